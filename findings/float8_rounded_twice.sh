@@ -3,7 +3,7 @@
 # with ml_dtypes.
 # It is so: until jaxlib 0.7.2 the number is rounded to float16 first. One just beside the middle of two 8-bit numbers
 # becomes that middle, and then the even one of the two, which is the farther one. Since 0.8.0 it is rounded once.
-# Seen with jax and jaxlib 0.7.2 and 0.8.0, CPython 3.12, x86_64, on 2026-11-28.
+# Seen with jax and jaxlib 0.7.2 and 0.8.0, CPython 3.12, x86_64, on 2026-11-28: measured.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -28,10 +28,10 @@ for name in ("float8_e4m3fn", "float8_e5m2"):
 expected = dict(pair.split("=") for pair in sys.argv[1:])
 for name, what in expected.items():
     if (wrong[name] > 0) != (what == "twice"):
-        sys.exit(f"expected {name} to be rounded {what}")
+        sys.exit(f"expected {name} to be rounded {what}, found {wrong[name]} of {x.size} not the nearest")
 PY
 run() {
-  python3 -m venv "$folder/$1" 2>/dev/null
+  "${PYTHON:-python3}" -m venv "$folder/$1"
   "$folder/$1/bin/pip" install --quiet "jax==$1" "jaxlib==$1"
   JAX_PLATFORMS=cpu "$folder/$1/bin/python" "$folder/convert.py" "${@:2}"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Expected: the compiler_options of a jax.jit are part of its artifact, or jax.export refuses such a function.
-# It is so: they are dropped without a word, also by Exported.call in the process that exports. An option that no
+# It is so: they are dropped without a warning, also by Exported.call in the process that exports. An option that no
 # compiler knows shows it: jax.jit refuses the call ("No such compile option"), and the artifact runs. A reader who
 # needs an option writes it again: jax.jit(exported.call, compiler_options=...).
 # Seen with jax and jaxlib 0.12.0.1, CPython 3.12, x86_64, on 2026-11-28: measured.
@@ -34,7 +34,7 @@ for name, call in calls.items():
         print(f"{name}: {error}")
 print(f"jax {jax.__version__}: {found}")
 if list(found.values()) != ["refused", True, True, "refused"]:
-    sys.exit("expected the options to be dropped by jax.export alone")
+    sys.exit(f"expected jax.export alone to drop the options, found {found}")
 PY
 "${PYTHON:-python3}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet jax==0.12.0.1 jaxlib==0.12.0.1 flatbuffers==25.12.19

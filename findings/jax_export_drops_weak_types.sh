@@ -31,7 +31,7 @@ for name, call in {"jit": scale, "exported": live.call, "deserialized": read.cal
     dtypes[name] = (call(x) * jnp.ones(2, jnp.bfloat16)).dtype.name
 print(f"jax {jax.__version__}: {dtypes}; out_avals {live.out_avals} became {read.out_avals}")
 if dtypes != {"jit": "bfloat16", "exported": "bfloat16", "deserialized": "float32"}:
-    sys.exit("expected the deserialized function alone to give float32")
+    sys.exit(f"expected the deserialized function alone to give float32, found {dtypes}")
 PY
 "${PYTHON:-python3}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet jax==0.12.0.1 jaxlib==0.12.0.1 flatbuffers==25.12.19

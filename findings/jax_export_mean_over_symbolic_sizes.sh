@@ -38,7 +38,7 @@ for function in (mean_of_products, cube):
 print(f"jax {jax.__version__}, (function, x64): (artifact, jit) {found}")
 for (name, x64), (artifact, jit) in found.items():
     if (abs(artifact - jit) <= 1e-3 * jit) != x64:
-        sys.exit(f"expected {name} to be right with x64 alone")
+        sys.exit(f"expected {name} to be right with x64 alone, found {found}")
 PY
 "${PYTHON:-python3}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet jax==0.12.0.1 jaxlib==0.12.0.1 flatbuffers==25.12.19

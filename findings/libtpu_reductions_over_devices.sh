@@ -3,7 +3,7 @@
 # It is so: int64, float64 and complex64, which a TPU computes as pairs of 32 bits, have sums over devices ("Supported
 # lowering only of Sum all reduce"): pmax is refused for all three. psum_scatter is refused for float64 and complex64,
 # and compiled for int64. The same maximum over an axis of one device compiles. float32 and float8_e4m3fn compile in all
-# four. Gather with all_gather and take the maximum after it: that compiles. jax lowers all of them.
+# of them. Gather with all_gather and take the maximum after it: that compiles. jax lowers all of them.
 # Seen with libtpu 0.0.50.1 for v5e, described and not present, and jax and jaxlib 0.12.0.1, CPython 3.12, x86_64, on
 # 2026-11-28: measured.
 set -euo pipefail
@@ -43,8 +43,9 @@ for dtype in ("float32", "float8_e4m3fn", "int64", "float64", "complex64"):
             print(f"{dtype} {name}: {str(error)[:90]}")
 print(refused)
 both = ["pmax", "psum_scatter"]
-if refused != {"float32": [], "float8_e4m3fn": [], "int64": ["pmax"], "float64": both, "complex64": both}:
-    sys.exit("expected others to be refused")
+expected = {"float32": [], "float8_e4m3fn": [], "int64": ["pmax"], "float64": both, "complex64": both}
+if refused != expected:
+    sys.exit(f"expected these to be refused: {expected}, found {refused}")
 PY
 "${PYTHON:-python3}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet jax==0.12.0.1 jaxlib==0.12.0.1 libtpu==0.0.50.1

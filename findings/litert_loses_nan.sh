@@ -48,8 +48,9 @@ for name in NAMES:
     found[name] = [str(round(float(call(content, x, resolver)[0]), 4)) for resolver in resolvers]
 print("of NaN, by default and without delegates:", found)
 lost = {"exponential": "0.0", "exponential_minus_one": "-1.0", "log": "88.7817", "log_plus_one": "88.7817"}
-if found != {name: [lost.get(name, "nan"), "nan"] for name in NAMES}:
-    sys.exit("expected other numbers of NaN")
+expected = {name: [lost.get(name, "nan"), "nan"] for name in NAMES}
+if found != expected:
+    sys.exit(f"expected of NaN {expected}, found {found}")
 PY
 "${PYTHON:-python3}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet litert-converter==0.5.0 ai-edge-litert==2.3.0 numpy==2.5.5

@@ -46,8 +46,9 @@ for name, due in {"sqrt": np.sqrt(x), "rsqrt": 1 / np.sqrt(x)}.items():
         found[name, resolver.name] = [round(float(r), 2) for r in call(content, x, resolver) / due]
         print(f"{name} {resolver.name} of {x} are {found[name, resolver.name]} times what is due")
 for (name, resolver), times in found.items():
-    if times != ([1.0, 1.0, 1.0, 1.5, 1.5] if resolver == "AUTO" else [1.0] * 5):
-        sys.exit(f"expected another {name} by {resolver}")
+    expected = [1.0, 1.0, 1.0, 1.5, 1.5] if resolver == "AUTO" else [1.0] * 5
+    if times != expected:
+        sys.exit(f"expected {name} by {resolver} to be {expected} times what is due, found {times}")
 PY
 "${PYTHON:-python3}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet litert-converter==0.5.0 ai-edge-litert==2.3.0 numpy==2.5.5

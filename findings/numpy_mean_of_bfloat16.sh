@@ -21,9 +21,9 @@ for dtype in (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes
     means[np.dtype(dtype).name] = float(x.mean())
     print(f"{np.dtype(dtype).name}: mean {x.mean()}, with dtype=float32 {x.mean(dtype=np.float32)}")
 if means["float16"] != 1 or abs(means["bfloat16"] - 256 / 3000) > 1e-3:
-    sys.exit("expected float16 to be added in float32, and bfloat16 in itself")
+    sys.exit(f"expected float16 to be added in float32, and bfloat16 in itself, found {means}")
 if abs(means["float8_e4m3fn"] - 16 / 3000) > 1e-3 or not np.isnan(means["float8_e8m0fnu"]):
-    sys.exit("expected floats of 8 bits to be added in themselves")
+    sys.exit(f"expected floats of 8 bits to be added in themselves, found {means}")
 PY
 "${PYTHON:-python3}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet numpy==2.5.5 ml_dtypes==0.6.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Expected: NumPy sorts bfloat16 as it sorts float16: NaN comes last, and all else is in order.
-# It is so: NumPy compares the dtypes of ml_dtypes by `<` alone. What stands on two sides of a NaN stays unordered,
+# It is so: NumPy compares the dtypes of ml_dtypes by `<` alone. Numbers on different sides of a NaN stay unordered,
 # without a warning. So sort and argsort are wrong, unique keeps duplicates, median is another number where NaN is due,
 # and intersect1d of an array with itself is empty. float16 is right in all of them.
 # Seen with numpy 2.5.5 and ml_dtypes 0.6.0, CPython 3.12, x86_64, on 2026-11-28: measured.

@@ -40,7 +40,7 @@ expected = {
     "float8_e5m2": [True, "KeyError", "AttributeError"],
 }
 if found != expected:
-    sys.exit(f"expected {expected}")
+    sys.exit(f"expected {expected}, found {found}")
 PY
 "${PYTHON:-python3}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet safetensors==0.8.0 ml_dtypes==0.6.0 numpy==2.5.5

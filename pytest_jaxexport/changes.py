@@ -1,6 +1,6 @@
 """The differences between what a test exports now and its golden, as lines of a message.
 
-First what counts as a change, then jaxprs and StableHLO beside each other, in which renumbered names are no difference.
+First comes what counts as a change, then jaxprs and StableHLO side by side. Renamed variables are not a difference.
 """
 
 import difflib
@@ -34,15 +34,16 @@ class Changes(NamedTuple):
 
     other: list[str]  # Signature, options and names, numbers, in this order.
     export: list[str]
-    """The export itself: fields of the envelope, operations of the module. Empty where `other` has the reason."""
+    """The export itself: fields of the envelope, operations of the module. Empty if `other` has the reason."""
     flags: list[str]
-    """Settings of jax that may be the reason, with their variables, and other processors: no change by themselves."""
+    """Settings of jax that may be the reason, with their variables, and other processors: not a change by
+    themselves."""
 
 
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
-    """Return the differences from the golden.
+    """Return how an export differs from a golden.
 
-    `wanted` has it, and how this run compares its numbers.
+    `wanted` has the golden, and how this run compares its numbers.
     """
     now, then = produced.manifest, wanted.golden.manifest
     parts = ("inputs", "outputs", "in_tree", "out_tree")
@@ -71,7 +72,7 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
 def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
     """Return the changes of an export, as lines.
 
-    By the golden's own writer, any difference counts; by another writer, only what no release of jax changes.
+    If the golden is by the same writer, any difference counts; else only a difference that no release of jax makes.
     """
     now, then = produced.manifest, reference.manifest
     if not then.reproducible or now.files[ARTIFACT] == then.files[ARTIFACT]:
@@ -86,9 +87,9 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
 
 
 def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
-    """Yield the changes of how it was exported.
+    """Yield the changes of options, custom calls, factors, checks and leaves.
 
-    Another jaxlib may lower the same function to other targets.
+    The golden is by the same writer, since another jaxlib may lower the same function to other custom calls.
     """
     now, then = produced.manifest, reference.manifest
     options = []
@@ -134,14 +135,14 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
 
 
 NEARLY = 16
-"""The most units in the last place between inputs that another processor or release of jax has computed."""
+"""The most units in the last place between inputs that count as equal, since another processor may compute them."""
 
 
 def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
     """Return which example arguments are not the golden's inputs: paths of leaves, then names of further calls.
 
-    The golden's inputs are what is compared, so that new arguments have no effect. Empty where the types differ, which
-    is a change by itself, and for inputs that nobody chose.
+    The golden's inputs are what is compared, so that new arguments have no effect. Empty if the types differ, which is
+    a change by itself, and for inputs that were made by rule.
     """
     now, then = produced.manifest, reference.manifest
     if now.signature.inputs != then.signature.inputs or then.inputs_made:
@@ -160,7 +161,7 @@ def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
 
 
 def _nearly_same(new: Leaf | None, old: Leaf | None) -> bool:
-    """Return whether two inputs have one type, and equal elements but for last digits of floating-point numbers."""
+    """Return whether two inputs have the same type, and elements that differ at most in a float's last digits."""
     if new is None or old is None or str(new) != str(old):
         return False
     if bits_of([new]) == bits_of([old]):
@@ -193,10 +194,10 @@ _NAME = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|(?<![^\s(])([a-z]+)(?=[ ,):]|$)")
 def source_difference(
     folder: Path, files_now: Mapping[str, bytes], then: Manifest, now: Manifest, *, operations: bool = True
 ) -> list[str]:
-    """Return lines that show what is exported now beside what a golden holds; none where both are equal.
+    """Return lines that show what is exported now beside what a golden holds; empty if both are equal.
 
-    `folder` is the golden's: what it lacks, as a golden that was added without its source lacks a jaxpr, is left out.
-    With `operations`, the operations of StableHLO that differ are shown too.
+    `folder` is the golden's. A file that it lacks is left out, such as the jaxpr of a golden that was added without its
+    source. With `operations`, the operations of StableHLO that differ are shown too.
     """
     lines = summary_difference(then.jaxpr, now.jaxpr)
     compared = [(JAXPR_TEXT, "jaxpr", _jaxprs_differ)]
@@ -255,10 +256,10 @@ def _operations_differ(then: bytes, now: bytes) -> list[str]:
 
 
 def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
-    """Return a unified diff of two jaxprs, as in `jaxpr.txt`, as lines; none when only the names of variables differ.
+    """Return a unified diff of two jaxprs, as in `jaxpr.txt`, as lines; empty if only names of variables differ.
 
-    Today's variables get the names that the golden has for them; one that the golden lacks is marked: ``c'``. After
-    `most` lines, a last one says how many were left out.
+    Variables of `now` get the names that they have in `then`; a variable that is new is marked: ``c'``. After `most`
+    lines, a last line says how many were left out.
     """
     old, new = then.splitlines(), now.splitlines()
     if len(old) + len(new) <= TOO_LONG:
@@ -281,8 +282,8 @@ def _bound(jaxpr: str) -> frozenset[str]:
 def _with_old_names(then: list[str], now: list[str], old: frozenset[str], new: frozenset[str]) -> list[str]:
     """Return the lines of `now` with the names of `then`; `old` and `new` are the variables of each.
 
-    Lines are paired by their text without names. Then each name of a line is paired with the one at the same position.
-    The first line that has a name decides, which is mostly the one that binds it.
+    Lines are paired by their text without names, then the names of paired lines by their position. The first line with
+    a name decides, which is mostly the line that binds it.
     """
     partner: dict[str, str] = {}
     taken: set[str] = set()
@@ -313,7 +314,7 @@ def _blank(line: str, bound: frozenset[str]) -> str:
 
 
 def _pairs(then: list[str], now: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield numbers of lines that are equal, and of lines that were replaced by the same number of others."""
+    """Yield the numbers of paired lines: equal lines, and lines that were replaced by as many other lines."""
     # Without autojunk, which ignores lines that occur often: without their names, many lines of a program are equal.
     for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, then, now, autojunk=False).get_opcodes():
         if kind == "equal" or (kind == "replace" and i2 - i1 == j2 - j1):

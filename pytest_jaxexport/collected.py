@@ -30,21 +30,25 @@ _NARROWING = {
 
 @dataclass(eq=False, repr=False)
 class CollectedTests:
-    """What pytest collected, here or in xdist's workers: whole test files, and tests, deselected ones too."""
+    """What pytest collected, here or in xdist's workers.
+
+    `files` are the test files that were collected whole, `tests` all tests, also those that were deselected. `broken`
+    is whether something could not be collected.
+    """
 
     files: set[str] = field(default_factory=set)
     tests: set[str] = field(default_factory=set)
     broken: bool = False
 
     def add(self, files: set[str], tests: set[str], broken: bool) -> None:
-        """Add the tests that a worker of xdist collected, from the `vars` of its own object."""
+        """Add what a worker of xdist collected, given as the `vars` of its own `CollectedTests`."""
         self.files |= files
         self.tests |= tests
         self.broken |= broken
 
 
 class CollectionListener:
-    """A plugin that notes what is collected, registered in every process that collects."""
+    """A plugin that records what is collected, registered in every process that collects."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -52,7 +56,10 @@ class CollectionListener:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, Any]:
-        """Note the file of a module that was collected whole. One that was skipped or broke hides its tests."""
+        """Record the file of a module that was collected whole.
+
+        A module that was skipped or could not be imported hides its tests.
+        """
         report: Any = yield
         if isinstance(collector, pytest.Module) and report.passed:
             self.collected.files.add(relative_file(collector.path, self._config.rootpath))
@@ -60,7 +67,10 @@ class CollectionListener:
         return report
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Note every test that exists, here rather than after deselection, which not every plugin announces."""
+        """Record every collected test.
+
+        This hook runs before deselection, which not every plugin reports.
+        """
         self.collected.tests.add(full_name(item))
 
 
@@ -68,7 +78,7 @@ class CollectionListener:
 class ReportedTests:
     """The facts in the reports of marked tests: which ran, passed or failed, what they exported, on which platforms.
 
-    `renamed` are the unused cases that a test without goldens may have had before. `unmarked` are the node ids of tests
+    `renamed` are the unused cases that tests without goldens may have had before. `unmarked` are the node ids of tests
     that passed without a marker.
     """
 
@@ -94,9 +104,9 @@ class ReportedTests:
 
 
 def why_partial(config: pytest.Config) -> str:
-    """Return why this run is not one of all tests; empty where it is.
+    """Return why this run does not run all tests; empty if it does.
 
-    Options in the ini file's addopts hold for every run.
+    Options in the ini file's `addopts` do not count, since every run has them.
     """
     always_given = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     always_given.add_argument("-k", dest="keyword", default="")

@@ -1,6 +1,6 @@
-"""The comparison of a marked test's goldens in this run: by its marker and the options, not by what they recorded.
+"""The comparison of a marked test's goldens in this run: by its marker and the options, not by what goldens recorded.
 
-So a tolerance can be corrected in the test, and no golden has to be written again for it. The policy comes on top.
+So a tolerance can be corrected in the test, and no golden has to be written again. The rules of the policy come last.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from pytest_jaxexport.settings import Settings
 
 
 def comparison(marked: Marked, settings: Settings) -> Comparison:
-    """Return comparator and tolerances of a test."""
+    """Return the comparator and the tolerances of a test."""
     return case_options.comparison(marked, settings.policy, settings.rtol, settings.atol)
 
 
 def _sources(marked: Marked, settings: Settings) -> Sources:
-    """Return what set the parts of a test's comparison, for messages."""
+    """Return what set each part of a test's comparison, such as the marker, for messages."""
     compared = comparison(marked, settings)
     origins = {"compare": "marker"}
     for name in ("rtol", "atol", "ulp"):
@@ -42,9 +42,9 @@ def marked_now(golden: Golden, marked: Marked, settings: Settings) -> ComparedGo
 
 
 def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) -> dict[str, Any] | None:
-    """Return the comparison of this run as the policy would spell it, where `jaxexport matrix` compares in another way.
+    """Return the comparison of this run as a rule of the policy, if `jaxexport matrix` compares differently; else None.
 
-    None where it compares in the same way: it sees no marker, only what goldens recorded and the policy's rules.
+    A matrix sees no marker, only what goldens recorded and the rules of the policy.
     """
     numbers = settings.policy.numbers
     for golden in goldens:

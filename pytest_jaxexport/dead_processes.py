@@ -1,7 +1,7 @@
-"""The tests in which processes of pytest died, on disk: one that kills its process can tell it no other way.
+"""A record on disk of the tests in which processes of pytest died: such a test can report in no other way.
 
-Each process of pytest with marked tests has a file, which is locked for as long as the process lives. What is in a file
-that nobody locks is the test in which its process died.
+Each process of pytest with marked tests has a file, which it locks for as long as it lives. A file without a lock names
+the test in which its process died.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from export_core.base.cache_folder import cache_path
 
 
 class RunningTest:
-    """The file of this process. Where it cannot be written, nothing is noted: no test fails for it."""
+    """The file of this process. If it cannot be written, nothing is recorded, and no test fails for it."""
 
     def __init__(self, root: Path) -> None:
         """`root` is the root directory of the run."""
@@ -31,7 +31,7 @@ class RunningTest:
             self._path = None
 
     def begin(self, test: str) -> None:
-        """Record a test, by its node id, before it exports anything."""
+        """Record that a test runs, by its node id, before it exports anything."""
         self._write(f"{self._root}\n{test}")
 
     def end(self) -> None:
@@ -55,9 +55,9 @@ class RunningTest:
 
 
 def tests_of_dead_processes(root: Path) -> list[str]:
-    """Return the node ids of tests in whose middle a process of pytest died in this root directory.
+    """Return the node ids of the tests in which a process of pytest died, in this root directory.
 
-    Each is returned once.
+    Each is returned by one call only.
     """
     folder = _folder()
     # Mostly there are none, and filelock is not imported: 20 ms of each run that has marked tests.
@@ -78,7 +78,7 @@ def tests_of_dead_processes(root: Path) -> list[str]:
 
 
 def line_about(test: str) -> str:
-    """Return one line about a test in whose middle a process died."""
+    """Return a line about a test in which a process of pytest died."""
     return (
         f"{test} was running when its process of pytest died: what it exports or calls may have ended it. With "
         "pytest-xdist (-n 1) the other tests run all the same."

@@ -10,7 +10,7 @@ class _AnyEvent(TypedDict):
     case: str  # The id of the case.
     writer: str  # The id of this run's jax as a writer.
     unmeasured: int  # How many goldens of the case have no noise.
-    measure: str  # The command that measures it, empty where all have it.
+    measure: str  # The command that measures their noise; empty if all have noise.
 
 
 @final
@@ -18,9 +18,9 @@ class WrittenCase(_AnyEvent):
     """A golden that was written or would have been, such as in a dry run."""
 
     written: str  # The change of the stored golden, such as new, replaced, unchanged, would be new.
-    replaced: Sequence[str]  # What differs in the one that it replaces, or would.
-    crash: str  # How its own writer crashes when it replays it, empty where it does not.
-    renamed: str  # The command by which an unused golden becomes one of this case, empty for none.
+    replaced: Sequence[str]  # What differs from the golden that it replaces, or would replace.
+    crash: str  # How its own writer crashes when it replays it; empty if it does not crash.
+    renamed: str  # The command that makes an unused golden one of this case; empty if there is none.
     named: Sequence[str]  # Remarks on its outputs.
     to_do: Sequence[str]  # What to do about these remarks.
     not_repeated: bool  # Whether no second process could export it.
@@ -34,15 +34,15 @@ class CheckedCase(_AnyEvent):
     """A case whose test passed, and whose goldens were replayed."""
 
     judgements: Mapping[str, int]  # How many of its goldens have each judgement.
-    shown: Sequence[tuple[str, str]]  # The goldens with a remark, each with that.
-    changed: str  # A change of the export that `changed_module` lets pass, empty for none.
+    shown: Sequence[tuple[str, str]]  # The goldens that have a remark, each with its remark.
+    changed: str  # A change of the export that `changed_module` lets pass; empty for none.
     other_inputs: Sequence[str]  # The example arguments that are not the golden's inputs, which were compared.
     compared_by_outputs: bool  # Whether only outputs were compared, since two exports differ.
-    own: bool  # Whether there is a golden by this very writer.
+    own: bool  # Whether there is a golden by this run's writer.
     stored: int  # How many goldens had their outcome from an earlier run.
     elsewhere: int  # How many were exported for other platforms than cpu.
     without_outputs: int  # How many have no outputs.
-    corrected: Mapping[str, Any] | None  # The comparison of this run, where that of a matrix is another one.
+    corrected: Mapping[str, Any] | None  # The comparison of this run, if a matrix compares differently.
     runtimes: Sequence[str]  # The titles of other runtimes in which the case is deployed.
 
 

@@ -38,7 +38,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
         self._lock = threading.Lock()  # a test may call from threads of its own
 
     def enter(self, what: str) -> RunningCall:
-        """Note a call that begins, and return it as the context manager that it is inside of.
+        """Record a call that begins, and return the context manager inside which it runs.
 
         Raises pytest's `Failed` for a call after the end of the test.
         """
@@ -61,7 +61,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
         raise _failed(text)
 
     def leave(self, call: str, error: BaseException | None) -> None:
-        """Note that a call has ended, and what it raised."""
+        """Record that a call has ended, and what it raised."""
         with self._lock:
             self._running.remove(call)
             if error is not None:
@@ -69,12 +69,12 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
                 self._raised.append(f"{call} raised {type(error).__name__}: {message}")
 
     def end(self) -> None:
-        """End the test: calls that begin from now on are late."""
+        """Record that the test has ended: calls that begin from now on are late."""
         with self._lock:
             self._ended = True
 
     def require_all(self) -> None:
-        """Fail the test for a call that raised or is still running: nothing can check it."""
+        """Fail the test for a call that raised or is still running, since its export cannot be checked."""
         __tracebackhide__ = True
         with self._lock:
             raised = self._raised[:]
@@ -88,7 +88,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             raise _failed("\n".join(running) + " when the test ended. Wait for its thread inside the test.")
 
     def require_in_time(self) -> None:
-        """Fail the test for calls that came late, whose own error something has caught."""
+        """Fail the test for late calls whose own error was caught."""
         __tracebackhide__ = True
         with self._lock:
             late = self._late[:]
@@ -96,7 +96,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             raise _failed("\n".join(late))
 
     def close(self) -> None:
-        """Close the ledger after the teardown."""
+        """Close the ledger, after the teardown."""
         with self._lock:
             self._ended = self._closed = True
 
@@ -112,7 +112,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
 
 
 class RunningCall:  # no generator with contextlib: its frames would be in tracebacks of the user's function
-    """A call that runs; when it ends, the ledger learns how."""
+    """A context manager in which a call runs; when the call ends, the ledger learns how."""
 
     def __init__(self, ledger: Ledger, call: str) -> None:
         self._ledger = ledger
@@ -122,7 +122,7 @@ class RunningCall:  # no generator with contextlib: its frames would be in trace
         """Do nothing: the call is in the ledger already."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Note the end of the call."""
+        """Record the end of the call."""
         self._ledger.leave(self._call, error)
 
 

@@ -10,11 +10,11 @@ import pytest
 
 NAME = "export_compat"
 
-Keyword = tuple[str, str, str]
+Keyword = tuple[str, str, str]  # The default, the meaning and an example, as `pytest --markers` and pydoc show them.
 
 Marked = Mapping[str, Any]
-"""The value of every keyword of the marker, None for one that no marker of the test has. `entries` are those of the
-policy's keys that features bring."""
+"""The value of every keyword of the marker; None for a keyword that no marker of the test has. `entries` are entries of
+policy keys of features, which some keywords give."""
 
 KEYWORDS: dict[str, Keyword] = {
     "platforms": (
@@ -102,7 +102,7 @@ KEYWORDS: dict[str, Keyword] = {
         "'a Pallas kernel for TPU'",
     ),
 }
-"""By name, in the order of the signature."""
+"""The keywords by name, in the order of the signature."""
 
 
 def all_keywords() -> dict[str, Keyword]:
@@ -132,7 +132,7 @@ class MarkerError(Exception):
 def own_targets(item: pytest.Item) -> set[str]:
     """Return the custom-call targets that a test's own marker names.
 
-    Those of its class and module are for several tests.
+    Markers of its class and module are left out, since they are for several tests.
     """
     names = {
         name
@@ -141,22 +141,22 @@ def own_targets(item: pytest.Item) -> set[str]:
         for keyword in ("allow", "disabled_checks")
         for name in marker.kwargs.get(keyword) or ()
     }
-    return names - {"platform", "ALL", "shape_assertions"}  # checks that are no targets
+    return names - {"platform", "ALL", "shape_assertions"}  # checks that are not targets
 
 
 def own_constants(item: pytest.Item) -> tuple[str, ...]:
     """Return the leaves that a test's own marker names in `constant`.
 
-    Those of its class and module are for several tests.
+    Markers of its class and module are left out, since they are for several tests.
     """
     named = (name for marker in item.own_markers if marker.name == NAME for name in marker.kwargs.get("constant") or ())
     return tuple(dict.fromkeys(named))
 
 
 def locate(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
-    """Return the test file relative to the root directory, and the names inside.
+    """Return the test file relative to the root directory, and the names of the classes and the test inside.
 
-    It is not the node id, to which xdist may add.
+    The node id is not used, since xdist may add to it.
     """
     names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
     return relative_file(item.path, item.config.rootpath), names
@@ -170,5 +170,8 @@ def full_name(item: pytest.Item) -> str:
 
 @functools.cache  # asked for each test that exists, and a file has many
 def relative_file(path: Path, folder: Path) -> str:
-    """Return a file relative to the root directory, also one outside: no golden contains a machine's path."""
+    """Return a path relative to a folder, also for a file outside of it.
+
+    So no golden contains an absolute path of a machine.
+    """
     return Path(os.path.relpath(path, folder)).as_posix()

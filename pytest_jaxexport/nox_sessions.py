@@ -23,8 +23,8 @@ def register(*, policy: str | None = None) -> None:
 
     They run in the interpreter that runs nox, which must have pytest-jaxexport; each reader gets an environment of its
     own. Nox exits with 1 for every exit code but 0; `jaxexport matrix` itself tells broken, incomplete and stale apart.
-    `nox --list` shows the single ones as ``compat_matrix(reader='0.9.2', platform='cpu')``. Where the policy cannot be
-    read, those are missing, and the other two fail with its error: the noxfile has sessions of the project too.
+    `nox --list` shows the single sessions as ``compat_matrix(reader='0.9.2', platform='cpu')``. If the policy cannot be
+    read, these are missing and the other two fail with its error; the project's own sessions still work.
     """
     options = ["--policy", policy] if policy else []
 
@@ -63,9 +63,9 @@ def register(*, policy: str | None = None) -> None:
 
 
 def _readers(rules: Policy) -> dict[str, bool]:
-    """Return the readers of the policy for these goldens, as people name them, and if any cell is promised or owed.
+    """Return the readers that the policy means for these goldens, and whether any cell of each is promised or owed.
 
-    Nothing may be promised to the newest release, and to the one before each writer.
+    The newest release and the release before each writer are among them even if nothing is promised to them.
     """
     try:
         written = {golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()}
@@ -85,7 +85,7 @@ def _readers(rules: Policy) -> dict[str, bool]:
 
 
 def _as_folder(reader: str) -> str:
-    """Return a reader as a part of a file's name: it may be the path of a wheel."""
+    """Return a reader's name as a part of a file's name, since it may be the path of a wheel."""
     return "".join(char if char.isalnum() or char in "._-=" else "-" for char in reader)
 
 

@@ -16,7 +16,7 @@ DRY_RUN, REVIEW = "dry-run", "review"
 """Values of --update-goldens."""
 
 SECOND_RUN = "jaxexport-second-export"
-"""The name of the plugin that makes a run of pytest the second one of `second_export`."""
+"""The name of the plugin by which a run of pytest is the second process of `second_export`."""
 
 _OPTIONS = {
     "--record-packages": "With --update-goldens: record in each golden the versions of all installed packages, as "
@@ -36,7 +36,7 @@ _OPTIONS = {
     "reproducible, for new goldens and for exports that differ from their golden.",
     "--dump-ir=DIR": "Write every replayed module into this folder as text, as exported and as compiled, by case.",
 }
-"""Options of the command line that are given or not, or take a value."""
+"""Options of the command line that are flags or take a value, with their help."""
 _INI = {
     "export_goldens": "Folder of goldens, relative to the root directory. Default: the policy's.",
     "export_platforms": _OPTIONS["--export-platforms=P,P"],
@@ -119,7 +119,10 @@ def usage_error(text: str) -> pytest.UsageError:
 
 
 def option(config: pytest.Config, name: str) -> tuple[str, object]:
-    """Return where a value comes from, for messages, and the value: the command line's before the ini file's."""
+    """Return the source of a value, for messages, and the value.
+
+    The command line comes before the ini file.
+    """
     value = config.getoption(name, None)  # some are in the ini file only
     if value is not None:
         return f"--{name.replace('_', '-')}", value
@@ -137,9 +140,9 @@ def repeated_options(config: pytest.Config) -> tuple[str, ...]:
 
 
 def named_goldens(config: pytest.Config) -> Path | None:
-    """Return the folder of goldens that an option names.
+    """Return the folder of goldens that the command line or the ini file names, or None.
 
-    Paths on the command line start where pytest was called.
+    Paths on the command line are relative to the folder where pytest was called.
     """
     if named := config.getoption("goldens"):
         return config.invocation_params.dir / str(named)
@@ -148,7 +151,7 @@ def named_goldens(config: pytest.Config) -> Path | None:
 
 
 def named_policy(config: pytest.Config) -> str | None:
-    """Return the policy file that an option names."""
+    """Return the policy file that the command line or the ini file names, or None."""
     if named := config.getoption("export_policy"):
         return str(config.invocation_params.dir / str(named))
     in_ini = config.getini("export_policy")
@@ -158,7 +161,7 @@ def named_policy(config: pytest.Config) -> str | None:
 def has_policy(config: pytest.Config) -> bool:
     """Return whether there may be a policy, without loading what reads one.
 
-    In pyproject.toml the word must stand alone: a project that only depends on pytest-jaxexport names that there.
+    In pyproject.toml the word jaxexport must stand alone, since a dependency on pytest-jaxexport contains it too.
     """
     # export_compat.yml too, which the policy refuses by name: it must not go unnoticed here.
     if named_policy(config) is not None or any(config.rootpath.glob("export_compat.y*ml")):

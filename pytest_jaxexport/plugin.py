@@ -52,7 +52,7 @@ _DOING = {
     options.DRY_RUN: "goldens that would be written in",
     options.REVIEW: "reviewing goldens in",
 }
-"""The work of a run in the folder of goldens, by the value of --update-goldens."""
+"""What the header says of the folder of goldens, by the value of --update-goldens."""
 _UNHEARD = "jaxexport_unheard"
 _REPORTER = "jaxexport-reporter"
 UNITTEST_HINT = (
@@ -64,7 +64,7 @@ UNITTEST_HINT = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
+    """Add the options of the plugin."""
     options.add_options(parser)
 
 
@@ -92,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Return one line, in a run that writes goldens or a project that has some."""
+    """Return one line about goldens, if the run writes goldens or the project has some."""
     try:
         folder = _goldens_folder(config)
     except pytest.UsageError:
@@ -106,9 +106,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 # Around all others: tests which -k or -m deselects are checked too, and so are markers that a project's hook adds.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Read every marker, and the settings if there is one: a wrong setting ends the run before any test.
+    """Read every marker, and the settings if a test is marked: a wrong setting ends the run before any test.
 
-    A wrong marker is an error of its own test, in its setup, so that one run names them all.
+    A wrong marker is an error of its own test, in its setup, so that one run reports all of them.
     """
     collected = list(items)
     result = yield
@@ -152,15 +152,15 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Note which test is next: its goldens are replayed while this one traces its function."""
+    """Record which test is next: its goldens are replayed while this test traces its function."""
     item.config.stash[NEXT] = nextitem
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin anew: pytest-rerunfailures runs a test again, and what it called before must not count.
+    """Give the test a new ledger: if pytest-rerunfailures runs it again, earlier calls must not count.
 
-    A wrong marker fails its test here, also one that is to be skipped.
+    A wrong marker fails its test here, also if the test is to be skipped.
     """
     item.stash[LEDGER] = Ledger(item, item.config.stash[UNHEARD])
     item.stash[FAILED] = False
@@ -194,7 +194,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Close the ledger after all fixtures and finalizers: a call in them fails the test, also where they catch that."""
+    """Close the ledger after all fixtures and finalizers.
+
+    A call of `export_golden` in them fails the test, even if they catch its error.
+    """
     ledger = item.stash[LEDGER]
     ledger.end()
     try:
@@ -210,7 +213,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Attach what happened to goldens to a marked test's report, as text: xdist's workers send nothing else."""
+    """Attach what happened to goldens to a marked test's report.
+
+    It is attached as text, since xdist's workers send nothing else.
+    """
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, AttributeError) and error.name == "export_golden":
@@ -231,7 +237,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _require_answers(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` for options that cannot be followed."""
+    """Raise `pytest.UsageError` for options of writing that exclude each other, or that need a terminal."""
     update = config.getoption("update_goldens")
     option = f"--update-goldens={update}"
     if update in (options.DRY_RUN, options.REVIEW) and config.getoption("prune_goldens"):
@@ -248,7 +254,7 @@ def _require_answers(config: pytest.Config) -> None:
 
 
 class GoldensReporter:
-    """The reporter that collects what tests, in all workers of xdist, attach to their reports, and writes the lines."""
+    """A plugin that collects what tests attach to their reports, in all workers of xdist, and writes the summary."""
 
     def __init__(self, collected: CollectedTests, unheard: list[str]) -> None:
         self.unheard = unheard
@@ -263,7 +269,7 @@ class GoldensReporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Name the tests that killed an earlier run, before any test runs: they may do so again."""
+        """Print the tests that killed an earlier run, before any test runs: they may do so again."""
         config = session.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter and SETTINGS in config.stash and not config.getoption("collectonly"):
@@ -271,7 +277,7 @@ class GoldensReporter:
                 reporter.write_line(line, yellow=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take what a marked test has attached to its report."""
+        """Collect what a marked test has attached to its report."""
         if (text := getattr(report, _ATTACHED, None)) is not None:
             attached = json.loads(text)
             self.events += attached["events"]
@@ -280,13 +286,16 @@ class GoldensReporter:
             self.reported.unmarked.add(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note what failed at collection, in xdist's workers too."""
+        """Record whether collection failed, in xdist's workers too."""
         self.collected.broken |= report.failed
 
     # Optional: the hook is xdist's, and without xdist pytest refuses a hook that it does not know.
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take what a worker of xdist refused at collection, and what it collected. All workers collect the same."""
+        """Collect what a worker of xdist refused, and what it collected.
+
+        All workers collect the same tests.
+        """
         # A worker that crashed has no workeroutput: xdist sets it when a worker finishes.
         output = getattr(node, "workeroutput", {})
         self.refused = output.get(_REFUSED, self.refused)
@@ -298,7 +307,11 @@ class GoldensReporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Fail a run that refused a marker, or did not do what an option asked for, or had a call after its test."""
+        """Set the exit code of a run that must fail, and list or delete unused goldens.
+
+        A run fails if a setting was refused, if an option could not be followed, or if a call came after the end of its
+        test.
+        """
         if self.refused or (self._wrote_nothing(session.config) and exitstatus == pytest.ExitCode.OK):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         elif self.unheard and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -316,7 +329,7 @@ class GoldensReporter:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
     ) -> None:
-        """Write a few lines, if there is anything to report."""
+        """Write the summary about goldens, if there is anything to report."""
         # The controller of xdist collects nothing, and learns here of all that died.
         for line in lines_of_dead_processes(config.rootpath) if self.lost_worker or self.reported.tests else ():
             terminalreporter.write_line(f"ERROR: {line}", red=True)
@@ -370,7 +383,7 @@ class GoldensReporter:
             self.fails_unused = True
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:
-        """Return why a run of all tests has not run them all; empty where it has."""
+        """Return why a run of all tests has not run all of them; empty if it has."""
         if self.refused or exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
             return "the run was refused"
         if session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED:
@@ -384,7 +397,7 @@ class GoldensReporter:
 
 
 def lines_of_dead_processes(root: Path) -> list[str]:
-    """Return a line for each test in whose middle a process of pytest has died since the last call."""
+    """Return a line for each test in which a process of pytest has died since the last call."""
     from pytest_jaxexport.dead_processes import line_about, tests_of_dead_processes  # 4 ms, after a marked test
 
     return [line_about(test) for test in tests_of_dead_processes(root)]
@@ -393,26 +406,29 @@ def lines_of_dead_processes(root: Path) -> list[str]:
 class TerminationListener:
     """A plugin that raises KeyboardInterrupt at the first SIGTERM, so that a run that writes goldens has its summary.
 
-    The second ends the process at once. It leaves alone a handler that someone else has installed, and does nothing
-    where Python allows none: outside the main thread.
+    A second SIGTERM ends the process at once. If there is another handler already, or outside the main thread, where
+    Python allows no handler, nothing is changed.
     """
 
     terminated = False
 
     def pytest_sessionstart(self) -> None:
-        """Install the handler."""
+        """Install the handler of SIGTERM."""
         own = threading.current_thread() is threading.main_thread()
         if own and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminate)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Set the exit code. That of an interrupted run is set here: pytest writes no summary for another one."""
+        """Set the exit code of a run that was terminated.
+
+        It is set last, since pytest writes no summary for an exit code that it does not know.
+        """
         if self.terminated:
             session.exitstatus = 128 + signal.SIGTERM  # what a shell expects
 
     def pytest_unconfigure(self) -> None:
-        """Restore what a SIGTERM does."""
+        """Restore the default handler of SIGTERM."""
         if signal.getsignal(signal.SIGTERM) == self._terminate:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -423,7 +439,7 @@ class TerminationListener:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send what this worker of xdist collected, and calls that came after their tests."""
+    """Send what this worker of xdist collected, and the calls that came after their tests."""
     if hasattr(session.config, "workerinput"):
         session.config.workeroutput[_UNHEARD] = session.config.stash[UNHEARD]  # type: ignore[attr-defined]
         listener = session.config.pluginmanager.get_plugin("jaxexport-collection")
@@ -433,7 +449,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _goldens_folder(config: pytest.Config) -> Path:
     """Return the folder of goldens.
 
-    Raises `pytest.UsageError` for a policy file that is needed and cannot be read.
+    Raises `pytest.UsageError` if the policy file is needed for that and cannot be read.
     """
     if folder := options.named_goldens(config):
         return folder
@@ -442,9 +458,9 @@ def _goldens_folder(config: pytest.Config) -> Path:
 
 
 def _policy(config: pytest.Config) -> Policy | None:
-    """Return the policy; None where there is none, which loads nothing.
+    """Return the policy; None if there is none, without loading what reads one.
 
-    Raises `pytest.UsageError` for a wrong one.
+    Raises `pytest.UsageError` for a wrong policy.
     """
     if not options.has_policy(config):
         return None
@@ -454,10 +470,11 @@ def _policy(config: pytest.Config) -> Policy | None:
 
 
 def _marked(item: pytest.Item) -> marker.Marked | None:
-    """Return the keywords in the markers of a test, None without one; with the first one, read the settings of the run.
+    """Return the keywords in the markers of a test, or None if it has no marker.
 
-    They are read again when there are others: hooks, fixtures and a test itself may add some. Raises
-    `pytest.UsageError` for a wrong setting, and `MarkerError` for a wrong marker.
+    The first marked test also reads the settings of the run. Markers are read again if there are new ones: hooks,
+    fixtures and the test itself may add some. Raises `pytest.UsageError` for a wrong setting, and `MarkerError` for a
+    wrong marker.
     """
     markers = list(item.iter_markers(marker.NAME))
     if not markers:
@@ -472,7 +489,7 @@ def _marked(item: pytest.Item) -> marker.Marked | None:
 
 
 def _marked_now(item: pytest.Item) -> marker.Marked | None:
-    """Return the keywords in the markers of a test that runs. Fails it for a wrong one."""
+    """Return the keywords in the markers of a running test; a wrong marker or setting fails the test."""
     __tracebackhide__ = True
     try:
         return _marked(item)
@@ -481,7 +498,7 @@ def _marked_now(item: pytest.Item) -> marker.Marked | None:
 
 
 def _finish(item: pytest.Item) -> None:
-    """Check or write what a marked test that has passed exported. Fails one that exported nothing."""
+    """Check or write what a marked test that has passed exported; fail the test if it exported nothing."""
     __tracebackhide__ = True
     ledger = item.stash[LEDGER]
     ledger.end()
@@ -498,9 +515,9 @@ def _finish(item: pytest.Item) -> None:
 
 
 def _require_checked(item: pytest.Item) -> None:
-    """Fail a test of unittest that was not checked, or that called something in its clean-up.
+    """Fail a test of unittest that was not checked, or that called `export_golden` in its clean-up.
 
-    Where setUp or the method itself failed or skipped, pytest reports that in place of what is raised here.
+    If setUp or the test method failed or skipped, pytest reports that, and not what is raised here.
     """
     __tracebackhide__ = True
     item.stash[LEDGER].require_in_time()
@@ -514,9 +531,9 @@ def _require_checked(item: pytest.Item) -> None:
 
 
 def _recorder(item: pytest.Item) -> Recorder:
-    """Return the `export_golden` of this test.
+    """Return the `export_golden` of this test, which is made at the first request.
 
-    A fixture of a class of unittest may have taken it before its method does.
+    For a test of unittest, a fixture of its class may ask before the test method does.
     """
     if RECORDER not in item.stash:
         from pytest_jaxexport.recording import new_recorder  # jax and all that a marked test needs: 1 s
@@ -528,15 +545,16 @@ def _recorder(item: pytest.Item) -> Recorder:
 
 
 def _is_unittest(item: pytest.Item) -> bool:
-    """Return whether this is a test of a `unittest.TestCase`, absltest's too: it has no fixtures."""
+    """Return whether this is a test of a `unittest.TestCase`, such as absltest's: it cannot request fixtures."""
     unittest = sys.modules.get("unittest")  # a class of it cannot be collected before it is imported
     return unittest is not None and isinstance(getattr(item, "instance", None), unittest.TestCase)
 
 
 def _attach(item: Any) -> None:
-    """Set `self.export_golden`, and check it when the test method has passed, before its tearDown.
+    """Set `self.export_golden`, and have its exports checked when the test method has passed, before tearDown.
 
-    unittest reports what a test raises and does not raise it, so only a call inside the test can know, and can fail it.
+    unittest catches what a test raises and reports it, so only code inside the test method knows of it, and can fail
+    it.
     """
     method = item.obj
     item.instance.export_golden = _recorder(item)

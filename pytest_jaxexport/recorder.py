@@ -65,7 +65,7 @@ from pytest_jaxexport.unused_goldens import rename_hint
 _EQUAL_OUTPUTS = (
     "The outputs are equal, as this test compares them. `changed_module: warn` in the policy lets such a change pass."
 )
-LEAVES = 40  # The most leaves that a message lists where no leaf has the given name.
+LEAVES = 40  # The most leaves that a message lists if no leaf has the given name.
 
 
 class Exported:
@@ -78,7 +78,7 @@ class Exported:
         self._ledger = ledger
 
     def also(self, *args: Any, **kwargs: Any) -> None:
-        """Add a call with arguments of other values, or of other shapes where dimensions are symbolic.
+        """Add a call with other values as arguments, or with other sizes of symbolic dimensions.
 
         Its outputs are stored in the golden and compared in every reader. The function is called at once, with the
         settings of jax that hold at this call.
@@ -91,8 +91,8 @@ class Exported:
 
         Args:
             args: the arguments.
-            match: a regular expression that must match somewhere in the refusal's message, in every release: with one
-                `*` or `+` in each alternative at most, and no `{…}`.
+            match: a regular expression that must match somewhere in the refusal's message, in every release. It has at
+                most one `*` or `+` in each alternative, and no `{…}`.
             kwargs: keyword arguments of the function.
         """
         __tracebackhide__ = True
@@ -112,8 +112,8 @@ class Exported:
 class Recorder:
     """The `export_golden` of one test.
 
-    `cases` are those that it exported, `renamed` the unused ones that they may have been before, and `events` plain
-    data for the terminal summary. Of `second_exports` the first is a fork.
+    `cases` are those that it exported, `renamed` the unused cases that may be these under an earlier name. `events` is
+    plain data for the terminal summary. The first of `second_exports` is a fork.
     """
 
     def __init__(
@@ -154,8 +154,8 @@ class Recorder:
                 arguments. The values of the arrays become the golden's inputs. A `jax.ShapeDtypeStruct` may stand for
                 an array, whose value then follows a fixed rule.
             name: what distinguishes several calls in one test.
-            kwargs: keyword arguments of `function`; where there is a `jax.ShapeDtypeStruct` elsewhere, `inputs` has a
-                value for each.
+            kwargs: keyword arguments of `function`. If arguments are `jax.ShapeDtypeStruct`, `inputs` may give a value
+                for each.
 
         Returns:
             An object whose `also` and `refused` add further calls. Everything is checked against the goldens, or
@@ -177,7 +177,7 @@ class Recorder:
             return self._exported[-1]
 
     def _take_name(self, name: str | None) -> None:
-        """Fail a call whose name is no text, or the name of an earlier call."""
+        """Fail a call whose name is not text, or is the name of an earlier call."""
         __tracebackhide__ = True
         if name is not None and not (isinstance(name, str) and name):
             self._fail(f"export_golden: name={name!r}: expected text that distinguishes this call from others.")
@@ -211,10 +211,10 @@ class Recorder:
         return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
 
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
-        """Return the golden by this writer that shows what it does with this artifact, or None.
+        """Return the golden by this writer with the same artifact, settings and inputs, or None.
 
-        Equal bytes have equal derivatives and refusals, unless they call what no module holds, such as a callback to
-        Python, or a setting of jax differs. What this processor computes, the replay of the golden compares.
+        Derivatives and refusals need not be checked again: equal bytes have equal ones, unless they call what no module
+        holds, such as a callback to Python. What this processor computes is compared when the golden is replayed.
         """
         now = produced.manifest
         if now.options.allow:
@@ -231,7 +231,7 @@ class Recorder:
         return None
 
     def _before_call(self, uncalled: Uncalled, *, to_write: bool) -> None:
-        """Audit an artifact, then have a child process call it before this one does."""
+        """Audit an artifact, then have a child process call it before this process does."""
         __tracebackhide__ = True
         case, packages = uncalled.case, self._settings.policy.reader_packages
         # In what is to be written, also modules that import more than readers have.
@@ -244,7 +244,7 @@ class Recorder:
             require_first_call(case.test, self._replayer.first_call(uncalled, goldens, self._marked))
 
     def finish(self) -> None:
-        """Check what a passed test has exported against its goldens, or write it."""
+        """Compare what a passed test exported with its goldens, or write goldens if the run was asked to."""
         __tracebackhide__ = True
         self._ledger.require_all()
         try:
@@ -273,7 +273,7 @@ class Recorder:
             self._fail(str(error))
 
     def _require_use_of_targets(self) -> None:
-        """Fail a test whose own marker allows custom calls that nobody makes: neither this jax nor another writer."""
+        """Fail a test whose own marker allows custom calls that neither its exports nor its goldens make."""
         __tracebackhide__ = True
         unused = own_targets(self._item)
         for produced in (_checks_of(exported).produced for exported in self._exported):
@@ -288,7 +288,7 @@ class Recorder:
             )
 
     def _require_constants(self) -> None:
-        """Fail a test whose own marker names leaves in `constant` that nothing it exports has."""
+        """Fail a test if its own marker's `constant` names a leaf that none of its exports has."""
         __tracebackhide__ = True
         names = own_constants(self._item)
         if not names or not self._exported:
@@ -304,34 +304,34 @@ class Recorder:
             )
 
     def _own(self, case: str) -> Golden | None:
-        """Return the stored golden of a case by this very writer."""
+        """Return the stored golden of a case by this run's writer, or None."""
         return next(filter(self._replayer.is_own, self._store.generations(case)), None)
 
     @property
     def _exports_new_twice(self) -> bool:
-        """Whether what is written is exported by a second process too.
+        """Whether a second process also exports what is written.
 
-        Not where all that can be is left for later: the first run that checks the golden has another hash seed.
+        It does not if that is left for later, since the first run that checks the golden has another hash seed anyway.
         """
         return self._settings.second_export and not (self._settings.noise_later or self._settings.dry_run)
 
     def _stored(self, produced: ProducedGolden) -> Golden | None:
-        """Return the stored golden by this very writer if it has the same artifact."""
+        """Return the stored golden by this run's writer if it has the same artifact, else None."""
         own = self._own(produced.case.id)
         return own if own and own.manifest.files.get(ARTIFACT) == produced.manifest.files[ARTIFACT] else None
 
     def _can_be_repeated(self, produced: ProducedGolden) -> bool:
-        """Return whether a second process may export this.
+        """Return whether a second process may export this case.
 
-        A TPU belongs to one process, and so may most of the memory.
+        A TPU belongs to one process, and a large artifact may need most of the memory.
         """
         fits = len(produced.artifact.data) <= LARGE and produced.manifest.writer.platform != "tpu"
         return self._settings.second_export and fits
 
     def _exports_again_otherwise(self, produced: ProducedGolden, processes: Sequence[SecondExport]) -> bool | None:
-        """Return whether one of these processes exports something else.
+        """Return whether one of these processes exports the case differently.
 
-        None where they cannot, or are not wanted.
+        None if they cannot export it, or if no second export is wanted.
         """
         if not self._can_be_repeated(produced):
             return None
@@ -339,16 +339,20 @@ class Recorder:
             return exports_again_otherwise(processes, self._item.nodeid, produced)
 
     def _new_exports_again_otherwise(self, produced: ProducedGolden) -> bool | None:
-        """Return whether a second process exports a golden otherwise that is to be written, or None.
+        """Return whether a second process exports a case that is to be written differently; None if that is not known.
 
-        A fork starts sooner. It is not like this process in all, so that what it exports otherwise shows nothing.
+        A fork is asked first, since it starts sooner. It differs from this process in some ways, so only an equal
+        export counts.
         """
         if self._exports_again_otherwise(produced, self._forked_exports) is False:
             return False
         return self._exports_again_otherwise(produced, self._second_exports[:1])
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
-        """Return the golden with the result of a second export; an equal stored one has it already."""
+        """Return the golden, marked as not reproducible if a second export differs.
+
+        A stored golden with the same artifact has the answer already.
+        """
         if stored := self._stored(produced):
             differs: bool | None = not stored.manifest.reproducible
         else:
@@ -357,7 +361,7 @@ class Recorder:
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
 
     def _first_replay(self, golden: Golden) -> Sequence[Result]:
-        """Return the results of a golden in a process of its own, before it is stored."""
+        """Return the results of a golden in a new process, before it is stored."""
         with self._progress(f"running {shown(golden.id)} in a new process"):
             return self._replayer.replay([self._marked_now(golden)])[0]
 
@@ -372,7 +376,7 @@ class Recorder:
         return measured
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
-        """Write a golden, unless the run only shows what it would write, or somebody says no."""
+        """Write a golden, unless the run only shows what it would write, or the reviewer says no."""
         packages = installed_packages() if self._settings.record_packages else {}
         produced = replace(produced, manifest=msgspec.structs.replace(produced.manifest, packages=packages))
         case, writer = produced.manifest.case, produced.manifest.writer.id
@@ -400,7 +404,7 @@ class Recorder:
         self.events.append(event)
 
     def _change(self, produced: ProducedGolden) -> tuple[WriteStatus, list[str]]:
-        """Return what writing a golden does, and which parts of a stored one it replaces."""
+        """Return what writing a golden changes, and which parts of a stored golden it replaces."""
         own = self._own(produced.manifest.case)
         if own is None:
             return WriteStatus.NEW, []
@@ -411,7 +415,7 @@ class Recorder:
         return WriteStatus.UNCHANGED, []
 
     def _left(self, event: WrittenCase) -> str:
-        """Return why a new or changed golden is not written, in words of the summary; empty where it is."""
+        """Return why a new or changed golden is not written, in words of the summary; empty if it is written."""
         change = event["written"]
         if self._settings.dry_run:
             return f"would be {change}"
@@ -519,9 +523,10 @@ class Recorder:
             self._fail("\n\n".join(map(_as_text, findings)))
 
     def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:
-        """Fail a test that exports something else than its golden.
+        """Fail a test that exports something different from its golden.
 
-        Returns a change that `changed_module` lets pass, empty where there is none, and whether two exports differ.
+        Returns a change that `changed_module` lets pass, empty if there is none, and whether two exports of the test
+        differ.
         """
         __tracebackhide__ = True
         manifest, then = produced.manifest, reference.manifest
@@ -549,7 +554,10 @@ class Recorder:
         return "".join(export[:1]), differs_again
 
     def _other_inputs(self, produced: ProducedGolden, reference: Golden) -> list[str]:
-        """Name the example arguments that are not the golden's inputs; fail the test if the policy asks for that."""
+        """Return the example arguments that are not the golden's inputs.
+
+        Fails the test if there are any and `changed_inputs` of the policy is `fail`.
+        """
         __tracebackhide__ = True
         other = changed_inputs(produced, reference)
         if other and self._settings.policy.changed_inputs == "fail":
@@ -567,7 +575,7 @@ class Recorder:
         return hint
 
     def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
-        """Return whether this golden, of another case, is what the test exports."""
+        """Return whether the test exports what this golden, of another case, has."""
         try:
             golden.verify()
             # With another writer's golden without outputs, only the signature could be compared.
@@ -580,14 +588,14 @@ class Recorder:
         return changes_since(produced, self._wanted(reference, produced))
 
     def _wanted(self, reference: Golden, produced: ProducedGolden) -> GoldenOutputs:
-        """Return a stored golden with how this run compares numbers with it."""
+        """Return a stored golden with the rules by which this run compares numbers with it."""
         policy = self._settings.policy
         (compared,) = under_policy([self._marked_now(reference)], policy)
         platform = produced.manifest.writer.platform
         return GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code)
 
     def _more_seeds(self, test: str) -> str:
-        """Return the sentence about an export that other hash seeds do not change, with the command that tries more."""
+        """Return the sentence that other hash seeds give the same export, with the command that tries more seeds."""
         return (
             f"{len(self._second_exports)} processes with other hash seeds export what this one does. If you changed "
             f"nothing, try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"
@@ -606,13 +614,14 @@ class Recorder:
 
     @contextmanager
     def _progress(self, text: str) -> Iterator[None]:
-        """Show a line below what pytest has written of the test while the block runs, on a terminal.
+        """Show a line below pytest's own output while the block runs, if the output is a terminal.
 
-        Nothing in a log, nor in a worker of xdist: it cannot print.
+        Nothing is shown in a log, under -q, or by a worker of xdist, which cannot print.
         """
         config = self._item.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
-        if not (reporter and reporter.isatty and config.get_terminal_writer().hasmarkup):
+        can_erase = reporter and reporter.isatty and config.get_terminal_writer().hasmarkup
+        if not can_erase or config.get_verbosity() < 0:
             yield
             return
         capture = config.pluginmanager.get_plugin("capturemanager")
@@ -656,7 +665,7 @@ class SecondRecorder(Recorder):
     def __call__(
         self, function: Callable[..., Any] | None = None, /, *args: Any, name: str | None = None, **kwargs: Any
     ) -> Exported:
-        """Export as the first process does."""
+        """Export a case as the first process does, and store its digest."""
         with self._ledger.enter(_call_text(name)):
             assert function is not None  # else the first process has failed this test
             case = self._case(function, args, kwargs, name)
@@ -670,13 +679,13 @@ class SecondRecorder(Recorder):
             return Exported(None, self._ledger, to_write=False)
 
     def finish(self) -> None:
-        """Do nothing: the session has what was exported."""
+        """Do nothing: the second pytest sends what was exported."""
 
 
 def check_keywords(call: str, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise `KeywordError` for a keyword of the marker in a call, unless the function itself names it.
+    """Raise `KeywordError` for a keyword of the marker in a call, unless the function itself has that parameter.
 
-    As an argument that a `**kwargs` takes it would change nothing, without a word.
+    A function with `**kwargs` would take the keyword silently, and it would have no effect.
 
     Args:
         call: the call as its error names it.
@@ -701,13 +710,13 @@ def check_keywords(call: str, function: Callable[..., Any], kwargs: Mapping[str,
 
 
 def _what_differs(line: str) -> str:
-    """Return the subject of a first line of `Changes`: ``Other numbers``, ``Another export``."""
+    """Return the first words of a message, from a first line of `Changes`: ``Other numbers``, ``Another export``."""
     what = line.partition(":")[0]
     return "Another export" if what.startswith("export changed") else f"Other {what}"
 
 
 def _as_text(finding: Finding) -> str:
-    """Return a finding about one golden as pytest shows it: what happened is in the first words."""
+    """Return a finding about one golden as pytest shows it, with what happened in the first words."""
     (result,) = finding.results
     return f"{finding.title}: {outcome_line(result)}\n{finding.text}"
 

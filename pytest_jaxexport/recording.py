@@ -1,4 +1,4 @@
-"""The recorder of a marked test, and what all recorders of a run share: the replayer, second exports, the test noted.
+"""The recorder of a marked test, and what all recorders of a run share: replayer, second exports, running test.
 
 The first marked test that runs loads this file, and jax with it.
 """
@@ -17,7 +17,7 @@ from pytest_jaxexport.stash import FLAGS, MARKED, NEXT, REPLAYER, RUNNING, SECON
 
 
 def new_recorder(item: pytest.Item, ledger: Ledger, marked: Marked) -> Recorder:
-    """Return a recorder for a test that begins, and have its goldens replayed ahead, and those of the next test."""
+    """Return a recorder for a test that begins, and begin to replay its goldens and those of the next test."""
     config = item.config
     if (second_run := config.pluginmanager.get_plugin(SECOND_RUN)) is not None:
         return SecondRecorder(item, ledger, marked, config.stash[SETTINGS], second_run.exports)

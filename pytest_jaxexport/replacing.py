@@ -1,4 +1,4 @@
-"""The change that `--update-goldens` makes of a stored golden: its replaced parts, for one line."""
+"""The parts of a stored golden that `--update-goldens` replaces, for a line of the summary."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ _MODULE = "module"
 
 
 def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
-    """Return what is different in the golden that replaces a stored one, each in a few words.
+    """Return what differs in the golden that replaces a stored one, each part in a few words.
 
     Args:
-        produced: The new one.
-        wanted: The stored one, and how this run compares its numbers.
+        produced: The new golden.
+        wanted: The stored golden, and how this run compares its numbers.
     """
     now, then = produced.manifest.files, wanted.golden.manifest.files
     try:
@@ -46,7 +46,7 @@ def _of_export(lines: Sequence[str]) -> list[str]:
 
 
 def _numbers_within_limits(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
-    """Return how far outputs for the same inputs moved within what is allowed; nothing where they have equal bits."""
+    """Return how far outputs for the same inputs moved within what is allowed; empty if their bits are equal."""
     now, then = produced.manifest.files, wanted.golden.manifest.files
     if produced.outputs is None or now.get(OUTPUTS) == then.get(OUTPUTS) or now[INPUTS] != then[INPUTS]:
         return []

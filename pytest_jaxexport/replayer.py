@@ -29,25 +29,25 @@ from pytest_jaxexport.marker import Marked, full_name, locate
 from pytest_jaxexport.settings import Settings
 
 Replayed: TypeAlias = tuple[Sequence[Result], int]
-"""The results of goldens, and how many of them have the outcome of an earlier run."""
+"""The results of goldens, and how many of these come from an earlier run, without being run again."""
 
 
 _Value = TypeVar("_Value")
 
 
 class _Ahead(NamedTuple):
-    """The replay of a case that began before its test needs it; None where its goldens are not of that test."""
+    """The replay of a case that began before its test asks for it; `replayed` is None if it has to be done then."""
 
     goldens: Future[list[Golden]]
     replayed: Future[Replayed | None]
 
 
 class Replayer:
-    """Replays goldens in this interpreter. Its worker serves the whole session.
+    """A replayer of goldens in this interpreter, with one worker for the whole session.
 
-    All replays go through one thread, so that those of the next test run while a test traces its function. Goldens
-    whose outcome an earlier run has stored are not run again, unless the settings say so. `started_with` are the
-    variables of this process when pytest began: a test module may set some when it is imported.
+    All replays go through one thread, so that those of the next test run while a test traces its function. A golden
+    whose outcome is stored from an earlier run is not run again, unless the settings say so. `started_with` are the
+    environment variables when pytest began, since test modules may set some when they are imported.
     """
 
     def __init__(self, settings: Settings, user_code: UserCode, started_with: Mapping[str, str]) -> None:
@@ -64,22 +64,22 @@ class Replayer:
 
     @property
     def noise_command(self) -> list[str]:
-        """The command that measures noise later, in the folder where pytest was called."""
+        """The command that measures missing noise, for the folder where pytest was called."""
         project = ProjectOptions(self._options.goldens, self._options.policy_file)
         return ["jaxexport", "goldens", "verify", "--noise", *option_words(project)]
 
     @functools.cached_property
     def _cases(self) -> list[str]:
-        """The names of the folders of cases."""
+        """The names of the cases' folders, sorted."""
         root = self._store.root
         return sorted(path.name for path in root.iterdir()) if root.is_dir() else []
 
     def begin_worker(self) -> None:
-        """Begin to start the worker, which imports jax while the test traces its function."""
+        """Start the worker in the background: it imports jax while the test traces its function."""
         self._thread.submit(self._own.start_worker)
 
     def fork_program(self, program: Path, address: str) -> bool:
-        """Have a fork of the worker, which has jax imported, run a program. False where it cannot."""
+        """Run a program in a fork of the worker, which has jax imported; return False if that is not possible."""
         return self._own.fork_program(program, address)
 
     def is_own(self, golden: Golden) -> bool:
@@ -87,14 +87,14 @@ class Replayer:
         return golden.manifest.writer.id == self._own.writer.id
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
-        """Return the noise of a golden that this interpreter has just made, or why there is none."""
+        """Return the noise of a golden that this interpreter has just made, or the reason why there is none."""
         return self._own.noise(golden)
 
     def begin(self, item: pytest.Item, marked: Marked) -> None:
-        """Begin to replay the goldens of a test that runs soon, unless all goldens are written.
+        """Begin to replay the goldens of a test that runs soon, unless all goldens are to be written.
 
-        Those of calls with ``name=`` are found by the start of their names. What is not found here, `replayed` replays
-        when it is asked for.
+        The cases of calls with ``name=`` are found by the beginning of their names. What is not found here is replayed
+        when `replayed` is called.
         """
         if self._settings.update == "all":
             return
@@ -109,23 +109,23 @@ class Replayer:
     def goldens(self, case: str) -> list[Golden]:
         """Return the goldens of a case, oldest writer first.
 
-        Raises `GoldenError` for one that is damaged.
+        Raises `GoldenError` if one of them is damaged.
         """
         ahead = self._ahead.get(case)
         return (ahead and ahead.goldens.result()) or self._verified(case)
 
     def replayed(self, case: str, goldens: Sequence[Golden]) -> Replayed:
-        """Return the replay of all goldens of a case, with the comparison of their test.
+        """Return the results of all goldens of a case, from a replay that may have begun before.
 
-        It may have begun already.
+        `goldens` are compared as their test says.
         """
         ahead = self._ahead.pop(case, None)
         return (ahead and ahead.replayed.result()) or self.replay(goldens)
 
     def first_call(self, uncalled: Uncalled, goldens: Sequence[Golden], marked: Marked) -> str:
-        """Return how a process ends that calls an artifact for the first time; empty where it lives or is unknown.
+        """Return how the first call of an artifact ends its process; empty if the process lives or that is not known.
 
-        The replay of this interpreter's own golden is that call, if it has the same artifact. `goldens` are those of
+        If this interpreter's own golden has the same artifact, its replay is that first call. `goldens` are those of
         the case.
         """
         case, artifact = uncalled.case.id, uncalled.artifact.sha256
@@ -142,11 +142,14 @@ class Replayer:
         return self._own.first_call(uncalled, warm=bool(own))
 
     def replay(self, goldens: Sequence[Golden]) -> Replayed:
-        """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
+        """Return the results of all goldens that were exported for cpu.
+
+        Each is run in a cold process, or has the outcome of an earlier run.
+        """
         return self._thread.submit(self._replay, goldens).result()
 
     def close(self) -> None:
-        """End the worker, and what still runs in it."""
+        """End the worker, and all replays that still run."""
         self._closing.set()
         self._stopping.set()
         for ahead in self._ahead.values():
@@ -157,7 +160,7 @@ class Replayer:
         self._own.close()
 
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
-        """Return the goldens of a case if they are of this test and register no modules, else none."""
+        """Return the goldens of a case if all are of this test and register no Python modules; else none."""
         goldens = self._verified(case)
         # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse
         # at once (gh-106905), and pytest parses too; `replayed` waits for this thread.
@@ -199,8 +202,8 @@ def _done(value: _Value) -> Future[_Value]:
 def run_options(settings: Settings) -> RunOptions:
     """Return how goldens are replayed in this process.
 
-    Goldens and policy are named if `jaxexport matrix` would find others in the folder where pytest was called: a
-    failure prints the command that reproduces its cell from there.
+    The folder of goldens and the policy are named if `jaxexport matrix` would find different ones where pytest was
+    called: a failure prints the command that reproduces its cell from there.
     """
     here = settings.directory
     goldens, policy = settings.goldens, settings.policy_file

@@ -1,4 +1,4 @@
-"""The question of `--update-goldens=review`, at the terminal, whether a golden is written."""
+"""The question at the terminal whether a golden is written, for `--update-goldens=review`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _QUESTION = "Write it? [y]es, [n]o, [a]ll: yes to all that follow, [q]uit: no to
 
 
 class Reviewer:
-    """The reviewer, who is asked for one golden after the other whether it is written."""
+    """The person at the terminal, who is asked for each golden whether it is written."""
 
     def __init__(self) -> None:
         self._for_all: bool | None = None
@@ -41,7 +41,7 @@ def has_terminal() -> bool:
 
 
 def _ask(line: str) -> str:
-    """Return the first letter of an answer: y, n, a or q. A terminal that is gone answers q."""
+    """Return the first letter of the answer to a question: y, n, a or q; q if the terminal is gone."""
     with _ANSWERS.open(encoding="utf-8") as source, _SCREEN.open("w", encoding="utf-8") as screen:
         screen.write(f"\n{line}\n")
         while True:

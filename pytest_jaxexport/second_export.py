@@ -1,4 +1,4 @@
-"""The export of a test in a second process, with another hash seed: only what both export alike can be compared."""
+"""The export of a test in a second process, with another hash seed: only what both export equally can be compared."""
 
 import contextlib
 import json
@@ -38,8 +38,8 @@ SecondArtifact: TypeAlias = tuple[str, str, Flags]
 SEEDS = (1, 2)
 """Hash seeds that are tried before a test fails.
 
-Both order a set of two names as this run does in a quarter of all cases. Of a golden that is written, the first is
-tried.
+In a quarter of all cases, both order a set of two names as this run does. For a golden that is written, only the first
+seed is tried.
 """
 
 MORE_SEEDS = 12
@@ -47,7 +47,7 @@ MORE_SEEDS = 12
 
 
 class SecondExport:
-    """The second process: it is started when a test needs it, and exports one test after another."""
+    """A second process, which is started when a test needs it, and exports one test after another."""
 
     def __init__(self, config: pytest.Config, seed: int, flags: Flags) -> None:
         """`flags` are the settings of jax after collection: test files that it does not import may have set them."""
@@ -67,7 +67,7 @@ class SecondExport:
             self._start(self._setup(test))
 
     def _start(self, setup: dict[str, Any]) -> None:
-        """Start the process and tell it what it begins with."""
+        """Start the process and send it its setup."""
         variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         variables["PYTHONHASHSEED"] = self._seed
         variables |= {flag.upper(): str(value) for flag, value in self._flags.items() if value is not None}
@@ -86,7 +86,7 @@ class SecondExport:
         self._thread.submit(self._tell, setup)
 
     def _setup(self, test: str) -> dict[str, Any]:
-        """Return the options of the second pytest, whose first test is in the file of this one."""
+        """Return what the second pytest starts with; `test` is the first test that it exports."""
         config = self._config
         options = {
             name: _OPTIONS.get(name, value)
@@ -113,9 +113,9 @@ class SecondExport:
             self._exports[test] = self._thread.submit(self._ask, test)
 
     def differs(self, test: str, case: str, artifact: Artifact, flags: Flags) -> bool | None:
-        """Return whether the second export of a case does something else than this artifact.
+        """Return whether the second export of a case differs from this artifact, beyond locations and names.
 
-        None where there is no second export, or one with other settings of jax than `flags`, which shows nothing.
+        None if there is no second export, or if it has other settings of jax than `flags`, so that it shows nothing.
         """
         self.begin(test)
         try:
@@ -130,14 +130,14 @@ class SecondExport:
         return bool(sha256 != artifact.sha256 and digest != export_digest(artifact))
 
     def close(self) -> None:
-        """End the process, which no test waits for any longer: whatever is still asked has no answer."""
+        """End the process: requests that are still open get no answer."""
         self._closed = True
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def _tell(self, message: object) -> bool:
-        """Send a message; False where the process has ended."""
+        """Send a message; return False if the process has ended."""
         try:
             if self._pipes is None:
                 return False
@@ -148,7 +148,7 @@ class SecondExport:
         return True
 
     def _ask(self, message: object) -> dict[str, Any]:
-        """Return the answer of the process; empty where it has ended."""
+        """Return the answer of the process to a message; empty if the process has ended."""
         try:
             line = self._pipes[1].readline() if self._tell(message) and self._pipes else ""
         except (OSError, ValueError):
@@ -160,8 +160,9 @@ class SecondExport:
 class ForkedExport(SecondExport):
     """A second process that has jax imported when it starts: a fork of the worker that replays goldens.
 
-    It has another hash seed and other addresses than this process, and its own variables from the start, but jax was
-    imported without them, and OpenBLAS has one thread. So it is asked first, and only what it exports alike counts.
+    It has another hash seed and other addresses than this process. Unlike this process, it imported jax without the
+    project's environment variables, and its OpenBLAS has one thread. So it is asked first, and only an equal export
+    counts.
     """
 
     def __init__(self, config: pytest.Config, flags: Flags, fork: Callable[[Path, str], bool]) -> None:
@@ -176,7 +177,7 @@ class ForkedExport(SecondExport):
         self._thread.submit(self._connect, first, setup)
 
     def _connect(self, *messages: dict[str, Any]) -> None:
-        """Have the worker fork, wait until the fork connects itself, and tell it these messages."""
+        """Make the worker fork, wait until the fork connects, and send it these messages."""
         with tempfile.TemporaryDirectory(prefix="jaxexport-") as folder, socket.socket(socket.AF_UNIX) as listener:
             address = str(Path(folder) / "second")
             listener.bind(address)
@@ -195,7 +196,7 @@ class ForkedExport(SecondExport):
                 self._tell(message)
 
     def close(self) -> None:
-        """End the process: it ends when it reads no more, or with its worker."""
+        """End the process: it ends when its connection or its worker does."""
         super().close()
         if self._connection is not None:
             with contextlib.suppress(OSError):
@@ -204,10 +205,12 @@ class ForkedExport(SecondExport):
 
 
 def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produced: ProducedGolden) -> bool | None:
-    """Return whether one of these processes exports a case otherwise; None where one cannot export it. All run at once.
+    """Return whether one of these processes exports a case differently; None if one of them cannot export it.
+
+    All processes run at once.
 
     Args:
-        processes: the second processes to ask, started where they are not.
+        processes: the second processes to ask; each that does not run yet is started.
         test: the node id of the test.
         produced: what the first process exports.
     """

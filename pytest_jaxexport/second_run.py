@@ -1,7 +1,7 @@
-"""The second process of `second_export`: a pytest that runs the tests which the first one names.
+"""The second process of `second_export`: a pytest that runs the tests which the first process names.
 
-It is run as a file, since pytest warns of a plugin that is imported before it: the package is imported afterwards. Or
-by a fork of the worker that replays goldens, which has jax imported already.
+It is run as a script, since pytest warns of a plugin whose package is imported before pytest itself. Or a fork of the
+worker that replays goldens calls `run`: there jax is imported already.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the second pytest in this process: what it is asked comes on stdin, and what it answers leaves on stdout."""
+    """Run the second pytest in this process: requests come on stdin, and answers go to stdout."""
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def run(connection: socket.socket) -> None:
-    """Run the second pytest in a fork of a worker. It starts with the variables and settings of the first process."""
+    """Run the second pytest in a fork of a worker, with the variables and settings of the first process."""
     requests, answers = connection.makefile("r"), connection.makefile("w")
     setup = json.loads(requests.readline())
     os.environ.clear()
@@ -46,7 +46,7 @@ def run(connection: socket.socket) -> None:
 
 
 def export_tests(requests: IO[str], answers: IO[str]) -> None:
-    """Run pytest: read its options, then the tests to export, and answer each."""
+    """Run pytest: read its options from `requests`, then the tests to export, and answer each test."""
     setup = json.loads(requests.readline())
     sys.path[:] = setup["sys_path"]
     options = setup["options"]
@@ -60,7 +60,7 @@ def export_tests(requests: IO[str], answers: IO[str]) -> None:
 
 
 class _Session:
-    """Collects and runs the tests that the first process names, one at a time; `exports` are those of the last one."""
+    """A plugin that collects and runs the tests that the first process names; `exports` has those of the last test."""
 
     def __init__(self, requests: IO[str], answers: IO[str], root: str) -> None:
         self._requests = requests
@@ -70,12 +70,12 @@ class _Session:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> bool:
-        """Collect nothing yet."""
+        """Skip pytest's own collection."""
         return True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Export until the first process ends."""
+        """Run each test that the first process names, and answer with its exports, until that process ends."""
         for line in self._requests:
             test, self.exports = json.loads(line), {}
             path, _, names = test.partition("::")

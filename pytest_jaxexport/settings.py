@@ -31,10 +31,10 @@ _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 class Settings(NamedTuple):
     """The settings of a pytest run that do not come from markers.
 
-    `update` tells which goldens are written: none, all, or those that this writer does not have yet. `dry_run` means
-    that they are only shown, `reviewed` that somebody is asked about each, `noise_later` that their noise is not
-    measured now. `repeated` are options that a suggested command has to repeat. `policy_file` is the file that `policy`
-    was read from, None where there is none. `directory` is where pytest was called.
+    `update` says which goldens are written: none, all, or those that this writer does not have yet. With `dry_run` they
+    are only shown, with `reviewed` a person is asked about each, with `noise_later` their noise is not measured now. A
+    command that a message suggests gets the options `repeated`. `policy_file` is the file of `policy`, or None.
+    `directory` is the folder where pytest was called.
     """
 
     goldens: Path
@@ -66,7 +66,7 @@ def as_usage_errors() -> Iterator[None]:
 
 
 def read_policy(config: pytest.Config) -> Policy:
-    """Return the policy of the run, or the default one.
+    """Return the policy of the run, or the default policy if there is none.
 
     Raises `pytest.UsageError` for a file that cannot be read.
     """
@@ -75,7 +75,7 @@ def read_policy(config: pytest.Config) -> Policy:
 
 
 def user_code(config: pytest.Config) -> UserCode:
-    """Return the process of this run's own comparators, with the root directory first on its `sys.path`."""
+    """Return the process that runs the project's comparators, with the root directory first on its `sys.path`."""
     if _USER_CODE not in config.stash:
         from export_core.numbers.user_code import UserCode  # NumPy: 120 ms, which collecting marked tests must not take
 
@@ -87,7 +87,7 @@ def user_code(config: pytest.Config) -> UserCode:
 def read_settings(config: pytest.Config) -> Settings:
     """Return the settings of a run.
 
-    Raises `pytest.UsageError` for impossible values.
+    Raises `pytest.UsageError` for a value that is not allowed.
     """
     source, text = option(config, "export_module_text")
     if (module_text := str(text).lower()) not in ("", "yes", "no", "true", "false"):  # TOML has booleans
@@ -150,7 +150,8 @@ def _tolerance(config: pytest.Config, name: str) -> float | None:
 def read_marker(item: pytest.Item) -> Marked:
     """Return the keywords in the markers of a marked test.
 
-    Its own keywords come before those of its class and module. Raises `MarkerError` for a wrong marker.
+    A keyword of the test's own marker comes before the same keyword of its class and module. Raises `MarkerError` for a
+    wrong marker.
     """
     where = f"@pytest.mark.{NAME}"
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 # Keys of a test's stash.
 MARKED: pytest.StashKey[tuple[list[pytest.Mark], Marked]] = pytest.StashKey()
 """The markers of a test when they were read, and their keywords."""
-LEDGER: pytest.StashKey[Ledger] = pytest.StashKey()
-RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+LEDGER: pytest.StashKey[Ledger] = pytest.StashKey()  # What a test called.
+RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()  # The `export_golden` of a test.
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
-"""Whether a test that runs has failed already, as in a subtest, after which it continues."""
+"""Whether a running test has failed already, such as in a subtest, after which it continues."""
 
 # Keys of a run's stash.
 UNHEARD: pytest.StashKey[list[str]] = pytest.StashKey()
 """Calls of `export_golden` after the ledger of their test was closed."""
-NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
+NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()  # The test after the running one.
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
 SECOND_EXPORT: pytest.StashKey[Sequence[SecondExport]] = pytest.StashKey()
@@ -37,4 +37,4 @@ RUNNING: pytest.StashKey[RunningTest] = pytest.StashKey()
 STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 """The environment variables of this process when pytest began."""
 FLAGS: pytest.StashKey[Flags] = pytest.StashKey()
-"""The settings of jax when all test files had been imported; empty where none imports jax."""
+"""The settings of jax when all test files had been imported; empty if none of them imports jax."""

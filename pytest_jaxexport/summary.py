@@ -22,9 +22,9 @@ def shown_lines(events: Sequence[Event], unused: Sequence[str], *, verbose: bool
 
 
 def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator[str]:
-    """Yield lines about what was written, replayed, judged, and is missing.
+    """Yield lines about what was written, replayed and judged, and what is missing.
 
-    `verbose`: also how many goldens did not run again.
+    With `verbose`, also how many goldens have the outcome of an earlier run.
     """
     checked = [event for event in events if "judgements" in event]
     yield from _written([event for event in events if "written" in event])
@@ -107,7 +107,7 @@ def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
 
 
 def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:
-    """Yield cases that this run compares otherwise than a matrix does, with the policy entries that they need."""
+    """Yield the cases that this run compares differently from a matrix, with the policy entries that they need."""
     if not events:
         return
     cases: dict[str, list[str]] = {}

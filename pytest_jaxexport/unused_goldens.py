@@ -29,12 +29,13 @@ _MAKING_NAMES = {
 
 
 def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> list[Golden]:
-    """Return the goldens of tests that do not exist here, and of calls that a test does not make here.
+    """Return the goldens of tests that do not exist here, and of calls that a test no longer makes here.
 
-    Not among them is a golden by another writer or for another platform, if this run exports its case. Nor is one whose
-    test was deselected, skipped or failed, or whose file was not collected, nor one that never had a test. Another
-    machine may still use a golden that is unused here, see `is_gone`. Raises `GoldenError` for a golden that cannot be
-    read.
+    Not returned are goldens of a case that this run exports, by whichever writer; goldens whose test was deselected,
+    skipped or failed, or whose file was not collected; and goldens that never had a test. Another machine may still
+    need an unused golden: see `is_gone`.
+
+    Raises `GoldenError` for a golden that cannot be read.
     """
     store = GoldenStore(goldens)
     unused: list[Golden] = []
@@ -49,9 +50,9 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
 def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
     """Return whether no machine can export an unused golden any more.
 
-    Its test file was collected whole, does not name its test, and makes no tests when it is imported. Which tests and
-    calls exist may depend on the machine and on the installed releases. A file that does not exist here may belong to
-    another project that shares the goldens.
+    This is so if its test file was collected whole, does not name its test, and does not make tests when it is
+    imported: such tests may exist on other machines or with other releases. If the file does not exist, the answer is
+    no, since another project may have it and share the goldens.
     """
     test = golden.manifest.test
     file = test.partition("::")[0]
@@ -63,9 +64,9 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
 
 
 def makes_tests(path: Path) -> bool:
-    """Return whether a test file may define names that its text does not have.
+    """Return whether a test file may define tests whose names are not in its text.
 
-    These are tests made in a loop, or imported by ``*``.
+    Examples are tests that a loop makes, or that are imported by ``*``.
     """
     try:
         nodes = list(ast.walk(ast.parse(read_named(path))))
@@ -84,7 +85,7 @@ def makes_tests(path: Path) -> bool:
 
 
 def is_named_in(path: Path, test: str) -> bool:
-    """Return whether a test file exists and names a test, or the class that it is in."""
+    """Return whether a test file exists and its text has the name of a test, or of the test's class."""
     try:
         text = read_named(path).decode(errors="replace")
     except OSError:
@@ -112,10 +113,10 @@ def _is_unused(generations: list[Golden], reported: ReportedTests, collected: Co
 def report_unused(
     goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path, *, delete: bool
 ) -> tuple[list[str], list[str], int]:
-    """Return a line for each unused golden; errors of deletions; and how many unused ones are left.
+    """Return a line for each unused golden, the errors of deletions, and how many unused goldens are left.
 
-    With `delete`, what no machine can need any more is removed. Raises `GoldenError` where a golden cannot be read;
-    nothing has been deleted then.
+    With `delete`, goldens that no machine can need any more are deleted. Raises `GoldenError` if a golden cannot be
+    read; nothing has been deleted then.
     """
     store = GoldenStore(goldens)
     # Before the store reads anything: it completes an update that was killed between two renames.
@@ -152,9 +153,9 @@ def report_unused(
 def unused_or_error(
     config: pytest.Config, goldens: Path, reported: ReportedTests, collected: CollectedTests, *, delete: bool
 ) -> tuple[list[str], str, int]:
-    """Return the lines of `report_unused`, or why there are none.
+    """Return the lines of `report_unused`, or a line with its error.
 
-    Why nothing or not all was deleted; how many are left.
+    The second value says why not all unused goldens were deleted; the third is how many are left.
     """
     try:
         lines, errors, left = report_unused(goldens, reported, collected, config.rootpath, delete=delete)
@@ -171,10 +172,10 @@ def rename_hint(
     settings: Settings,
     config: pytest.Config,
 ) -> tuple[str, str]:
-    """Return the unused case that a test may have had before, and what to do; both empty unless exactly one fits.
+    """Return the unused case that a test may have had before, and what to do; both empty unless exactly one case fits.
 
-    `manifest` is that of the missing golden, `own` are the cases of its test, and `agrees` compares what the test
-    exports with a golden.
+    `manifest` is that of the missing golden, `own` has the cases of its test, and `agrees` returns whether the test
+    exports what a golden has.
     """
     candidates = [
         golden
@@ -198,7 +199,7 @@ def rename_hint(
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:
     """Return the newest golden of each case.
 
-    They are read once in a run: many tests may be without goldens.
+    They are read once in a run, since many tests may lack goldens.
     """
     if _NEWEST not in config.stash:
         config.stash[_NEWEST] = newest = []
@@ -211,7 +212,7 @@ def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Gold
 
 
 def _may_be_renamed(golden: Golden, test: str, own: Collection[str], config: pytest.Config) -> bool:
-    """Return whether no test exports a golden any more, as far as this run can tell before it has ended."""
+    """Return whether no test seems to export a golden any more, before the run has ended."""
     old = golden.manifest.test
     if old == test:  # a call was renamed
         return golden.manifest.case not in own

@@ -88,6 +88,7 @@ def golden_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def goldens(golden_folder) -> dict[str, Golden]:
+    """The goldens of tests/write_goldens.py, by case."""
     return {golden.manifest.case: golden for golden in GoldenStore(golden_folder).goldens()}
 
 
@@ -145,11 +146,12 @@ def warm_starts(request) -> Start:
 
 @pytest.fixture
 def forked_workers(monkeypatch, warm_starts) -> None:
+    """Workers of this interpreter that are forks of a process that has imported jax."""
     monkeypatch.setattr(client, "start_process", warm_starts)
 
 
 @pytest.fixture(scope="session")
-def kept(warm_starts) -> Iterator[WarmWorkers]:
+def warm_workers(warm_starts) -> Iterator[WarmWorkers]:
     """Workers that stay alive for all tests that do not start their own."""
     workers = WarmWorkers()
     yield workers
@@ -157,16 +159,16 @@ def kept(warm_starts) -> Iterator[WarmWorkers]:
 
 
 @pytest.fixture
-def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Result]]:
+def run(goldens, here, warm_workers, forked_workers) -> Callable[..., dict[str, Result]]:
     """The function that replays the named goldens here, and checks that every cell has exactly one outcome."""
 
     def run(*cases: str, environment_of=misbehaving, of=goldens, **options) -> dict[str, Result]:
         if not options.pop("fork", True):
             options["start"] = FreshInterpreters
         elif environment_of is misbehaving:
-            options.setdefault("start", kept.start)
-        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "repeat") if name in options}
-        limits = {"jobs": 2, "timeout": 60.0, **given}
+            options.setdefault("start", warm_workers.start)
+        own_limits = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "repeat") if name in options}
+        limits = {"jobs": 2, "timeout": 60.0, **own_limits}
         cells = [Cell(of[case], here, "cpu") for case in cases]
         outcomes = list(replayed(cells, environment_of, limits=CellLimits(**limits), **options))
         assert sorted(outcome.key for _, outcome in outcomes) == sorted(cell.key for cell in cells)

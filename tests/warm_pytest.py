@@ -79,7 +79,10 @@ class WarmPytest:
         )
 
     def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path, noise: str) -> int:
-        """Run ``python -m pytest WORDS`` in a folder with its output in a file, and return the exit code."""
+        """Run ``python -m pytest WORDS`` in a folder with its output in a file, and return the exit code.
+
+        Where the output is a terminal, it is also the run's input, and the terminal of its session.
+        """
         assert self._process.stdin
         assert self._process.stdout
         request = [list(words), str(folder), dict(variables), str(output), noise]
@@ -118,8 +121,10 @@ def run_pytest(words: list[str], folder: str, variables: dict[str, str], output:
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    if is_terminal := Path(output).is_char_device():
+        os.setsid()  # the first terminal that a session opens is its own, /dev/tty
+    os.dup2(os.open(output, os.O_RDWR | os.O_CREAT | os.O_TRUNC), 1)
+    os.dup2(1 if is_terminal else os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(1, 2)
     sys.argv, sys.path[0] = ["pytest", *words], folder
     if "-n" in words:

@@ -23,7 +23,7 @@ Compile Compute Connect Continue Convert Copy Count Cut Decode Define Delete Des
 Exchange Export Fail Find Finish Flush Follow Foresee Fork Free Give Have Import Install Join Judge Keep Kill Leave Let
 List Load Lock Look Lower Make Measure Move Mutate Name Note Open Parse Plan Prepare Print Put Raise Read Record
 Reduce Register Remove Rename Renew Replace Replay Report Request Restore Return Rewrite Run Say Select Send Serve Set
-Show Skip Start Step Store Tabulate Take Tell Test Time Try Turn Use Wait Walk Wrap Write Yield
+Show Skip Split Start Step Store Tabulate Take Tell Test Time Try Turn Use Wait Walk Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 """The first words of a function's docstring. A new word is added here, if it is a verb."""

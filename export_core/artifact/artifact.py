@@ -18,7 +18,7 @@ from export_core.base.untrusted import UnexpectedFileError, read_regular
 
 
 def as_dict(value: object) -> Any:
-    """Turn named tuples, tuples and dicts into what `json` can write; bytes become their hexadecimal digits."""
+    """Convert named tuples, sequences, sets and dicts to what `json` can write; bytes become hexadecimal digits."""
     # A class may define `shown`: the fields that people see, in place of all of them.
     fields = value.shown() if hasattr(value, "shown") else getattr(value, "_fields", None)
     if fields is not None:
@@ -61,10 +61,10 @@ class Artifact:
     def __init__(
         self, name: str, data: bytes | bytearray, envelope: Envelope | None, saved_model: SavedModel | None = None
     ):
-        self.name = name  # What messages call it: its file.
-        self.data = data  # Its bytes. A `bytearray` may not be changed afterwards.
-        self.envelope = envelope  # What `jax.export` wrote around the module; None for a bare StableHLO module.
-        self.saved_model = saved_model  # What TensorFlow wrote around its modules; None where it is no SavedModel.
+        self.name = name  # The name in messages, such as its file.
+        self.data = data  # The bytes. A `bytearray` may not be changed afterwards.
+        self.envelope = envelope  # What `jax.export` wrote around the module; None for a bare module or a SavedModel.
+        self.saved_model = saved_model  # What TensorFlow wrote around the modules; None if this is not a SavedModel.
 
     def __repr__(self) -> str:
         return f"Artifact({self.name!r}, {len(self.data)} bytes)"
@@ -76,22 +76,25 @@ class Artifact:
 
     @cached_property
     def module(self) -> Module:
-        """The StableHLO module of the function itself; reading it may raise `ArtifactError`."""
+        """The StableHLO module of the function itself, without its VJPs. May raise `ArtifactError`."""
         return self.modules[0]
 
     @property
     def devices(self) -> int:
-        """The number of devices that it is for; 1 for a bare module, which does not say."""
+        """The number of devices that the artifact is for; 1 for a bare module."""
         return self.envelope.nr_devices if self.envelope is not None else 1
 
     @property
     def is_raw(self) -> bool:
-        """Whether it is raw StableHLO bytecode, which MLIR's `write_bytecode()` writes: it names no version."""
+        """Whether this is raw StableHLO bytecode, as MLIR's `write_bytecode()` writes it: without a version."""
         return self.envelope is None and self.saved_model is None and "stablehlo" in self.module.dialects
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
-        """The function's module and those of its nested VJPs, by order; of a SavedModel those of all its functions."""
+        """The modules of the function and its nested VJPs, by order.
+
+        For a SavedModel, the modules of all functions that jax exported into it.
+        """
         if self.saved_model is not None:
             return tuple(Module(self.data, call.at, call.nbytes, self.name) for call in self.saved_model.calls)
         if self.envelope is None:
@@ -101,14 +104,14 @@ class Artifact:
 
     @cached_property
     def custom_calls(self) -> tuple[CustomCall, ...]:
-        """The custom calls of the function and its nested VJPs; reading them may raise `ArtifactError`."""
+        """The custom calls of the function and its nested VJPs. May raise `ArtifactError`."""
         return tuple(call for module in self.modules for call in module.custom_calls)
 
     @cached_property
     def unread(self) -> tuple[tuple[str, Unread], ...]:
-        """The parts of the artifact and its nested VJPs that the reader does not know, each with its place.
+        """The parts of the artifact and its nested VJPs that this reader does not know, each behind its place.
 
-        Empty where all that jaxlib could run has been read. Raises `ArtifactError` where a module cannot be read.
+        Empty if all that jaxlib could run has been read. Raises `ArtifactError` if a module cannot be read.
         """
         return tuple(unread_parts(self.modules, self.envelope))
 
@@ -116,7 +119,7 @@ class Artifact:
 def read(path: str | os.PathLike[str]) -> Artifact:
     """Read the artifact in a file, or the SavedModel in a folder.
 
-    Raises `ArtifactError` where the file cannot be opened, or is not an artifact.
+    Raises `ArtifactError` if the file cannot be opened, or is not an artifact.
     """
     name = saved_model_in(os.fspath(path))
     try:
@@ -127,13 +130,13 @@ def read(path: str | os.PathLike[str]) -> Artifact:
 
 
 def saved_model_in(path: str) -> str:
-    """Return the file of a SavedModel, where a path is the folder of one; else the path itself."""
+    """Return the path of `saved_model.pb` in a folder if it has that file; else `path` itself."""
     inside = os.path.join(path, SAVED_MODEL)  # noqa: PTH118 - pathlib: 5 ms
     return inside if os.path.lexists(inside) else path
 
 
 def unreadable(error: OSError, name: str) -> ArtifactError:
-    """Return the error for a file that cannot be read."""
+    """Return the `ArtifactError` for an operating system's error on reading a file; `name` is the file."""
     found = error.found if isinstance(error, UnexpectedFileError) else error.strerror or str(error)
     inside = "Give a file in it, such as the artifact.jaxexport of a golden."
     advice = inside if found == "a folder" else "Check the path."
@@ -141,9 +144,9 @@ def unreadable(error: OSError, name: str) -> ArtifactError:
 
 
 def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Artifact:
-    """Read an artifact from its bytes, which are not copied; `name` is what messages call it.
+    """Read an artifact from its bytes without copying them; `name` is its name in messages.
 
-    Raises `ArtifactError` where the bytes are not an artifact.
+    Raises `ArtifactError` if the bytes are not an artifact.
     """
     if isinstance(data, memoryview):
         data = bytes(data)  # it has no find() and startswith(), which the reader uses
@@ -167,7 +170,10 @@ def is_of_tensorflow_alone(data: bytes) -> bool:
 
 
 def what_else(head: bytes) -> str | None:
-    """Return the kind of a file that is no artifact, by its first kilobytes; None where it begins like an artifact."""
+    """Return what kind of file this is if it is not an artifact, such as "a gzip file".
+
+    `head` is the first kilobytes of the file. None if it begins like an artifact.
+    """
     if not head:
         return "empty"
     if head[:4] == MAGIC or is_saved_model(head):
@@ -179,7 +185,7 @@ def what_else(head: bytes) -> str | None:
 
 _PICKLES = tuple(bytes((0x80, protocol)) for protocol in range(2, 6))
 _MLIR = (b"module", b"builtin.module", b'"builtin.module"', b"func.func", b"#", b"!")
-"""The first words of a file of MLIR text, after its comments."""
+"""What a file of MLIR text may begin with, after its comments."""
 
 
 def is_mlir(data: bytes | bytearray) -> bool:
@@ -191,9 +197,9 @@ def is_mlir(data: bytes | bytearray) -> bool:
 
 
 def is_hlo(data: bytes | bytearray) -> bool:
-    """Return whether a file is a HloModuleProto, or a HloProto around one.
+    """Return whether a file is XLA's HloModuleProto, or a HloProto that holds one.
 
-    It begins with two names, of module and entry. Source: xla/service/hlo.proto.
+    A HloModuleProto begins with two names, of the module and of its entry. Source: xla/service/hlo.proto.
     """
     wire, at = Wire(data, "", ""), 0
     try:
@@ -212,7 +218,7 @@ def is_hlo(data: bytes | bytearray) -> bool:
 
 
 def _mistake(data: bytes | bytearray) -> tuple[str, str] | None:
-    """Return what a file is that people give in place of an artifact, and what to do; None for any other file."""
+    """Return the kind of a file that is often given by mistake, and advice what to do; None for any other file."""
     for start, kind, advice in _NOT_ARTIFACTS:
         if data.startswith(start):
             return kind, advice

@@ -1,8 +1,8 @@
 """The audit of an artifact: whether it is read whole, and whether each custom-call target is allowed.
 
 A target is allowed by the writer's list of stable targets, or by the policy. Here are also the kinds of custom calls,
-and what to expect on each platform. Whatever takes an artifact raises `ArtifactError` where a module of it cannot be
-read.
+and what to expect on each platform. A function that takes an artifact raises `ArtifactError` if a module of it cannot
+be read.
 """
 
 import binascii
@@ -38,18 +38,18 @@ _CHLO = {f"mhlo.{name}" for name in ["acos", "acosh", "asin", "asinh", "atanh", 
 
 
 class AuditFinding(NamedTuple):
-    """The audit's finding about a custom-call target, or with a count of 0 about an unknown part."""
+    """What the audit found about a custom-call target, a disabled check or a part of the file that it does not know."""
 
-    target: str  # The target.
-    standing: str  # Its standing in the lists of the possible writers.
-    ok: bool  # Whether the audit accepts it: not where it is unlisted or dropped.
-    what: str  # The kind of its payload, in words.
-    payload_version: int | None  # The version of that payload, null where it has none.
+    target: str  # The custom-call target, the target or kind of a disabled check, or the name of the unknown part.
+    standing: str  # stable, allowed, dropped, unlisted, serializer, disabled check; unknown, foreign or conflict.
+    ok: bool  # Whether the audit accepts it: false for an unlisted or dropped target that the policy does not allow.
+    what: str  # The kind of the custom call or of the unknown part, in words.
+    payload_version: int | None  # The version of the call's payload, null if it has none.
     count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls
-    """How many calls."""
+    """The number of calls of the target; 0 for a disabled check or an unknown part."""
     where: tuple[str, ...]  # Functions and locations of the first 20 calls.
-    message: str  # What is wrong with it; empty for nothing.
-    advice: str = ""  # What to do; empty for nothing.
+    message: str  # What the audit says about it, as a sentence.
+    advice: str = ""  # What to do; empty if there is nothing to do.
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".rstrip()
@@ -63,19 +63,19 @@ def audit(
     writer: str = "the writer's release",
     reader: str = "the reader's release",
 ) -> tuple[AuditFinding, ...]:
-    """Judge an artifact: parts that are not known, every custom-call target by name, then disabled checks.
+    """Judge an artifact: first its unknown parts, then every custom-call target by name, then its disabled checks.
 
-    This is the one decision whether an artifact may be stored, compiled and run. `unread_findings` is its first part,
-    `judge_calls` its second.
+    This alone decides whether an artifact may be stored, compiled and run. `unread_findings` judges the unknown parts,
+    `judge_calls` the custom-call targets.
 
     Args:
-        artifact: what was read; its nested VJPs count.
-        writer_stable: targets that the writer's release guarantees; None where the writer is not known.
-        reader_stable: targets that the reader's release guarantees; None where there is no reader to consider.
-        allow: the policy's own targets with their reasons; an allowed one is fine, and still reported as dropped or
-            unlisted.
-        writer: what to call the writer in messages.
-        reader: what to call the reader in messages.
+        artifact: an artifact, which is judged with its nested VJPs.
+        writer_stable: the targets that the writer's release guarantees; None if the writer is not known.
+        reader_stable: the targets that the reader's release guarantees; None if there is no reader to consider.
+        allow: the targets that the policy allows, with their reasons. A target that the reader's release dropped is
+            accepted too if it is here, and still reported as dropped.
+        writer: the name of the writer in messages.
+        reader: the name of the reader in messages.
     """
     bare = artifact.envelope is None
     checks = () if artifact.envelope is None else artifact.envelope.disabled_checks
@@ -89,7 +89,11 @@ def audit(
 
 
 def unread_findings(artifact: Artifact, allow: Mapping[str, str]) -> tuple[AuditFinding, ...]:
-    """Return a finding for each part of an artifact that this reader does not know. One that is not ok stops it."""
+    """Return a finding for each part of an artifact that this reader does not know.
+
+    A part that `allow` names with a reason is accepted, if such a part may be allowed at all. Any other finding is not
+    `ok`, so that the artifact is refused.
+    """
     by_part: dict[Unread, list[str]] = {}
     for place, part in artifact.unread:
         by_part.setdefault(part, []).append(place)
@@ -120,9 +124,10 @@ def judge_calls(
     *,
     bare: bool = False,
 ) -> tuple[AuditFinding, ...]:
-    """Judge custom-call targets alone, as `audit` does, whether or not these are all of an artifact.
+    """Return a finding for each target of some custom calls: the part of `audit` that judges calls.
 
-    `bare` means that they are of a module that jax.export has not written, for which the lists are no guarantee.
+    `bare` means that jax.export has not written the module of the calls, so that the lists guarantee nothing. The
+    other arguments are those of `audit`.
     """
     known = [stable for stable in (writer_stable, reader_stable) if stable is not None]
     reasons = allow or {}
@@ -177,17 +182,20 @@ _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderRefl
 
 
 class Foreseen(NamedTuple):
-    """The forecast of an artifact for one platform in the newest release."""
+    """The forecast of what an artifact does on one platform in one release."""
 
-    platform: str  # The platform.
-    exported: bool  # Whether it was exported for that platform.
-    targets: tuple[str, ...]  # The custom calls that it makes there: those of this platform, and of none in particular.
-    unpromised: tuple[str, ...]  # Those that the release does not promise.
-    note: str  # A note for people; empty for none.
+    platform: str  # The platform, one of `PLATFORMS`.
+    exported: bool  # Whether the artifact was exported for that platform.
+    targets: tuple[str, ...]  # The custom-call targets of this platform, or of no particular one, that it calls.
+    unpromised: tuple[str, ...]  # Those of `targets` that the release does not promise.
+    note: str  # The forecast in words.
 
 
 def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
-    """Foresee what an artifact does on one of `PLATFORMS` in a reader, by its name and the targets that it promises."""
+    """Foresee what an artifact does on one of `PLATFORMS` in a reader.
+
+    `promised` are the custom-call targets that the reader promises, and `reader` is its name in the note.
+    """
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms
     # With jax's check of platforms off, jax runs it anywhere, as its first platform.
@@ -213,9 +221,9 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
 
 
 def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foreseen, ...]:
-    """Foresee every platform in the release of a jaxlib, by its list of stable targets.
+    """Foresee what an artifact does on each platform in one jaxlib, by that release's list of stable targets.
 
-    Empty where no list is known.
+    `reader` is the jaxlib version; the result is empty if it is None.
     """
     if reader is None:
         return ()
@@ -223,14 +231,17 @@ def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foresee
 
 
 def belongs(target: str, platform: str) -> bool:
-    """Return whether a target is called on a platform: it belongs to that platform, or to no other."""
+    """Return whether a custom-call target may be called on a platform: it belongs to that platform, or to none."""
     owners = {name for name, prefixes in _PREFIXES.items() if target.startswith(prefixes)}
     owners |= {"tpu"} if target in _TPU else set()
     return not owners or platform in owners
 
 
 def looked_up(artifact: Artifact, platform: str) -> frozenset[str]:
-    """Return the custom calls that a platform looks up by name, without those of jaxlib's serializer."""
+    """Return the custom-call targets that XLA looks up by name on a platform.
+
+    Targets that jaxlib's serializer writes are left out, since XLA itself reads them back.
+    """
     targets = {call.target for call in artifact.custom_calls}
     return frozenset(target for target in targets - _SHARDY - _CHLO if belongs(target, platform))
 
@@ -239,7 +250,10 @@ ONLY_JAX = "only jax registers {}: compute with jax.lax in place of LAPACK's cal
 
 
 def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
-    """Return the custom calls on the CPU that jax registers, LAPACK's and callbacks: no other runtime compiles them."""
+    """Return the custom-call targets of an artifact that only jax registers on CPU: LAPACK and Python callbacks.
+
+    No other runtime can compile them.
+    """
     targets = {call.target for call in artifact.custom_calls}
     return tuple(sorted(x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x))
 
@@ -262,17 +276,17 @@ _WORDS = (("callback", "Python callback"), ("ragged_all_to_all", "collective"), 
 
 
 class Payload(NamedTuple):
-    """The kind of a custom call in words, and the version of its payload's own format, such as Mosaic's. Mosaic's."""
+    """The kind of a custom call in words, with the version of its payload's own format."""
 
-    kind: str
-    version: int | None = None
+    kind: str  # The kind, such as "LAPACK routine".
+    version: int | None = None  # The version of Mosaic in its payload; None if the call is not of Mosaic.
 
     def __str__(self) -> str:
         return self.kind if self.version is None else f"{self.kind}, payload version {self.version}"
 
 
 def describe(call: CustomCall) -> Payload:
-    """Return what a custom call is, such as a Pallas kernel.
+    """Return the kind of a custom call, such as "Python callback", and the version of its payload.
 
     Nothing is run, and no callback's pointer is followed.
     """
@@ -283,7 +297,7 @@ def describe(call: CustomCall) -> Payload:
 
 
 def _mosaic_version(config: Any) -> int | None:
-    """Return the version in the attributes of the MLIR module that a Mosaic call carries, None where none is found."""
+    """Return the version of Mosaic that the MLIR module inside a call's configuration names; None if none is found."""
     # Mosaic for GPUs is a typed FFI call with the module among its arguments; Mosaic for TPUs has JSON with base64.
     body: Any = None
     try:

@@ -1,4 +1,4 @@
-"""The outputs of a module that have bounds: those of tanh, erf, a sigmoid, a softmax or a clamp."""
+"""The outputs of a module whose numbers have bounds, since tanh, erf, a sigmoid, a softmax or a clamp made them."""
 
 import math
 import re
@@ -25,15 +25,18 @@ Bounds = Literal["tanh", "erf", "a sigmoid", "a softmax", "a clamp"]
 
 
 class Bounded(NamedTuple):
-    """A function that makes an output, with the bounds of its numbers."""
+    """The function that makes an output, with the least and the greatest number that it gives."""
 
-    by: Bounds
-    bounds: tuple[float, float]
-    fills: tuple[float, ...]  # The numbers that selects put in place of some of its results.
+    by: Bounds  # The function.
+    bounds: tuple[float, float]  # The least and the greatest number.
+    fills: tuple[float, ...]  # The numbers that select operations put in place of some of its results.
 
 
 def bounded_outputs(artifact: Artifact, numbers: Collection[int]) -> Mapping[int, Bounded]:
-    """Return the bounds of these outputs, by number; empty for an unreadable module."""
+    """Return the bounds of the outputs with these numbers, by number.
+
+    An output without bounds is left out. Empty if the module cannot be read.
+    """
     try:
         trace = _Bounds(artifact.module)
         made = {number: trace.bounded(trace.outputs[number]) for number in numbers}
@@ -46,7 +49,7 @@ class _Bounds(Trace):
     """The search for the bounds of values in one module."""
 
     def bounded(self, value: Value) -> Bounded | None:
-        """Return the function that gives a value its bounds, or None."""
+        """Return the function that gives a value its bounds, found behind masks; None if the value has no bounds."""
         fills: list[float] = []
         while made := self._made(value):
             if made.made_by.name != "select":
@@ -63,7 +66,7 @@ class _Bounds(Trace):
         return None
 
     def _bounding_function(self, made: Value) -> Bounds | None:
-        """Return the bounds by the function that makes a value, unless it is a clamp."""
+        """Return the name of the function with known bounds that makes a value; None for a clamp or any other."""
         match made.made_by.name:
             case "tanh":
                 return "tanh"
@@ -93,14 +96,20 @@ class _Bounds(Trace):
         return any(self._constant(one) is not None and self._is_made_by("exponential", two) for one, two in sides)
 
     def _is_logarithm(self, value: Value) -> bool:
-        """Return whether a value is a logarithm, or a logarithm and what was subtracted before the exponential."""
+        """Return whether a value is a logarithm, or the sum of a logarithm and another value.
+
+        A log_softmax may subtract such a sum: the logarithm of the summed exponentials, plus the maximum.
+        """
         made = self._made(value)
         if made and made.made_by.name == "add":
             return any(self._is_made_by("log", operand) for operand in made.operands)
         return made is not None and made.made_by.name == "log"
 
     def _clamp(self, made: Value, fills: tuple[float, ...]) -> Bounded | None:
-        """Return the bounds of a clamp, or of a minimum of a maximum; None where only whole numbers are clamped."""
+        """Return the bounds of a clamp, or of a minimum of a maximum; None if only whole numbers are clamped.
+
+        `fills` are the numbers that masks after the clamp put in.
+        """
         if made.made_by.name == "clamp":
             least, inside, most = made.operands
             lower, upper = self._constant(least), self._constant(most)
@@ -136,18 +145,24 @@ class _Bounds(Trace):
         return made is not None and made.made_by.name == name
 
     def _made(self, value: Value) -> Value | None:
-        """Return the float that a value was before its shape changed; None for an argument of main or another type."""
+        """Return the float value that a value is made of by changes of shape and float type alone.
+
+        None if that is an argument of main, or not a float.
+        """
         made = self._unshaped(value)
         return made if made and _is_float(made) else None
 
     def _unshaped(self, value: Value, *, is_any: bool = False) -> Value | None:
-        """Return a value before its shape and its float type changed, or None where it was no float."""
+        """Follow a value back past operations that change only its shape or float type; None for an argument of main.
+
+        Only floats are followed, unless `is_any` is true.
+        """
         while (made := self.past_calls(value)) and made.made_by.name in _SHAPES and (is_any or _is_float(made)):
             value = made.operands[made.result]
         return made
 
     def _constant(self, value: Value) -> float | None:
-        """Return the number that a constant has in all elements, NaN for numbers that differ; None for no constant."""
+        """Return the number that all elements of a constant have, or NaN if they differ; None for other values."""
         made = self._unshaped(value, is_any=True)
         if made is None or made.made_by.name != "constant":
             return None
@@ -160,7 +175,10 @@ def _is_float(value: Value) -> bool:
 
 
 def _number(text: str, kind: str) -> float:
-    """Return a number from a module's listing, which has bfloat16 in bytes."""
+    """Return the float that a constant's text in a module's listing stands for, or NaN if it cannot be read.
+
+    `kind` is the element type; the listing writes bfloat16 as the hexadecimal digits of its bytes.
+    """
     try:
         if kind == "bf16" and text.startswith("0x"):
             (number,) = struct.unpack("<f", bytes(2) + bytes.fromhex(text[2:]))

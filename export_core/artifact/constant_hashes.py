@@ -1,7 +1,7 @@
 """Hashes in place of long constants in the text of a module.
 
-Each is the hash of the text that MLIR would print, so that it is the same for a listing that spells the constant. (Of
-booleans, what it printed before 0.11: a bit for each.)
+A hash is that of the text that MLIR would print for the constant, so that it is the same whether or not a text spells
+the constant. (For booleans, the text that MLIR printed before jaxlib 0.11: a bit for each.)
 """
 
 import hashlib
@@ -12,10 +12,7 @@ from collections.abc import Iterable, Iterator
 from export_core.artifact.bytecode.module import Constant, Module
 
 LONG = 100
-"""The most elements of a constant that is not long.
-
-MLIR prints the bytes of a longer one, as hexadecimal digits.
-"""
+"""The number of elements above which a constant is long: MLIR then prints its bytes as hexadecimal digits."""
 
 _PIECE = 1 << 20  # bytes: the digits of a whole constant would take twice its memory
 _DIGITS = re.compile(r'dense<"0x[0-9A-F]*">')
@@ -24,7 +21,10 @@ _SHAPE = re.compile(r"tensor<((?:\d+x)*)(\w+)")
 
 
 def long_constants(module: Module) -> list[Constant]:
-    """Return the constants with more than `LONG` elements that are not all equal, in order, repeated as used."""
+    """Return the constants with more than `LONG` elements that are not all equal, one for each constant operation.
+
+    They are in the order of the module, and a constant that several operations share is there for each of them.
+    """
     constants = []
     for constant in module.constants_in_order():
         match = _SHAPE.match(constant.type)
@@ -36,10 +36,10 @@ def long_constants(module: Module) -> list[Constant]:
 
 
 def with_hashes(text: str, module: Module) -> str:
-    """Return a module's text with the hashes of its long constants.
+    """Return `text`, which MLIR printed for `module`, with hashes in place of its long constants.
 
-    MLIR may have spelled them, or left them out (`large_elements_limit`). Other attributes that it left out stay so,
-    and all do where the text has other constants than the module.
+    MLIR may have printed the constants, or left them out (`large_elements_limit`). Constants that it left out stay so
+    if their number in the text is not that of the module's long constants.
     """
     constants = long_constants(module)
     if len(_LEFT_OUT.findall(text)) == len(constants):
@@ -49,7 +49,7 @@ def with_hashes(text: str, module: Module) -> str:
 
 
 def _hash_of(text: Iterable[bytes]) -> str:
-    """Return the hash of the text of a constant, which is given in pieces, as it stands in a module's text."""
+    """Return `dense<SHA-256 …>`, which replaces a constant whose text is given in pieces."""
     digest = hashlib.sha256()
     for piece in text:
         digest.update(piece)
@@ -57,7 +57,7 @@ def _hash_of(text: Iterable[bytes]) -> str:
 
 
 def _digits(module: Module, constant: Constant) -> Iterator[bytes]:
-    """Yield the text of a constant, in pieces."""
+    """Yield the text that MLIR prints for a constant, in pieces."""
     yield b'dense<"0x'
     data = memoryview(module.data)
     for start in range(constant.at, constant.at + constant.nbytes, _PIECE):

@@ -16,8 +16,8 @@ class ArtifactError(ExportCompatError):
     def __init__(self, expected: str, found: str, at: int | None = None, name: str = "", advice: str = DAMAGED):
         self.expected = expected  # What was expected there.
         self.found = found  # What was found.
-        self.at = at  # The byte, counted from the start of the file; None where no single byte is to blame.
-        self.name = name  # What the message calls the artifact: its file.
+        self.at = at  # The byte, counted from the start of the file; None if no single byte is to blame.
+        self.name = name  # The name of the artifact in the message, such as its file.
         self.advice = advice  # What to do.
         super().__init__(expected, found, at, name, advice)  # by which it can be pickled
 
@@ -29,15 +29,15 @@ class ArtifactError(ExportCompatError):
 
 
 def guarded(read: Callable[[], Result], name: str) -> Result:
-    """Return what `read` returns.
+    """Call `read` and return its result; turn an unforeseen exception into an `ArtifactError` that asks for a report.
 
-    An unforeseen error becomes an `ArtifactError` that asks to be reported.
+    `name` is the name of the artifact in the message.
     """
     try:
         return read()
     except ArtifactError:
         raise
     except Exception as error:
-        found = f"bytes on which it failed ({type(error).__name__}: {error})"
-        advice = "The file is damaged, in a way that this reader does not describe: please report it with the file."
-        raise ArtifactError("bytes that this reader knows", found, name=name, advice=advice) from error
+        found = f"bytes on which the reader failed ({type(error).__name__}: {error})"
+        advice = "This is a fault of jaxexport, or damage that it does not recognize: please report it with the file."
+        raise ArtifactError("an artifact that can be read", found, name=name, advice=advice) from error

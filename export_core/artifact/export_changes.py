@@ -1,4 +1,4 @@
-"""What differs between two exports beside locations and names: fields of the envelope, operations of the modules."""
+"""The differences of two exports, except locations and names: fields of the envelope, operations of the modules."""
 
 import difflib
 import operator
@@ -17,31 +17,31 @@ WIDTH = 160  # characters that are shown of a value
 TOO_LONG = 4_000
 
 INDEPENDENT = ("platforms", "nr_devices", "ordered_effects", "unordered_effects", "disabled_checks")
-"""Fields of the envelope that no release of jax writes in another way.
+"""Fields of the envelope that every release of jax writes in the same way for the same function.
 
-Types and trees are not among them, which the signature of a golden has, nor shardings.
+Types and trees are not among them, since the signature of a golden has them, nor are shardings.
 """
 
 FIELDS = (
     "in_tree", "in_avals", "out_tree", "out_avals", *INDEPENDENT, "in_shardings", "out_shardings",
     "module_kept_var_idx", "calling_convention_version",
 )  # fmt: skip
-"""Fields that one writer always writes alike: all but the function's name, and what follows from these."""
+"""Fields that the same writer always writes in the same way: all but the function's name and what these determine."""
 
 _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION_VERSION"}
-"""What sets a field whatever the test asks for, and is no flag of a manifest."""
+"""A hint to the environment variable that sets a field whatever the test asks for; no manifest records it."""
 
 
 def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
-    """Return a line for each difference of two exports by one writer; none where they do the same.
+    """Return a line for each difference of two exports by the same writer; an empty list if they do the same.
 
     Args:
-        then: the golden's.
-        now: today's.
-        exact: with all digits of floating-point constants, as `listing` takes it.
+        then: the golden's artifact.
+        now: today's artifact.
+        exact: whether all digits of floating-point constants count, as for `listing`.
 
     Raises:
-        ArtifactError: One of them cannot be read.
+        ArtifactError: One of the artifacts cannot be read.
     """
     changes: list[str] = []
     order, old, new = 0, then.envelope, now.envelope
@@ -57,7 +57,10 @@ def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list
 
 
 def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
-    """Return a line for each of the first operations that differ in each module: function, platforms, difference."""
+    """Return a line for each of the first `MOST` operations that differ in each module, and how many more differ.
+
+    A line names the function, the platforms if only some have the operation, and the difference.
+    """
     platforms = now.envelope.platforms if now.envelope else ()
     changes: list[str] = []
     for modules in zip(then.modules, now.modules, strict=False):
@@ -73,9 +76,9 @@ def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True)
 
 
 def export_digest(artifact: Artifact) -> str:
-    """Return a SHA-256 of all fields and operations, without locations and names.
+    """Return a SHA-256 of all fields and operations of an artifact, without locations and names.
 
-    Raises `ArtifactError` where they cannot be read.
+    Raises `ArtifactError` if a module cannot be read.
     """
     digest, level = sha256(), artifact.envelope
     for module in artifact.modules:
@@ -86,9 +89,9 @@ def export_digest(artifact: Artifact) -> str:
 
 
 def independent_changes(then: Artifact, now: Artifact) -> list[str]:
-    """Return a line for each difference of two exports that their writers do not explain.
+    """Return a line for each difference of two exports that is not explained by their different writers.
 
-    None for modules and derivatives.
+    Only fields of the envelope are compared, neither modules nor derivatives; empty if one of them has no envelope.
     """
     old, new = then.envelope, now.envelope
     if old is None or new is None:
@@ -104,7 +107,10 @@ def independent_changes(then: Artifact, now: Artifact) -> list[str]:
 
 
 def _same_by_others(old: object, new: object) -> bool:
-    """Return whether two releases may write the same field so: older ones have shardings in another form."""
+    """Return whether two releases may have written the same field in these two ways.
+
+    Shardings of older releases have another form (`HloSharding`), of which only the presence is compared.
+    """
     if isinstance(old, HloSharding) or isinstance(new, HloSharding):
         return (old is None) == (new is None)
     return _words(old) == _words(new)
@@ -113,7 +119,10 @@ def _same_by_others(old: object, new: object) -> bool:
 def _field(
     name: str, then: Envelope, now: Envelope, same: Callable[[Any, Any], bool] = operator.eq
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the differences in a field: its name, with a number where it has an entry for each argument or result."""
+    """Yield the differences in the field `name`: the field with its entry, such as `in_avals[0]`, and both values.
+
+    `same` decides whether two values are the same.
+    """
     old, new = getattr(then, name), getattr(now, name)
     if name.endswith(("avals", "shardings")) and len(old) == len(new):
         for number, (was, value) in enumerate(zip(old, new, strict=True)):
@@ -131,13 +140,13 @@ def _words(value: object) -> str:
 
 
 def _texts(old: object, new: object) -> tuple[str, str]:
-    """Return two different values as different texts: in short form, unless that leaves the difference out."""
+    """Return two different values as different texts: in short form, or by `repr` if the short forms are equal."""
     texts = _words(old), _words(new)
     return _cut(*(texts if texts[0] != texts[1] else (repr(old), repr(new))))
 
 
 def _cut(old: str, new: str) -> tuple[str, str]:
-    """Return two different texts, long ones cut to the part around the first difference."""
+    """Return two different texts, both cut to the part around the first difference if one is long."""
     start = max(0, _alike(old, new) - WIDTH // 4) if max(len(old), len(new)) > WIDTH else 0
     before = "…" if start else ""
     return tuple(
@@ -146,7 +155,7 @@ def _cut(old: str, new: str) -> tuple[str, str]:
 
 
 def _alike(old: Sequence[object], new: Sequence[object]) -> int:
-    """Return how many of the first items are the same."""
+    """Return the number of items at the start of both sequences that are equal."""
     return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
@@ -174,7 +183,7 @@ def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Ite
 
 
 def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | None, _Placed | None]]:
-    """Yield operations that differ, each with the one that replaces it; None for one that was added or removed."""
+    """Yield pairs of an old and a new operation that differ; None in place of an operation that is missing there."""
     left, right = ([f"{line.depth} {line}" for _, line in side] for side in (old, new))
     start = _alike(left, right)
     if max(len(left), len(right)) - start > TOO_LONG:
@@ -189,7 +198,7 @@ def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | N
 
 
 def _in_operation(then: Line, now: Line) -> Iterator[tuple[str, str, str]]:
-    """Yield the differences of two operations of one name."""
+    """Yield the differences of two operations with the same name: what differs, and both values as text."""
     old, new = dict(then.attributes), dict(now.attributes)
     for name in {**old, **new}:
         if old.get(name) != new.get(name):

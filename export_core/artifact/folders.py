@@ -1,4 +1,4 @@
-"""The artifacts in folders of any size, read in parallel: never more of them in memory than are being read."""
+"""The artifacts in folders of any size, read in parallel, with only those in memory that are being read."""
 
 import functools
 import multiprocessing
@@ -35,42 +35,42 @@ class UnreadFilesError(ExportCompatError):
 
 
 class LeftOut(Counter[str]):
-    """The files in folders that are no artifacts, counted by kind, and the names of links to folders."""
+    """The files in folders that are not artifacts, counted by kind, and the paths of links to folders."""
 
     def __init__(self) -> None:
         super().__init__()
         self.links: list[str] = []
 
     def add(self, path: str, kind: str) -> None:
-        """Count a file of a kind."""
+        """Count a file by its kind, such as "a gzip file", and note its path if it is a link to a folder."""
         self[kind] += 1
         if kind == _LINK:
             self.links.append(path)
 
     def lines(self) -> list[str]:
-        """Return a line for each link to a folder, which was not read."""
+        """Return a warning for each link to a folder, since links to folders are not followed."""
         return [f"warning: {path}: {_LINK}, which is not followed: name the folder too." for path in self.links]
 
 
 class Found(NamedTuple):
-    """What was found in a folder: a file, or an entry that is left out or cannot be listed, and why."""
+    """A path that the user named or that a named folder contains, with the reason if it is not read."""
 
     path: str
-    named: bool = False
-    left_out: str = ""
-    error: str = ""
+    named: bool = False  # Whether the user named this file itself.
+    left_out: str = ""  # Why the path is left out; empty if it is not.
+    error: str = ""  # Why the path cannot be listed; empty if it can.
 
 
 def is_archive(path: str) -> bool:
-    """Return whether a path is a folder of artifacts: any but a SavedModel, which is an artifact itself."""
+    """Return whether a path is a folder that may hold artifacts: any folder but a SavedModel, itself an artifact."""
     return os.path.isdir(path) and saved_model_in(path) == path  # noqa: PTH112 - a path is text, as messages show it
 
 
 def files_of(paths: Iterable[str], *, hidden: bool = True) -> Iterator[Found]:
-    """Yield everything that is named, and everything in the named folders, in the order of the disk.
+    """Yield the files among `paths`, and everything in the folders among them, in the order of the disk.
 
-    Links to files are followed, and links to folders are not: they may lead back. With `hidden`, also what is in hidden
-    folders and virtual environments, which are left out otherwise.
+    Links to files are followed. Links to folders are not, since they may lead back. Hidden folders and virtual
+    environments are searched only if `hidden` is true.
     """
     for path in paths:
         if not is_archive(path):
@@ -104,10 +104,10 @@ def _found(entry: os.DirEntry[str]) -> Found:
 
 
 def artifact_in(found: Found) -> Artifact | str:
-    """Return the artifact in a file, or why it is left out.
+    """Return the artifact in a file, or the reason why the file is left out.
 
-    A file that was named itself counts as an artifact, and so does one whose name ends as artifacts' names do. Raises
-    `ArtifactError` where it cannot be read.
+    A file that the user named counts as an artifact, and so does a file whose name ends in `SUFFIX`. Raises
+    `ArtifactError` if an artifact cannot be read.
     """
     if found.left_out:
         return found.left_out
@@ -128,12 +128,12 @@ def artifact_in(found: Found) -> Artifact | str:
 
 
 class ReadFile(NamedTuple, Generic[Result]):
-    """The outcome of reading a file: a result, an error where it cannot be read, or why it is left out."""
+    """The outcome of reading a file: a result, an error, or the reason why the file is left out."""
 
     path: str
-    result: Result | None = None
-    error: str = ""
-    left_out: str = ""
+    result: Result | None = None  # What the reading function returned; None if the file was not read.
+    error: str = ""  # Why the file cannot be read; empty if it was.
+    left_out: str = ""  # Why the file is left out; empty if it is not.
 
 
 def read_folders(
@@ -144,17 +144,17 @@ def read_folders(
     *,
     hidden: bool = True,
 ) -> Iterator[ReadFile[Result]]:
-    """Yield what `read` returns for each artifact among these files and in these folders, in order; or its error.
+    """Yield, for each artifact among files and in folders, what `read` returns or the error of reading; in order.
 
     Args:
         read: a function that other processes can import by its name.
         paths: files and folders.
-        left_out: where files that are no artifacts are counted.
-        jobs: how many processes read; 0 for one on each core.
-        hidden: as `files_of` takes it.
+        left_out: the counter to which files that are not artifacts are added.
+        jobs: how many processes read; as many as there are cores if it is 0 or None.
+        hidden: whether hidden folders and virtual environments are searched too.
 
     Raises:
-        ArtifactError: There is no artifact.
+        ArtifactError: There is no artifact in `paths`.
         UnreadFilesError: A process was killed.
     """
     is_empty = True
@@ -182,7 +182,7 @@ def _read_file(read: Callable[[Artifact], Result], found: Found) -> ReadFile[Res
 
 
 def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
-    """Return the error for folders without an artifact: most likely, another folder was meant."""
+    """Return the error for folders without an artifact, with the number of files and the links that were left out."""
     known = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
     advice = " ".join([known, *left_out.lines()])
     found = f"none in {plural(left_out.total(), 'file')}"
@@ -190,9 +190,9 @@ def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
 
 
 def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
-    """Yield what `read`, which other processes import, returns for each file, in order.
+    """Yield what `read` returns for each file, in order; with many files, in `jobs` processes.
 
-    Raises `UnreadFilesError` where a process was killed.
+    `read` is a function that other processes can import by its name. Raises `UnreadFilesError` if a process was killed.
     """
     files = iter(found)
     chunks = iter(lambda: list(islice(files, CHUNK)), [])
@@ -217,8 +217,8 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
                 yield from pending.popleft().result()
         except BrokenProcessPool:
             raise UnreadFilesError(
-                "expected all files to be read, found that a reading process was killed, most likely for its memory. "
-                "With --jobs 1 less memory is needed."
+                "a process that read files was killed, most likely for want of memory, so that not all files were "
+                "read. Try --jobs 1, which needs less."
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C nobody wants the rest

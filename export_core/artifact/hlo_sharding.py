@@ -8,9 +8,9 @@ from typing import NamedTuple
 from export_core.artifact.errors import DAMAGED, ArtifactError
 from export_core.artifact.protobuf import VARINT, Wire
 
-Spec = tuple[str | tuple[str, ...] | None, ...]  # how each dimension is split, as in a PartitionSpec
+Spec = tuple[str | tuple[str, ...] | None, ...]  # the mesh axes that split each dimension, as in a PartitionSpec
 MOST_DEVICES = 4096
-"""The most devices of a sharding: the claim of a file must not decide how long its reader counts."""
+"""The most devices that a sharding may name, so that a hostile file cannot keep its reader busy."""
 
 _MOST_DIMENSIONS = 64
 
@@ -20,17 +20,17 @@ _REPLICATED, _MAXIMAL, _TUPLE, _OTHER, _MANUAL = range(5)
 
 
 class Tiles(NamedTuple):
-    """A tiled sharding: parts along each dimension, then `replicas` of each part; the device of each, in order."""
+    """A tiled sharding of an array: how it is split into parts, and which devices hold each part."""
 
-    parts: tuple[int, ...]
-    replicas: int
-    devices: tuple[int, ...]
+    parts: tuple[int, ...]  # The number of parts along each dimension.
+    replicas: int  # The number of devices that hold each part.
+    devices: tuple[int, ...]  # The numbers of the devices: all replicas of the first part, then of the next.
 
 
 def tiles_of(proto: bytes, name: str) -> Tiles | None:
-    """Return the tiles of a sharding, None where it replicates.
+    """Return the tiles of a sharding from the bytes of XLA's OpSharding, or None if it replicates the array.
 
-    Raises `ArtifactError` for what is no sharding of an array.
+    `name` is the name of the file in messages. Raises `ArtifactError` if it is not a sharding of an array.
     """
     numbers = _numbers(proto, name)
     kind = numbers.get(_TYPE, [_REPLICATED])[-1]
@@ -51,7 +51,10 @@ def tiles_of(proto: bytes, name: str) -> Tiles | None:
 
 
 def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
-    """Return the sharding as a spec over the axes of a mesh; None where it cannot be expressed so."""
+    """Return a sharding as a partition spec over a mesh, or None if the mesh cannot express it.
+
+    `mesh` has the sizes of the axes by name, in order. `tiles` is None for a replicated array, as from `tiles_of`.
+    """
     if tiles is None:
         return ()
     sizes = list(mesh.values())
@@ -81,13 +84,16 @@ def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
 
 
 def _in_groups(devices: Sequence[int], replicas: int) -> tuple[int, ...]:
-    """Return the devices with those of each group of replicas in order, since their order has no meaning."""
+    """Return the devices with each group of `replicas` devices sorted: the order inside a group has no meaning."""
     groups = (sorted(devices[start : start + replicas]) for start in range(0, len(devices), replicas))
     return tuple(itertools.chain.from_iterable(groups))
 
 
 def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[list[int], int]:
-    """Return the axes of a mesh by number, those that split an array first, and how many replicas the others make."""
+    """Return the numbers of a mesh's axes, first those that `spec` uses, and the number of replicas of each part.
+
+    The number of replicas is the product of the sizes of the axes that `spec` does not use.
+    """
     split = [axis for axes in spec for axis in axes]
     others = [axis for axis in mesh if axis not in split]
     places = list(mesh)
@@ -95,7 +101,10 @@ def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[li
 
 
 def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
-    """Return ``arange(n).reshape(shape).transpose(permutation).ravel()``; empty where these do not fit."""
+    """Return ``arange(prod(shape)).reshape(shape).transpose(permutation).ravel()`` as a list.
+
+    Empty if `permutation` is not a permutation of the dimensions, or the shape has too many elements.
+    """
     is_permutation = len(shape) <= _MOST_DIMENSIONS and sorted(permutation) == list(range(len(shape)))
     if not is_permutation or not 0 < math.prod(shape) <= MOST_DEVICES:
         return []
@@ -105,7 +114,10 @@ def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
 
 
 def _numbers(proto: bytes, name: str) -> dict[int, list[int]]:
-    """Return the numbers of a protobuf by field, and skip other fields. Other fields are passed over."""
+    """Return the numbers in the bytes of a sharding's protobuf, by field; skip fields without numbers.
+
+    `name` is the name of the file in messages.
+    """
     wire = Wire(proto, name, DAMAGED)
     numbers: dict[int, list[int]] = {}
     try:
@@ -118,12 +130,14 @@ def _numbers(proto: bytes, name: str) -> dict[int, list[int]]:
 
 
 def proto_of(mesh: Mapping[str, int], spec: Spec, rank: int) -> bytes:
-    """Return the protobuf of a sharding over axes of a mesh, as XLA writes it: the inverse of `tiles_of` and `spec_on`.
+    """Return the OpSharding protobuf of a partition spec over a mesh, in the bytes that XLA writes.
+
+    `tiles_of` and `spec_on` do the reverse.
 
     Args:
-        mesh: sizes of the axes by name, in order.
-        spec: how the first dimensions are split; those after it are not.
-        rank: the number of dimensions.
+        mesh: the sizes of the axes by name, in order.
+        spec: the axes that split each of the first dimensions; later dimensions are not split.
+        rank: the number of dimensions of the array.
     """
     axes = [() if part is None else (part,) if isinstance(part, str) else part for part in spec]
     parts = [math.prod(mesh[axis] for axis in names) for names in axes] + [1] * (rank - len(axes))

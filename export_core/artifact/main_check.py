@@ -1,7 +1,7 @@
 """The check of `main` against the envelope around it, by the calling convention that the envelope names.
 
-Read from the module itself. JAX's export documentation ("Module calling convention") says what `main` must look like;
-docs/reference/calling-conventions.md has what each version changed.
+What is checked is read from the module itself. JAX's export documentation ("Module calling convention") says what
+`main` must look like; docs/reference/calling-conventions.md says what each version changed.
 """
 
 import re
@@ -29,7 +29,7 @@ _CONSTRAINT = (  # As text: few modules need it compiled.
     rb"do not match the symbolic shape constraint ([^\0]{1,400}?)\. Expected '"
 )
 KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-"""The number of uint32 values in a PRNG key, by its dtype. Source: jax/_src/prng.py."""
+"""The number of uint32 values that make a PRNG key, by the key's dtype. Source: jax/_src/prng.py."""
 
 # What the element types of a module are called, where it is not jax's letter and the width in bits. float0 has no bits:
 # i1 stands for it.
@@ -42,11 +42,10 @@ _LETTERS = {"float": "f", "uint": "ui", "int": "i"}
 
 
 def check_main(artifact: Artifact) -> list[str]:
-    """Return a sentence for each contradiction of the calling convention, in the function and its nested VJPs.
+    """Return a sentence for each way in which an artifact or its nested VJPs contradict their calling convention.
 
-    Empty where all is as documented, and also where nothing can be checked: for a bare module, which declares nothing,
-    and for a version that is newer than `NEWEST` (see `is_known`). Raises `ArtifactError` where a module cannot be
-    read.
+    Empty if all is as documented, and if nothing can be checked: for a bare module, which declares no convention, and
+    for a convention newer than `NEWEST`. Raises `ArtifactError` if a module cannot be read.
     """
     problems: list[str] = []
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
@@ -58,7 +57,7 @@ def check_main(artifact: Artifact) -> list[str]:
 
 
 def is_known(envelope: Envelope) -> bool:
-    """Return whether the calling convention that an envelope names is one of those that are known here."""
+    """Return whether an envelope names a calling convention that `check_main` knows: `OLDEST` to `NEWEST`."""
     return OLDEST <= envelope.calling_convention_version <= NEWEST
 
 
@@ -74,9 +73,9 @@ def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
 
 
 def dimension_constraints(artifact: Artifact) -> tuple[str, ...]:
-    """Return what each call checks about symbolic dimensions, such as ``b >= 2``.
+    """Return the constraints on symbolic dimensions that the module checks at each call, such as ``b >= 2``.
 
-    The module alone has it. It is read from the texts of the errors, of which each check has one.
+    The envelope does not have them: they are read from the error texts of the module's checks.
     """
     found: dict[str, None] = {}
     for module in artifact.modules:
@@ -140,7 +139,15 @@ def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
 
 
 def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tuple[str, Aval]]) -> Iterator[str]:
-    """Compare the tokens and arrays behind the platform index with ordered effects and avals."""
+    """Yield contradictions between the arguments or results of `main` and what the envelope declares.
+
+    Args:
+        what: "argument" or "result".
+        types: the types of all arguments or results of `main`.
+        start: the number of the first one after the platform index.
+        tokens: how many tokens the calling convention asks for.
+        avals: the declared values, each with its name for messages.
+    """
     plain = next((i for i, (_, aval) in enumerate(avals) if aval.dtype != "token"), len(avals))
     leading = next((i for i, kind in enumerate(types[start:]) if kind != TOKEN), len(types) - start)
     extra = leading - plain  # tokens of ordered effects come before those that are values themselves
@@ -161,9 +168,9 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
 
 
 def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
-    """Yield contradictions between `main` and the function that it wraps.
+    """Yield contradictions between the envelope and the function that `main` wraps, if shapes are symbolic.
 
-    `main` computes the dimension variables; the function takes them, sorted by name.
+    `main` computes the dimension variables; the wrapped function takes them as arguments, sorted by name.
     """
     if not (names := sorted(dimension_names(envelope.in_avals))):
         return
@@ -208,9 +215,9 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
 
 
 def fits(kind: str, aval: Aval) -> bool:
-    """Return whether a type of the module is that of an aval.
+    """Return whether `kind`, a type in a module such as tensor<2xf32>, is the type of an aval.
 
-    A type that either side cannot name is accepted.
+    A type that this reader cannot name is accepted, and so is any type for a dtype that it does not know.
     """
     if "!vhlo" in kind or "<code" in kind:
         return True
@@ -220,7 +227,7 @@ def fits(kind: str, aval: Aval) -> bool:
 
 
 def _type(aval: Aval) -> str:
-    """Return the module's type for an aval, with … for an element type that is not known here."""
+    """Return the type that a module has for an aval, with … for the element type of an unknown dtype."""
     if aval.dtype == "token":
         return TOKEN
     shape = [*aval.shape, *([KEY_WORDS[aval.dtype]] if aval.dtype in KEY_WORDS else [])]
@@ -228,6 +235,6 @@ def _type(aval: Aval) -> str:
 
 
 def element_of(dtype: str) -> str:
-    """Return what a module calls the elements of a dtype of jax, such as f8E4M3FN; … where that is not known here."""
+    """Return the element type that a module has for a dtype of jax, such as f8E4M3FN; … for an unknown dtype."""
     number = None if dtype in _ELEMENTS else _NUMBER.fullmatch(dtype)
     return _LETTERS[number[1]] + number[2] + number[3].upper() if number else _ELEMENTS.get(dtype, "…")

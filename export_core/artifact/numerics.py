@@ -1,8 +1,8 @@
-"""The results of a module that are factors of a matrix, and are compared as such.
+"""The results of a module that are factors of a matrix, and are compared as factors.
 
-A linear algebra library fixes factors only up to signs, phases and order, and chooses them by its processor. LAPACK's
-routines and their counterparts on GPUs give their results in a fixed order, which jax returns as they are, or NaN where
-the routine failed. So the custom calls of a module tell which results come straight from a factorization.
+A factorization fixes its factors only up to signs, phases and order, which a linear algebra library chooses by the
+processor. LAPACK's routines and their counterparts on GPUs give their results in a fixed order. jax returns them as
+they are, or NaN if the routine failed. So the custom calls of a module tell which results are factors.
 """
 
 import re
@@ -17,9 +17,9 @@ LAPACK = ("lapack_", "blas_")  # how the targets of calls of LAPACK on a CPU beg
 TARGET = re.compile(r"(?:lapack_(?P<letter>[sdcz])|cusolver_|hipsolver_)(?P<routine>[a-z0-9]+?)(?P<ffi>_ffi)?")
 
 REQUIRED = {"eigh": 2, "svd": 3, "qr": 2, "lu": 2, "schur": 2, "eig": 1}
-"""The number of factors that each comparator needs, the first ones of those that it takes.
+"""The number of factors that each comparator needs at least, of those that it takes in order.
 
-These are (w, V), (U, s, V^H), (Q, R, P), (LU, pivots, permutation), (T, Q), (w, V, V).
+They are (w, V), (U, s, V^H), (Q, R, P), (LU, pivots, permutation), (T, Q), and w with left and right V.
 """
 
 MOST_CARRIED = 8  # values that a loop carries, among which pivots are looked for. The loop that jax makes has four.
@@ -33,7 +33,7 @@ _ROUTINES: dict[str, tuple[str, _Roles]] = {
     "getrf": ("lu", {0: 0, 1: 1}),
     "gees": ("schur", {0: 0, 1: 1}),
 }
-"""The comparator of each routine, and which factor each result of its call is, by number."""
+"""The comparator for each LAPACK routine, and the number of the factor that each result of its call is."""
 
 _OLD_SCHUR: _Roles = {0: 0, 3: 1}
 _EIG: dict[tuple[bool, bool], _Roles] = {  # by whether it is a call of the FFI, and of real matrices
@@ -45,20 +45,23 @@ _EIG: dict[tuple[bool, bool], _Roles] = {  # by whether it is a call of the FFI,
 
 
 class Factor(NamedTuple):
-    """A result that is a factor: its factorization, the comparator, and which factor it is."""
+    """A result that is a factor of a factorization."""
 
-    of: Hashable
-    compare: str
-    role: int
+    of: Hashable  # A key of the factorization: the same for all its factors.
+    compare: str  # The comparator for the factorization.
+    role: int  # The number of this factor among those that the comparator takes.
 
 
 def has_factorization(targets: Iterable[str]) -> bool:
-    """Return whether one of these custom calls may be a factorization."""
+    """Return whether one of these custom-call targets may be a factorization by its name."""
     return any(map(TARGET.fullmatch, targets))
 
 
 def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the outputs of each factorization that has all factors that its comparator needs."""
+    """Return the comparator and the output numbers of each factorization, in the order that the comparator takes.
+
+    `factors` has the factor that each output is, or None. A factorization that lacks a required factor is left out.
+    """
     groups: dict[tuple[Hashable, str], dict[int, int]] = {}
     for output, factor in enumerate(factors):
         if factor is not None:
@@ -68,7 +71,10 @@ def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, .
 
 
 def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the output numbers of each factorization returned; none for an unreadable module."""
+    """Return the comparator and the output numbers of each factorization that the artifact's function returns.
+
+    Empty if the module cannot be read.
+    """
     try:
         trace = _Factors(artifact.module)
         return groups_of(map(trace.factor, trace.outputs))
@@ -80,7 +86,7 @@ class _Factors(Trace):
     """The search for factors among the values of one module."""
 
     def factor(self, value: Value) -> Factor | None:
-        """Return the factor that a value is, or None."""
+        """Return the factor that a value is, or None if it does not come straight from a factorization."""
         if (source := self._source(value)) is None:
             return None
         value, is_shifted = source
@@ -104,7 +110,10 @@ class _Factors(Trace):
         return Factor(value.key, compare, roles[value.result]) if value.result in roles else None
 
     def _source(self, value: Value) -> tuple[Value, bool] | None:
-        """Return the result of a call or loop that a value comes from, and whether something was subtracted."""
+        """Return the result of a custom call or loop that a value comes from, and whether something was subtracted.
+
+        None if another operation made the value.
+        """
         is_shifted = False
         while made := self.past_calls(value):
             match made.made_by.name:

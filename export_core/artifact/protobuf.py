@@ -1,4 +1,4 @@
-"""The reader of protobufs in which nothing can be trusted: every length is checked, every field counted.
+"""The reader of untrusted protobufs: every length is checked, every field counted.
 
 A message is not copied: its fields are places in the bytes of the file, so that an error names the byte.
 """
@@ -13,42 +13,51 @@ MOST_FIELDS = 1_000_000  # what is read in a second
 NUMBER = 8  # what a number of a packed list costs, in fields, since it is stored
 MAX_TEXT = 1 << 16  # bytes of a name
 _SIZES = {FIXED_64: 8, FIXED_32: 4}
+_WIRE_TYPES = {VARINT: "varint", FIXED_64: "64 bits", SPAN: "length-delimited", FIXED_32: "32 bits"}
+
+
+def _words(wire: int) -> str:
+    """Return a wire type in words, such as "wire type 2 (length-delimited)"."""
+    return f"wire type {wire} ({_WIRE_TYPES[wire]})"
 
 
 class Field(NamedTuple):
     """One field of a message: a number, or the place of its bytes."""
 
-    number: int  # Its number in the message.
-    wire: int  # Its wire type.
-    value: int  # Its value if it is a varint, else 0.
-    start: int  # The first byte of its content.
-    end: int  # The byte after its content.
+    number: int  # The number of the field in its message.
+    wire: int  # The wire type.
+    value: int  # The value of a varint, 0 for any other field.
+    start: int  # The place of the first byte of its content.
+    end: int  # The place of the byte after its content.
 
 
 class Wire:
-    """The bytes of a protobuf, and how many fields of it may still be read."""
+    """The bytes of a protobuf, and the number of fields that may still be read from them."""
 
     __slots__ = ("advice", "data", "left", "most", "name")
 
     def __init__(self, data: bytes | bytearray, name: str, advice: str):
         self.data = data
-        self.name = name  # What messages call it: its file.
-        self.advice = advice  # What to do where it is damaged.
+        self.name = name  # The name of the protobuf in messages, such as its file.
+        self.advice = advice  # What messages advise if the protobuf is damaged.
         self.most = 1024 + min(len(data) // 2, MOST_FIELDS)  # A field takes two bytes or more.
         self.left = self.most
 
     def error(self, expected: str, found: str, at: int, advice: str = "") -> ArtifactError:
-        """Return the error for what is found at a byte."""
+        """Return the error that says what was expected and what was found at byte `at` of the file."""
         return ArtifactError(expected, found, at, name=self.name, advice=advice or self.advice)
 
     def spend(self, at: int, fields: int = 1) -> None:
-        """Count fields that are read. More than the file has room for are read only if messages are read again."""
+        """Count fields that are read at byte `at`. Raises `ArtifactError` for more fields than fit into the file."""
         self.left -= fields
         if self.left < 0:
             raise self.error(f"at most {self.most} fields in {len(self.data)} bytes", "more", at, LIMIT)
 
     def fields(self, start: int, end: int, what: str) -> Iterator[Field]:
-        """Yield the fields of a message in order. Raises `ArtifactError` where one does not fit in it."""
+        """Yield the fields of the message between two bytes, in order; `what` is the message's name in errors.
+
+        Raises `ArtifactError` if a field does not fit into the message.
+        """
         at = start
         while at < end:
             self.spend(at)
@@ -65,14 +74,17 @@ class Wire:
             elif length:
                 stop = after + length
             else:
-                raise self.error(f"a field of {what} with wire type 0, 1, 2 or 5", str(wire), at)
+                raise self.error(f"a field of {what} with wire type 0, 1, 2 or 5", f"wire type {wire}", at)
             if stop > end:
                 raise self.error(f"a field of {what} that fits in the {end - after} bytes left", f"{length}", at)
             yield Field(number, wire, value, after, stop)
             at = stop
 
     def varint(self, at: int, end: int, what: str) -> tuple[int, int]:
-        """Return the number at a byte, of 64 bits at most, and the byte after it."""
+        """Return the varint at byte `at`, of 64 bits at most, and the place of the byte after it.
+
+        Raises `ArtifactError` if the varint does not end before byte `end`.
+        """
         value = shift = 0
         for place in range(at, min(end, at + 10)):
             byte = self.data[place]
@@ -83,7 +95,7 @@ class Wire:
         raise self.error(f"a number in {what}", "one that does not end", at)
 
     def packed(self, field: Field, what: str) -> list[int]:
-        """Return the numbers of a repeated field: all of one that is packed, the only one of one that is not."""
+        """Return the numbers in an entry of a repeated field: several if the field is packed, otherwise one."""
         if field.wire == VARINT:
             return [field.value]
         numbers, at = [], self.need(field, SPAN, what).start
@@ -94,13 +106,13 @@ class Wire:
         return numbers
 
     def need(self, field: Field, wire: int, what: str) -> Field:
-        """Return a field if it has this wire type. Raises `ArtifactError` for another one."""
+        """Return `field` if its wire type is `wire`; raise `ArtifactError` if not."""
         if field.wire != wire:
-            raise self.error(f"{what} with wire type {wire}", str(field.wire), field.start)
+            raise self.error(f"{what} with {_words(wire)}", _words(field.wire), field.start)
         return field
 
     def text(self, field: Field, what: str) -> str:
-        """Return a field as UTF-8 text."""
+        """Return the UTF-8 text in a field. Raises `ArtifactError` if it is not text, or longer than `MAX_TEXT`."""
         self.need(field, SPAN, what)
         if field.end - field.start > MAX_TEXT:
             raise self.error(f"at most {MAX_TEXT} bytes in {what}", str(field.end - field.start), field.start, LIMIT)

@@ -1,12 +1,12 @@
-"""What an artifact needs, the jax and jaxlib releases that can load it, and why the others cannot; other runtimes too.
+"""What an artifact needs, which releases of jaxlib and other runtimes can load it, and why others cannot.
 
-What a module needs comes from its content, not from the producer's name, which jaxlib never checks. To load is:
-`jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it compiles and runs
-is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`; two rules of the
-module (sdy, ranges) are measured, since StableHLO's sources do not have them.
+What a module needs comes from its content, not from the producer's name, which jaxlib never checks. A jaxlib loads an
+artifact if `jax.export.deserialize` returns and knows the number of devices, and `mlir_module()` parses. Whether the
+artifact compiles and runs is for the matrix to find out. Rules of the envelope are read from the releases' own
+`deserialize`; two rules of the module (sdy, ranges) are measured, since StableHLO's sources do not have them.
 
-A runtime that is not jaxlib gets the module and how to call it. To read is: it takes the calling convention, and
-parses the module. Whatever takes an artifact or a module raises `ArtifactError` where a module cannot be read.
+A runtime that is not jaxlib gets the module and how to call it. It loads an artifact if it takes the calling convention
+and parses the module. A function that takes an artifact or a module raises `ArtifactError` if a module cannot be read.
 """
 
 import functools
@@ -43,28 +43,29 @@ _NO_RANGES_SINCE = "0.8.1"  # jax whose exports have no such locations, as those
 
 
 def version_pair(version: str) -> tuple[int, ...]:
-    """Return (0, 9) for 0.9.2: the patch never matters for what can be read.
+    """Return the first two numbers of a StableHLO version, (0, 9) for 0.9.2: patches change nothing that can be read.
 
-    Raises as `version_numbers` does.
+    Raises `ValueError` if it is not a version.
     """
     return version_numbers(version)[:2]
 
 
 class Needs(NamedTuple):
-    """The smallest StableHLO that reads a module."""
+    """The oldest StableHLO version that reads a module, and what else the module needs."""
 
-    stablehlo: str  # Its version.
-    exact: bool  # Whether that is exact; where it is false, at least that version is needed.
-    set_by: tuple[str, ...]  # The operations and attributes that need it.
+    stablehlo: str  # The oldest StableHLO version that reads the module.
+    exact: bool  # Whether that is exact; if false, that version or a later one is needed.
+    set_by: tuple[str, ...]  # The operations and attributes that need that version.
     unknown: tuple[str, ...]  # Operations and attributes that this reader does not know.
-    dialects: tuple[str, ...]  # Other dialects in the module.
-    range_locations: bool  # Whether it has locations that older releases cannot read.
+    dialects: tuple[str, ...]  # Dialects in the module besides builtin and vhlo.
+    range_locations: bool  # Whether the module has locations with a range, which older releases cannot read.
 
 
 def needs(module: Module) -> Needs:
-    """Return what a module needs. Reads the tables, and the operations only if there are custom calls.
+    """Return what a module needs. Its operations are read only if it has custom calls; otherwise its tables suffice.
 
-    The rule of 0.17 for reductions whose element types differ is not checked: every jaxlib with `jax.export` is newer.
+    StableHLO 0.17's rule for reductions with different element types is left out: every jaxlib with `jax.export` is
+    newer.
     """
     # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
     parts = module.tables
@@ -98,9 +99,9 @@ def needs(module: Module) -> Needs:
 
 @functools.cache
 def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
-    """Return the version and the name of all that came after `OLDEST`: ops by full name.
+    """Return the StableHLO version in which each name after `OLDEST` came, with the name.
 
-    Attrs and types by dialect, code.
+    `kind` is ops, attrs or types. Operations are found by full name, attributes and types by dialect and code.
     """
     came: dict[Any, tuple[tuple[int, ...], str]] = {}
     for key, entry in vhlo_tables()[kind].items():
@@ -113,44 +114,47 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
 class Reader(NamedTuple):
     """A release as a reader of artifacts."""
 
-    release: "CalendarEntry"  # The release. One of another runtime has a jaxlib only where it is made of one.
-    stablehlo: str | None  # Its StableHLO version, or the oldest that it can have: that of the measured release before.
-    stablehlo_before: str | None = None  # Its version too, or the newest that it can have, by the release after.
-    exporter: str = ""  # The newest jax that exports for its StableHLO.
+    release: "CalendarEntry"  # The release. A release of another runtime has a jaxlib only if it is built on one.
+    stablehlo: str | None  # Its StableHLO version. If not measured, the oldest possible, by the release before.
+    stablehlo_before: str | None = None  # The same version. If not measured, the newest possible, by the release after.
+    exporter: str = ""  # The newest jax that exports for its StableHLO version; empty if none is known.
 
     @property
     def knows_shardy(self) -> bool:
-        """Whether it parses the sdy dialect in a portable artifact."""
+        """Whether the reader parses the sdy dialect in a portable artifact."""
         if not self.release.jaxlib:
             return "sdy" in self.release.dialects
         return version_numbers(self.release.jaxlib) >= version_numbers(_SDY_SINCE)
 
     @property
     def knows_ranges(self) -> bool:
-        """Whether it parses locations with a range, which came to MLIR while StableHLO was at 1.8."""
+        """Whether the reader parses locations with a range, which came to MLIR while StableHLO was at 1.8."""
         if not self.release.jaxlib:  # IREE 3.0.0 had 1.8 and no ranges, 3.1.0 of the next January both
             return self.release.built >= "2024-12" and version_pair(self.stablehlo or "0") >= (1, 8)
         return version_numbers(self.release.jaxlib) >= version_numbers(_RANGES_SINCE)
 
     def instead(self, export: str) -> str:
-        """Return how to get an artifact that the reader loads, to follow the reason why it loads none.
+        """Return advice how to get an artifact that the reader loads, as the end of a reason why it does not load this.
 
-        For jaxlib the reason is enough. `export` is empty where no way to export is enough.
+        `export` says how to export otherwise; it is empty if no other export helps. For jaxlib the advice is empty.
         """
         remedy = f"{export}{CONVERT} --for {self.release.runtime}`"
         return f": {remedy if export else remedy.removeprefix(', or ')}" if self.release.runtime else ""
 
 
 class LoadResult(NamedTuple):
-    """Whether a reader loads an artifact, None where it cannot be known; `reasons` say why not, or what is unknown."""
+    """Whether a reader loads an artifact, with the reasons."""
 
     reader: Reader
-    ok: bool | None
-    reasons: tuple[str, ...]
+    ok: bool | None  # Whether the reader loads the artifact; None if that cannot be known.
+    reasons: tuple[str, ...]  # Why the reader does not load it, or what is not known; empty if it loads it.
 
 
 def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
-    """Return the releases of a calendar as readers, by jaxlib, oldest build first."""
+    """Return the releases of a calendar as readers, by jaxlib version, the oldest build first.
+
+    `releases` are in this order.
+    """
     measured = [release.stablehlo[0] for release in releases]
     readers = {}
     for place, release in enumerate(releases):
@@ -163,9 +167,12 @@ def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
 def readers_of_runtime(
     name: str, runtimes: "Mapping[str, RuntimeEntries]", releases: "Sequence[CalendarEntry]"
 ) -> list[Reader]:
-    """Return the releases of a runtime as readers, oldest build first.
+    """Return the releases of a runtime as readers, the oldest build first.
 
-    `releases` are those of jaxlib.
+    Args:
+        name: the runtime.
+        runtimes: the releases of each runtime, or the name of the runtime whose releases it shares.
+        releases: the releases of jaxlib.
     """
     targets = [(version_pair(release.stablehlo[1]), release.jax) for release in releases if release.stablehlo[1]]
 
@@ -189,7 +196,7 @@ def readers_of_runtime(
 
 
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
-    """Return for each reader whether it loads the artifact with its nested VJPs, and why not."""
+    """Return, for each reader, whether it loads an artifact with its nested VJPs, and if not, why."""
     modules = [(module, needs(module)) for module in artifact.modules]
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     results = []
@@ -211,10 +218,10 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
 
 
 def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
-    """Yield why a reader refuses the envelope.
+    """Yield the reasons why a reader refuses an envelope; nothing if it accepts the envelope.
 
-    Formats follow version numbers of jax, not dates: 0.8.3 is younger than 0.9.0 and reads less. A nightly counts as
-    the release that it becomes.
+    What a jax reads depends on its version number, not on its date: 0.8.3 is younger than 0.9.0 and reads less. A
+    nightly build counts as the release that it becomes.
     """
     yield from _convention_reasons(envelope.calling_convention_version, reader)
     if reader.release.runtime:  # it never sees the rest of the envelope
@@ -253,9 +260,9 @@ def _convention_reasons(version: int, reader: Reader) -> Iterator[str]:
 
 
 def saved_model_reasons(saved_model: SavedModel, reader: Reader) -> Iterator[str]:
-    """Yield why a reader refuses the operations of a SavedModel, whatever is in their modules.
+    """Yield the reasons why a reader refuses a SavedModel, apart from what is in its modules.
 
-    TensorFlow loads the file all the same, and refuses the first call of such an operation.
+    A TensorFlow that does not know the calling convention still loads the file, but refuses the first call.
     """
     release = reader.release
     if release.family not in _OF_TENSORFLOW:
@@ -271,7 +278,10 @@ def _older(reader: Reader, since: str) -> str:
 
 
 def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tuple[bool, str]]:
-    """Yield why a reader does not load a module, or may not; each reason with whether it is sure."""
+    """Yield the reasons why a reader does not load a module, or may not load it.
+
+    Each is behind a bool: true if the reader certainly does not load the module, false if that is not known.
+    """
     smallest = version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.

@@ -1,8 +1,8 @@
 """The reader of TensorFlow's SavedModels, for the functions that jax exported into them, without TensorFlow.
 
-Orbax, jax2tf and Keras put a function into an operation XlaCallModule: its module, and how it is called. Only these
-operations are read: all others are TensorFlow's own. Numbers of fields are those of TensorFlow's saved_model.proto,
-meta_graph.proto, graph.proto, function.proto, node_def.proto, attr_value.proto and types.proto.
+Orbax, jax2tf and Keras write a function as an operation XlaCallModule: its module, and how the module is called. Only
+these operations are read: all others are TensorFlow's own. Numbers of fields are those of TensorFlow's
+saved_model.proto, meta_graph.proto, graph.proto, function.proto, node_def.proto, attr_value.proto and types.proto.
 """
 
 from collections.abc import Iterator
@@ -34,15 +34,19 @@ _KNOWN = {
 }  # fmt: skip
 _INT, _BOOL, _BYTES, _LIST = 3, 5, 2, 1  # Kinds of values of attributes.
 _TYPES, _SHAPES, _FUNCTIONS = 6, 7, 9  # Kinds of values in lists, beside these.
+_KINDS = {
+    1: "a list", 2: "a string", 3: "an integer", 4: "a float", 5: "a bool", 6: "a type", 7: "a shape", 8: "a tensor",
+    9: "a function",
+}  # fmt: skip
 
 
 class XlaCallModule(NamedTuple):
-    """A function that jax exported, as an operation of TensorFlow."""
+    """A function that jax exported, as TensorFlow's operation XlaCallModule."""
 
     node: str  # The name of the operation.
-    function: str  # The function of the library that it is in; empty in the graph itself.
+    function: str  # The function of the library that contains the operation; empty if the graph itself does.
     version: int  # The version of its calling convention.
-    platforms: tuple[str, ...]  # The platforms that it was exported for, as TensorFlow names them.
+    platforms: tuple[str, ...]  # The platforms that it was exported for, as TensorFlow names them; empty for all.
     disabled_checks: tuple[str, ...]  # Safety checks that the exporter switched off.
     inputs: tuple[str, ...]  # The dtypes of its arguments.
     outputs: tuple[str, ...]  # The types of its results, with `?` for a size that is not known.
@@ -56,36 +60,41 @@ class XlaCallModule(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its name and that of the function that it is in."""
+        """The name of the operation, with the function that contains it."""
         return f"{self.node} in {self.function}" if self.function else self.node
 
     @property
     def runs_on_cpu(self) -> bool:
-        """Whether TensorFlow runs it on a CPU: it was exported for one, or the check of platforms is off."""
+        """Whether TensorFlow runs the operation on a CPU: exported for CPUs, or with the check of platforms off."""
         return not self.platforms or "CPU" in self.platforms or "platform" in self.disabled_checks
 
 
 class SavedModel(NamedTuple):
     """The functions in a SavedModel that jax exported, and who wrote the file."""
 
-    tensorflow: str  # The version of TensorFlow that wrote it, as it says; empty where it does not.
-    signatures: tuple[str, ...]  # The names of what a server calls.
-    operations: int  # How many operations there are of all kinds, in all functions.
+    tensorflow: str  # The version of TensorFlow that wrote the file; empty if the file does not say.
+    signatures: tuple[str, ...]  # The names of the signatures, which a server calls.
+    operations: int  # The number of operations of all kinds, in all functions.
     calls: tuple[XlaCallModule, ...]  # The functions that jax exported, in the order of the file.
+
+
+def _kind(number: int) -> str:
+    """Return the kind of an attribute's value, by its field in TensorFlow's AttrValue or ListValue, in words."""
+    return _KINDS.get(number, f"a value of the unknown kind {number}")
 
 
 def is_saved_model(head: bytes | bytearray) -> bool:
     """Return whether a file is a SavedModel, by its first bytes.
 
-    A flatbuffer of jax has no root table at a megabyte.
+    No artifact of jax.export begins so: its root table would be a megabyte behind the start.
     """
     return head[:3] == START
 
 
 def read_saved_model(data: bytes | bytearray, name: str) -> SavedModel:
-    """Read the operations XlaCallModule of a SavedModel; `name` is what messages call it.
+    """Read the operations XlaCallModule in the bytes of a saved_model.pb; `name` is the file's name in messages.
 
-    Raises `ArtifactError` where it cannot be read whole, and where it has no such operation.
+    Raises `ArtifactError` if the file cannot be read whole, or has no such operation.
     """
     reader = _Reader(Wire(data, name, DAMAGED))
     model = reader.model()
@@ -99,7 +108,7 @@ def read_saved_model(data: bytes | bytearray, name: str) -> SavedModel:
 
 
 class _Reader:
-    """One walk over the messages of a SavedModel."""
+    """One walk over the protobuf messages of a SavedModel, which collects its operations XlaCallModule."""
 
     def __init__(self, wire: Wire):
         self.wire = wire
@@ -126,7 +135,10 @@ class _Reader:
         return SavedModel(tensorflow, tuple(signatures), self.operations, tuple(self.calls))
 
     def _of(self, message: str, field: Field) -> Iterator[Field]:
-        """Yield the fields of a message that may hold operations."""
+        """Yield the fields of `field`, a protobuf message of the kind `message`, such as NodeDef.
+
+        Raises `ArtifactError` for a field that this reader does not know, since it might hold operations.
+        """
         self.wire.need(field, SPAN, f"a {message}")
         for inner in self.wire.fields(field.start, field.end, f"a {message}"):
             if inner.number not in _KNOWN[message]:
@@ -134,9 +146,12 @@ class _Reader:
             yield inner
 
     def _once(self, field: Field, seen: set[int], message: str) -> None:
-        """Raise `ArtifactError` for a second value: readers of protobufs join the two, or take the last."""
+        """Raise `ArtifactError` if a field occurs for the second time, and add its number to `seen`.
+
+        Readers of protobufs treat a repeated field differently: some join both values, some take the last.
+        """
         if field.number in seen:
-            raise self.wire.error(f"field {field.number} of {message} once", "it again", field.start, LIMIT)
+            raise self.wire.error(f"field {field.number} of {message} once", "a second one", field.start, LIMIT)
         seen.add(field.number)
 
     def _graph(self, graph: Field) -> None:
@@ -219,7 +234,7 @@ class _Reader:
         )
 
     def _entry(self, entry: Field, what: str) -> tuple[str, Field | None]:
-        """Return the key and the value of an entry of a map."""
+        """Return the key of a map's entry, and the field with its value or None; `what` is its name in messages."""
         self.wire.need(entry, SPAN, what)
         key, value, single = "", None, set[int]()
         for field in self.wire.fields(entry.start, entry.end, what):
@@ -231,24 +246,31 @@ class _Reader:
         return key, value
 
     def _value(self, named: dict[str, Field], key: str, kind: int) -> Field | None:
-        """Remove the value of an attribute from `named` and return it, None where it is missing."""
+        """Remove the attribute `key` from `named` and return its value, or None if the attribute is missing.
+
+        Raises `ArtifactError` if the value is not of `kind`, a field number of TensorFlow's AttrValue.
+        """
         attribute = named.pop(key, None)
         if attribute is None:
             return None
         values = list(islice(self.wire.fields(attribute.start, attribute.end, f"the attribute {key}"), 2))
         if len(values) != 1 or values[0].number != kind:
-            found = " and ".join(str(value.number) for value in values) or "none"
-            raise self.wire.error(f"one value of kind {kind} in the attribute {key}", found, attribute.start)
+            found = " and ".join(_kind(value.number) for value in values) or "no value"
+            raise self.wire.error(f"{_kind(kind)} in the attribute {key}", found, attribute.start)
         return self.wire.need(values[0], VARINT if kind in (_INT, _BOOL) else SPAN, f"the attribute {key}")
 
     def _list(self, named: dict[str, Field], key: str, kind: int) -> Iterator[Field]:
-        """Remove an attribute that is a list from `named` and yield its items, none where it is missing."""
+        """Remove the attribute `key` from `named` and yield the items of its list; nothing if it is missing.
+
+        Raises `ArtifactError` if an item is not of `kind`, a field number of TensorFlow's ListValue.
+        """
         content = self._value(named, key, _LIST)
         if content is None:
             return
         for item in self.wire.fields(content.start, content.end, f"the attribute {key}"):
             if item.number != kind:
-                raise self.wire.error(f"items of kind {kind} in the attribute {key}", f"{item.number}", item.start)
+                expected, found = (f"a list with {_kind(number)}" for number in (kind, item.number))
+                raise self.wire.error(f"{expected} in the attribute {key}", found, item.start)
             if kind != _TYPES:
                 self.wire.spend(item.start, ITEM)
             yield item
@@ -264,7 +286,7 @@ class _Reader:
         )
 
     def _text_in(self, message: Field, number: int, what: str) -> str:
-        """Return the text of a field of a message, empty where it has none."""
+        """Return the text in field `number` of a message, or "" if the message lacks the field."""
         self.wire.need(message, SPAN, what)
         text = None
         for field in self.wire.fields(message.start, message.end, what):
@@ -273,7 +295,7 @@ class _Reader:
         return self.wire.text(text, what) if text else ""
 
     def _shape(self, shape: Field) -> str:
-        """Return a shape as text: sizes with commas, `?` for an unknown size, `...` where their number is unknown."""
+        """Return a shape as text: sizes with commas, with `?` for an unknown size, or `...` for an unknown rank."""
         self.wire.need(shape, SPAN, "a shape")
         sizes = []
         for field in self.wire.fields(shape.start, shape.end, "a shape"):

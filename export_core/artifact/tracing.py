@@ -1,4 +1,4 @@
-"""The search through a module from its values back to the operations that make them."""
+"""The search in a StableHLO module from its values back to the operations that make them."""
 
 from functools import cached_property
 from typing import NamedTuple
@@ -14,50 +14,50 @@ BODY = 2  # how deep the operations of a function's body are: below the module a
 class Body(NamedTuple):
     """The operations of a function.
 
-    Its values are numbered: arguments first, then the results of each operation.
+    The values of a function are numbered: first its arguments, then the results of each operation.
     """
 
-    arguments: int
+    arguments: int  # The number of arguments.
     makers: list[tuple[Line, int]]
-    """For each value that is no argument, the operation that makes it, and which of its results it is."""
-    returned: tuple[int, ...]
+    """For each value that is not an argument, the operation that makes the value, and the number of that result."""
+    returned: tuple[int, ...]  # The numbers of the values that the function returns.
 
 
 class Value(NamedTuple):
-    """A value in the body of a function, with the result of the call that led there; None for main."""
+    """A value in the body of a function."""
 
     body: Body
-    number: int
-    caller: "Value | None" = None
+    number: int  # The number of the value in the body.
+    caller: "Value | None" = None  # The result of the call through which the function was reached; None in main.
 
     @property
     def is_argument(self) -> bool:
-        """Whether it is an argument of its function."""
+        """Whether the value is an argument of its function."""
         return self.number < self.body.arguments
 
     @property
     def made_by(self) -> Line:
-        """The operation that makes it, where it is no argument."""
+        """The operation that makes the value. Only for a value that is not an argument."""
         return self.body.makers[self.number - self.body.arguments][0]
 
     @property
     def result(self) -> int:
-        """Which result of that operation it is."""
+        """The number of the value among the results of the operation that makes it."""
         return self.body.makers[self.number - self.body.arguments][1]
 
     @property
     def operands(self) -> "list[Value]":
-        """The values that the operation takes."""
+        """The values that are the operands of the operation that makes this value."""
         return [self._replace(number=number) for number in self.made_by.values]
 
     @property
     def target(self) -> str:
-        """The target of the custom call that makes it; empty where another operation does."""
+        """The target of the custom call that makes the value; empty if another operation makes it."""
         return dict(self.made_by.attributes).get("call_target_name", "")[1:-1]
 
     @property
     def key(self) -> tuple[int, ...]:
-        """A key for the operation that makes it: the calls that lead there."""
+        """A key for the operation that makes the value, which includes the calls that lead to the operation."""
         path: list[int] = []
         value: Value | None = self
         while value is not None:
@@ -67,10 +67,10 @@ class Value(NamedTuple):
 
 
 class Trace:
-    """The search from values to what makes them, within `MOST_STEPS` steps.
+    """The search in one module from values back to the operations that make them, within `MOST_STEPS` steps.
 
-    Its methods raise `ArtifactError` where the module cannot be read, and `LookupError` where it lacks a function or a
-    value that it names.
+    Its methods raise `ArtifactError` if the module cannot be read, and `LookupError` if it lacks a function or a value
+    that it names.
     """
 
     def __init__(self, module: Module) -> None:
@@ -82,7 +82,7 @@ class Trace:
 
     @cached_property
     def outputs(self) -> list[Value]:
-        """The outputs of main, without tokens."""
+        """The values that main returns, in order, without tokens; empty if the module has no main."""
         if self._main is None:
             return []
         body = self.body("main")
@@ -102,9 +102,9 @@ class Trace:
         return self._bodies[name]
 
     def past_calls(self, value: Value) -> Value | None:
-        """Follow a value into the function where an operation makes it.
+        """Follow a value through calls, in and out of functions, until an operation other than a call makes it.
 
-        Returns: None for an argument of main.
+        Returns: The value found, or None if the search ends at an argument of main or after `MOST_STEPS` steps.
         """
         for _ in self._steps:
             if value.is_argument:

@@ -1,6 +1,6 @@
 """The parts of an artifact that the reader does not know: jaxlib could run a custom call in them that no audit sees.
 
-The world is closed: a dialect, operation, attribute or type that is in no table is a finding, and is never passed over.
+A dialect, operation, attribute or type that is in no table is always a finding, and never passed over.
 """
 
 import functools
@@ -43,8 +43,8 @@ _CODES = {"attribute": {"builtin": range(RANGE_LOCATION + 1), "sdy": range(18)},
 def vhlo_tables() -> dict[str, Any]:
     """Return the shipped tables of VHLO: operations, attributes and types with the StableHLO versions that know them.
 
-    The keys are `ops`, `types`, `attrs`, `properties` and `inherent`; `through` is the last StableHLO version that they
-    cover.
+    The keys are `ops`, `types`, `attrs`, `properties` and `inherent`. The key `through` has the last StableHLO version
+    that these tables cover.
     """
     import json  # 3 ms, which reading alone does not need; tests/artifact/test_light.py
 
@@ -63,16 +63,13 @@ def _known_operations() -> frozenset[str]:
 
 @functools.cache
 def _known_codes(kind: str) -> frozenset[tuple[str, int]]:
-    """Return the dialect and the code of each known attribute or type."""
+    """Return the dialect and the code of each known attribute or type; `kind` is "attribute" or "type"."""
     codes = {("vhlo", int(code)) for code in vhlo_tables()[f"{kind[:4]}s"]}
     return frozenset(codes.union((dialect, code) for dialect, known in _CODES[kind].items() for code in known))
 
 
 class Unread(NamedTuple):
-    """A part of an artifact that the reader does not know.
-
-    Only what is `UNKNOWN` can be allowed, never a custom call's kind.
-    """
+    """A part of an artifact that the reader does not know."""
 
     name: str  # The name by which a policy's `allow` accepts it.
     kind: str  # The kind of the part, in words.
@@ -84,14 +81,14 @@ class Unread(NamedTuple):
 
     @property
     def can_be_allowed(self) -> bool:
-        """Whether a policy may allow it with a reason."""
+        """Whether a policy may allow this part with a reason: an `UNKNOWN` part that is not a kind of custom call."""
         return self.standing == UNKNOWN and not self.name.startswith("vhlo.custom_call")
 
 
 def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterator[tuple[str, Unread]]:
-    """Yield all unknown parts of an artifact with their places.
+    """Yield all unknown parts of an artifact, each behind its place, such as "the envelope".
 
-    Raises `ArtifactError` where a module cannot be read.
+    Raises `ArtifactError` if a module cannot be read.
     """
     levels = envelope.levels if envelope is not None else ()
     for module, level in zip_longest(modules, levels):
@@ -106,7 +103,7 @@ def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterat
 def unread_in_tables(parts: Tables) -> Iterator[Unread]:
     """Yield the unknown parts that a module's tables show.
 
-    No operation is walked: the tables name all that one can use.
+    Operations are not read, since they can use only what the tables name.
     """
     for dialect in dict.fromkeys(parts.dialects):
         if dialect not in DIALECTS:
@@ -139,9 +136,9 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
 
 
 def unread_attributes(module: Module) -> Iterator[Unread]:
-    """Yield attributes that an operation has twice: in MLIR the dictionary overrides the property.
+    """Yield attributes that an operation has twice, and dictionaries of attributes that cannot be read.
 
-    May raise `ArtifactError`.
+    In MLIR an attribute in the dictionary overrides the property of the same name. May raise `ArtifactError`.
     """
     parts, attributes_of = module.tables, module.contents.attributes_of
     values = Values(parts)

@@ -1,6 +1,6 @@
 """The search for the writer of an artifact: its format, its StableHLO version and the jax that it names.
 
-Whatever takes an artifact raises `ArtifactError` where a module of it cannot be read.
+A function that takes an artifact raises `ArtifactError` if a module of it cannot be read.
 """
 
 import functools
@@ -25,24 +25,25 @@ _WRITTEN_AT_FIRST = "0.9.0"  # The StableHLO version that releases write when no
 class WrittenBy(NamedTuple):
     """The writer of an artifact, as far as its bytes show it."""
 
-    jax: str | None  # The jax that the artifact names, null where it names none.
-    jaxlib: str | None  # The jaxlib, null where several can have written it, and for a bare module.
-    candidates: tuple[str, ...]  # All jaxlibs that can have written it.
-    producer: str  # What wrote the bytecode, as its header says.
+    jax: str | None  # The jax that the artifact names, null if it names none.
+    jaxlib: str | None  # The jaxlib, null if several or none can have written the artifact, and for a bare module.
+    candidates: tuple[str, ...]  # All jaxlibs that can have written the artifact.
+    producer: str  # The producer's name in the header of the bytecode, such as StableHLO_v1.18.0.
     serialization_version: int | None  # The version of the envelope, null for a bare module.
     formats: tuple[int, int] | None
     """The oldest and the newest format that the envelope can have; null for a bare module."""
 
     @property
     def possible(self) -> tuple[str, ...]:
-        """The jaxlib, or all that can have written it."""
+        """The jaxlib if it is known, otherwise all jaxlibs that can have written the artifact."""
         return (self.jaxlib,) if self.jaxlib else self.candidates
 
 
 def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> WrittenBy:
     """Return the writer of an artifact, as far as its format, its StableHLO version and the jax that it names show.
 
-    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number.
+    Its jaxlib is known only if a single release fits, since a jax runs on every jaxlib from its minimum to its own
+    version.
     """
     envelope = artifact.envelope
     candidates = writers(artifact, releases)
@@ -71,7 +72,8 @@ def audit_calls(
 ) -> tuple[AuditFinding, ...]:
     """Audit an artifact against the promises of its writer; if several can have written it, against what all promise.
 
-    `reader` is a jaxlib that must promise the targets too, None where there is none to consider.
+    `allow` has the targets that the policy allows, with their reasons. `reader` is a jaxlib that must promise the
+    targets too; None if there is no reader to consider.
     """
     who = writer.possible
     # The list is in jax, which newer artifacts name.
@@ -87,10 +89,10 @@ def audit_calls(
 
 
 def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str, ...]:
-    """Return the jaxlibs that can have written an artifact, in the order of the releases; empty for none.
+    """Return the jaxlibs that can have written an artifact, in the order of `releases`; empty if none can.
 
-    A format is that of a jax that works on the jaxlib. What a bare module was written for is not what wrote it: any
-    jaxlib with that StableHLO or a newer one can have, and so can others.
+    A jaxlib fits if a jax that runs on it writes the artifact's format. A bare module names the StableHLO version that
+    it was written for: every jaxlib with that version or a newer one counts.
     """
     written = artifact.module.stablehlo_version
     if artifact.envelope is None and artifact.saved_model is None:
@@ -111,16 +113,18 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
 
 
 def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence[str | None]) -> str:
-    """Return why this jax and jaxlib cannot have written an artifact, as a sentence; empty where they can.
+    """Return why this jax and jaxlib cannot have written an artifact, as a sentence; "" if they can have.
 
-    `stablehlo` has the versions of that jaxlib, as a `CalendarEntry` does; where they are unknown, the result is empty.
+    `stablehlo` has the StableHLO versions of that jaxlib, as in `CalendarEntry`. They are not compared if unknown.
     """
     if (envelope := artifact.envelope) is not None:
         if envelope.jax_version not in (None, jax):
             return f"expected an artifact by jax {jax}, found one by jax {envelope.jax_version}."
         since, until = _format_by(envelope)
         if not since <= version_numbers(jax) <= until:
-            return f"expected an artifact in a format that jax {jax} writes, found another."
+            oldest, newest = envelope.format_range
+            found = f"format {oldest}" if oldest == newest else f"format {oldest} to {newest}"
+            return f"expected an artifact in a format that jax {jax} writes, found {found}."
         if not _writes(jax, artifact):
             found = ", ".join(sorted({str(level.calling_convention_version) for level in envelope.levels}))
             return f"expected a calling convention that jax {jax} writes, found {found}."
@@ -131,7 +135,7 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
 
 
 def _writes(jax: str, artifact: Artifact) -> bool:
-    """Return whether a jax writes the calling conventions of an artifact and its derivatives."""
+    """Return whether a jax writes the calling conventions that an artifact and its derivatives have."""
     oldest, newest = _conventions_of(jax)
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     return all(oldest <= level.calling_convention_version <= newest for level in levels)
@@ -139,7 +143,7 @@ def _writes(jax: str, artifact: Artifact) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _conventions_of(jax: str) -> tuple[float, float]:
-    """Return the oldest and the newest calling convention that a jax writes."""
+    """Return the oldest and the newest calling convention that a jax writes; infinity if the newest is not known."""
     number = version_numbers(jax)
     oldest, newest = next((both for first, both in CONVENTIONS.items() if number >= first), (1, 5))
     # What a release to come can write is not known.
@@ -151,14 +155,17 @@ def _conventions_of(jax: str) -> tuple[float, float]:
 def _written(versions: tuple[str | None, ...]) -> tuple[str, ...]:
     """Return the StableHLO versions that a jaxlib writes for.
 
-    They are chosen from its current one, that of 4 and that of 12 weeks ago.
+    `versions` are its current StableHLO version, then those of 4 and of 12 weeks before its release.
     """
     # jax.export takes the version of 4 weeks ago; a writer whose backend is a plugin, that of 12 weeks ago.
     return tuple(dict.fromkeys(filter(None, versions[1:]))) or (_WRITTEN_AT_FIRST,)
 
 
 def _format_by(envelope: Envelope) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the first and the last jax that write an envelope's format."""
+    """Return the version numbers of the first and the last jax that write an envelope's format.
+
+    `()` stands for no first jax, and `(infinity,)` for no last jax.
+    """
     first, last = envelope.format_range
     since = next((jax for number, jax in FIRST_JAX.items() if number <= first), ())
     until = next((jax for number, jax in LAST_JAX.items() if last <= number), (math.inf,))

@@ -1,1 +1,1 @@
-"""The ground floor: errors, text, files, input that nobody vouches for. It imports nothing of this package."""
+"""What every other folder may use: errors, text, files, untrusted input. It imports nothing else of this package."""

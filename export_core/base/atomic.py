@@ -1,8 +1,8 @@
 """The one writer of files and folders: all or nothing, and never through a link.
 
-A file or folder is written under a hidden name beside its place, then swapped in by one rename: a process that is
-killed at any moment leaves the old one or the new one. The hidden name is random and must be free, so that nobody can
-put a link there first. What other modules write is listed in tests/base/test_writing.py with the reason.
+A file or folder is written under a hidden name beside its place, then swapped in by one rename. A process that is
+killed at any moment leaves the old content or the new content. The hidden name is random and must be free, so that
+nobody can put a link there first. tests/base/test_writing.py lists what other modules write, with the reasons.
 """
 
 import contextlib
@@ -21,11 +21,10 @@ _STREAMS = "/dev", "/dev/fd"  # Folders of the system whose links are open files
 
 
 def write_whole(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file all or nothing.
+    """Write a file from parts, all or nothing: if writing fails, the old file stays.
 
-    In parts, since all results of a large run would fill the memory. What is no file, such as ``/dev/null`` or a pipe,
-    takes what is written and is never replaced. Raises `OSError`, also for a symbolic link: it may lead anywhere. Links
-    among the folders above are the user's own.
+    A device or a pipe, such as ``/dev/null``, is written to and not replaced. Raises `OSError`, also if `path` is a
+    symbolic link, which may lead anywhere; folders on the way to it may be links.
     """
     refuse_link(path)
     mode = _mode(path)
@@ -50,7 +49,7 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def write_new(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file that must not exist. Raises `FileExistsError` where anything is there, also a link."""
+    """Write a new file from parts. Raises `FileExistsError` if anything is at its path, also a symbolic link."""
     with open(path, "xb", opener=_without_links) as file:
         file.writelines(parts)
         file.flush()
@@ -64,13 +63,13 @@ def open_to_append(path: Path) -> io.FileIO:
 
 
 def refuse_link(path: Path) -> None:
-    """Raise `UnexpectedFileError` where a symbolic link is at a place to write, other than /dev/stdout and its like."""
+    """Raise `UnexpectedFileError` if a path to write is a symbolic link, except those of the system in /dev."""
     if stat.S_ISLNK(_mode(path)) and str(path.absolute().parent) not in _STREAMS:
         raise UnexpectedFileError("no symbolic link", "one", str(path))
 
 
 def _mode(path: Path) -> int:
-    """Return the mode bits of a path (st_mode) without following a link, or 0 where nothing is there."""
+    """Return the mode bits of a path (st_mode) without following a link, or 0 if nothing is there."""
     try:
         return path.lstat().st_mode
     except FileNotFoundError:
@@ -83,9 +82,9 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def exchange_folders(first: Path, second: Path) -> bool:
-    """Exchange two folders by renameat2(2), in Linux since 3.15.
+    """Exchange two folders in one step, by renameat2(2) of Linux.
 
-    Returns: False where the system or the file system lacks it.
+    Returns: False if the system or the file system cannot do so: nothing has changed then.
     """
     at_working_folder, rename_exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
     # os has no such call, and a folder cannot be replaced by os.replace.
@@ -106,15 +105,15 @@ STAGED, SWAPPED_OUT, REMOVED = ".new-", ".old-", ".gone-"
 
 
 def hidden_name(prefix: str, folder: Path) -> Path:
-    """Return a hidden name beside a file or a golden's folder that no other process or thread takes."""
+    """Return a hidden path beside a file or folder that no other process or thread uses; `prefix` begins its name."""
     # The process id is for `is_abandoned`, the random part for threads and for ids that are used again.
     return folder.with_name(f"{prefix}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
-    """Write a folder with these files, or replace the one that is there, all or nothing.
+    """Write a folder with files, or replace the folder at its path, all or nothing.
 
-    Raises `OSError`, also where a symbolic link is in its place.
+    `content` has the bytes of each file by name. Raises `OSError`, also if the path is a symbolic link.
     """
     refuse_link(target)
     remove_staged(target)
@@ -138,7 +137,10 @@ def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
 
 
 def remove_staged(target: Path) -> None:
-    """Remove what killed processes staged for a file or folder; what living processes stage stays."""
+    """Remove the hidden files and folders that killed processes left beside a path when they wrote it.
+
+    Those of processes that still run stay.
+    """
     for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
         if is_abandoned(staged):
             with contextlib.suppress(OSError):
@@ -146,7 +148,7 @@ def remove_staged(target: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last: without it a power failure may undo them."""
+    """Write a folder's entries to the disk, so that a power failure does not undo renames in the folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -155,9 +157,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_abandoned(hidden: Path) -> bool:
-    """Return whether the process that made a hidden folder is gone.
+    """Return whether the process that made a hidden file or folder is gone, by the process id in its name.
 
-    False where the name holds no process id, as where a user chose it.
+    False if the name holds no process id, such as a name that a user chose.
     """
     try:
         os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
@@ -169,7 +171,10 @@ def is_abandoned(hidden: Path) -> bool:
 
 
 def recover(case: Path) -> None:
-    """Put back goldens whose replacement was killed between its two renames, where there is no atomic swap."""
+    """Put back the goldens in a case's folder whose replacement was killed between two renames.
+
+    Only systems that cannot exchange folders in one step need two renames.
+    """
     if case.is_symlink():  # its goldens are elsewhere, and no golden is read through a link
         return
     for old in sorted(case.glob(f"{SWAPPED_OUT}*")):

@@ -1,20 +1,20 @@
-"""The folder of everything that is cached: JAXEXPORT_CACHE, or the user's cache folder. No commit may bring it."""
+"""The folder of everything that is cached: JAXEXPORT_CACHE, or the user's cache folder, never files of a commit."""
 
 import functools
 import os
 import sys
 
 NAME = "jaxexport"
-STORED_DAYS = 180  # How many days outcomes, and what a policy means, are stored without being used.
+STORED_DAYS = 180  # The days after which an unused outcome or an unused parsed policy is removed.
 
 
 def cache_path(*names: str) -> str:
-    """Return the path with these names in the cache folder.
+    """Return the path of an entry in the cache folder; `names` are the folders below it and the entry.
 
-    Imports as little as it can: `jaxexport inspect` asks for one.
+    Imports little, since `jaxexport inspect` calls this function.
 
     Raises:
-        CacheFolderError: The folder holds files of a commit, or nobody can say whether it does.
+        CacheFolderError: The folder holds files of a commit, or git cannot say whether it does.
     """
     folder = os.environ.get("JAXEXPORT_CACHE")
     if not folder and sys.platform == "linux":

@@ -1,4 +1,4 @@
-"""The refusal of a cache folder that holds files of a commit: what is cached is run, and believed."""
+"""The refusal of a cache folder that holds files of a commit, since what is cached is run and trusted."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ _SECONDS = 60.0
 
 
 def refuse_committed(folder: str, top: str) -> None:
-    """Raise `CacheFolderError` where git tracks files in a folder, or cannot say whether it does.
+    """Raise `CacheFolderError` if git tracks files in a folder, or cannot say whether it does.
 
     Args:
         folder: the folder of the cache.

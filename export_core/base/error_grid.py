@@ -1,26 +1,27 @@
-"""Where in an array numbers differ: it is cut into some parts, each with its worst error and what is allowed there."""
+"""Where in an array numbers differ: the array is cut into parts, each with its worst error and the allowed error."""
 
 import msgspec
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_LINE = 16, 32, 96
-"""The most parts of an array with several axes, and of one that is a line: a result stays small, whatever it is of."""
+"""The most rows and columns of parts for an array with several axes, and the most parts for an array with one axis."""
 
 
 class ErrorGrid(msgspec.Struct, frozen=True, gc=False):
-    """The errors of an array in parts, row by row. Of each part, the element that is farthest beyond what is allowed.
+    """The errors of an array in parts, row by row: for each part, its element that is farthest beyond what is allowed.
 
-    The last axis of the array is cut into columns, all others together into rows. One axis is one row.
+    The last axis of the array is cut into columns, all other axes together into rows. An array with one axis has one
+    row.
     """
 
-    rows: int  # How many parts there are from top to bottom.
-    columns: int  # How many parts there are from left to right.
-    height: int  # How many elements of the array are from top to bottom.
-    width: int  # How many elements of the array are from left to right.
-    errors: tuple[float | None, ...]  # The absolute error, null where one side is NaN or infinite.
-    allowed: tuple[float, ...]  # The error that this element may have, 0 where it must be equal.
+    rows: int  # The number of parts from top to bottom.
+    columns: int  # The number of parts from left to right.
+    height: int  # The number of elements of the array from top to bottom.
+    width: int  # The number of elements of the array from left to right.
+    errors: tuple[float | None, ...]  # The absolute error in each part, null if a side is NaN or infinite there.
+    allowed: tuple[float, ...]  # The error that the element may have, 0 if it must be equal.
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for parts that are no grid: a file may come from anywhere, and pages draw it."""
+        """Raise `ValueError` if the number of parts does not fit the rows and columns, as in a changed file."""
         fits = 0 < self.rows <= MOST_ROWS and 0 < self.columns <= LONGEST_LINE
         if not (fits and len(self.errors) == len(self.allowed) == self.rows * self.columns):
             raise ValueError(f"expected {self.rows} x {self.columns} parts, found {len(self.errors)}")

@@ -1,4 +1,4 @@
-"""The one base of every error this project raises on purpose."""
+"""The base class of all errors that this project raises on purpose, and how commands print other errors."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ PREFIX = "jaxexport: error: "  # How every error message begins, whichever comma
 _LONGEST_NAME = 100  # Characters of a name that an error shows.
 
 UNFORESEEN = 70
-"""The exit code of a command that ends with an unexpected error: EX_SOFTWARE, which is no command's answer."""
+"""The exit code of a command that ends with an unexpected error: EX_SOFTWARE, which no command uses as an answer."""
 
 NOBODY_READS = 141
-"""The exit code of a command whose output has lost its reader, as of a program that SIGPIPE ends."""
+"""The exit code of a command whose output nobody reads any more, as of a program that SIGPIPE ended."""
 
 
 def report_unforeseen(error: Exception, effect: str = "there is no result") -> int:
-    """Print an unexpected error, and return its exit code.
+    """Print an unexpected error to standard error, and return the exit code for it.
 
-    Two errors count as bad input: a name that no file can have, and an output that cannot be written, as on a full
-    disk.
+    Two kinds of errors count as bad input: a name that no file can have, and an output that cannot be written, as on a
+    full disk.
 
     Args:
-        error: What was raised.
-        effect: What follows from it, in words.
+        error: The exception.
+        effect: What follows from the error, in words for the message.
     """
     import traceback  # it takes 15 ms, which no command without such an error pays
 
@@ -54,12 +54,12 @@ def report_unforeseen(error: Exception, effect: str = "there is no result") -> i
 
 
 class Problem(NamedTuple):
-    """A problem of a file, of one value in it, or of what was typed."""
+    """A problem of a file, of a value in a file, or of what the user typed."""
 
     file: str | os.PathLike[str]  # The file; or what was typed, such as an option with its value.
     text: str  # What was expected and what was found, as a sentence.
     key: str = ""  # The path to the value, such as `known_failures[0].verdict`; empty for the whole file.
-    line: int = 0  # The line of the value; 0 where nobody knows it.
+    line: int = 0  # The line of the value; 0 if it is not known.
     advice: str = ""  # What to do next, as a sentence.
 
     def __str__(self) -> str:
@@ -70,34 +70,34 @@ class Problem(NamedTuple):
 
 
 class ExportCompatError(Exception):
-    """Bad input or a broken part, in a message for a person.
+    """An error that is reported to a person, such as bad input.
 
     The message says what was expected, what was found, where, and what to do next. Command-line tools print it without
     a traceback.
     """
 
-    exit_code = 2  # The exit code of a command that ends with it.
-    problems: tuple[Problem, ...] = ()  # What is wrong with a file, where the error is about one.
+    exit_code = 2  # The exit code of a command that ends with this error.
+    problems: tuple[Problem, ...] = ()  # What is wrong with a file; empty if the error is not about a file.
 
     @classmethod
     def about(cls, *problems: Problem) -> Self:
-        """Return the error for a file with these problems, a line for each."""
+        """Return the error whose message has a line for each of these problems of a file."""
         error = cls("\n".join(map(str, problems)))
         error.problems = problems
         return error
 
     def __str__(self) -> str:
-        """The message as it may be shown anywhere: it may quote a file, another program, or a URL with a password."""
+        """Return the message so that it is safe to show: without control characters, and without passwords in URLs."""
         return shown(without_credentials(self.message()))
 
     def message(self) -> str:
-        """Return the message as it was raised."""
+        """Return the message as it was given to the error, which may not be safe to show."""
         return super().__str__()
 
 
 class CacheFolderError(ExportCompatError):
-    """The folder of the cache may hold what a commit brought."""
+    """The cache folder holds files of a commit, or it is not known whether it does."""
 
 
 class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
-    """A failure of something around a cell: nothing is known of the cell, and another try may succeed."""
+    """A failure of what a cell needs, such as a disk: nothing is known of the cell, and another try may succeed."""

@@ -1,4 +1,4 @@
-"""The exit codes of a run: what each means, and how media show it. `gate.exit_code_of` decides which one a run has."""
+"""The exit codes of a run: what each means, and how media show it. `gate.exit_code_of` decides which code a run has."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Self
 
 @dataclass(frozen=True)
 class ExitCodeFacts:
-    """How media show a run that ends with an exit code. `colour` is one on which white text is readable."""
+    """How media show a run that ends with an exit code."""
 
-    style: str
-    symbol: str
-    colour: str
-    junit: str = ""
+    style: str  # The style of text in a terminal, as the package rich names it.
+    symbol: str  # The mark in Markdown.
+    colour: str  # A background on which white text is readable.
+    junit: str = ""  # The element of a failed test case in JUnit; empty if it passes.
 
 
 class ExitCode(IntEnum):
@@ -23,14 +23,14 @@ class ExitCode(IntEnum):
     facts: ExitCodeFacts
 
     def __new__(cls, code: int, facts: ExitCodeFacts) -> Self:
-        """A member with its facts; it is equal to its number."""
+        """Return a member that has its facts and is equal to its number."""
         member = int.__new__(cls, code)
         member._value_, member.facts = code, facts
         return member
 
     @classmethod
     def of(cls, code: int) -> ExitCode:
-        """Return the exit code that is equal to a number."""
+        """Return the member that is equal to a number."""
         return next(member for member in cls if member == code)
 
     KEPT = 0, ExitCodeFacts("bold green", "✅", "#2c8a58")
@@ -40,7 +40,6 @@ class ExitCode(IntEnum):
     BAD_INPUT = 2, ExitCodeFacts("bold red", "❔", "#6f7780", "error")
     """Bad input: nothing was judged."""
     INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
-    """A planned, required or promised cell has no result that counts, which outranks broken; or nothing was promised.
-    """
+    """A planned, required or promised cell has no result that counts, or nothing was promised. Outranks broken."""
     STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
-    """All else is kept, and an entry of the known failures or quirks is no longer true."""
+    """All else is kept, and a known failure or a quirk has expired or is no longer true."""

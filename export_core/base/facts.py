@@ -1,6 +1,6 @@
 """The facts of a result: plain JSON values by name, which each feature reads and writes by a type of its own.
 
-Values stay plain where their feature is absent, and are written again as they were read.
+If the feature of a fact is not installed, its value stays plain, and is written again as it was read.
 """
 
 import pkgutil
@@ -23,23 +23,23 @@ class Fact(Generic[Value]):
     The feature lists it by its `name`, in the `facts` of its `Feature`.
     """
 
-    name: str  # Its key in the `facts` of a result.
-    kind: type[Value]  # The type that the feature reads it as.
-    meaning: str  # What it means, for the schema of a result.
-    label: str  # What a report calls it.
-    lines: Callable[[Value], Sequence[str]]  # The lines of a report about it.
+    name: str  # The key of the fact in the `facts` of a result.
+    kind: type[Value]  # The type as which the feature reads the value.
+    meaning: str  # The meaning of the fact, for the schema of a result.
+    label: str  # The name of the fact in a report.
+    lines: Callable[[Value], Sequence[str]]  # A function that returns the lines of a report about a value.
 
     def of(self, facts: Facts) -> Value | None:
-        """Return the value of this fact in the facts of a result; None where they do not have it.
+        """Return the value of this fact among the facts of a result, or None if the result lacks it.
 
-        Raises `msgspec.ValidationError` for a value of another type, which `check_facts` has refused in a file.
+        Raises `msgspec.ValidationError` for a value of a wrong type, which `check_facts` refuses in files.
         """
         if self.name not in facts:
             return None
         return msgspec.convert(facts[self.name], self.kind)
 
     def put(self, facts: Facts, value: Value | None) -> dict[str, Any]:
-        """Return the facts of a result with this value of this fact; without the fact for None."""
+        """Return a copy of a result's facts in which this fact has a value, or from which it is removed for None."""
         others = {name: other for name, other in facts.items() if name != self.name}
         return others if value is None else {**others, self.name: msgspec.to_builtins(value)}
 
@@ -51,14 +51,14 @@ def labelled_facts(facts: Facts) -> list[tuple[str, Sequence[str]]]:
 
 
 def known_facts() -> Mapping[str, Fact[Any]]:
-    """Return the facts of all features by name; the modules of these features are imported."""
+    """Return the facts of all features by name. The modules that declare them are imported."""
     return {name: _fact(feature, where) for name, (feature, where) in _registered().items()}
 
 
 def check_facts(facts: Facts) -> None:
-    """Raise `msgspec.ValidationError` for a fact whose value is not of its feature's type.
+    """Raise `msgspec.ValidationError` if a fact of a result has a value that is not of the type that its feature reads.
 
-    Only the modules of features with facts in this result are imported.
+    Only the features with facts in this result are imported.
     """
     for name in facts.keys() & _registered().keys():
         try:
@@ -69,7 +69,7 @@ def check_facts(facts: Facts) -> None:
 
 
 def _registered() -> Mapping[str, tuple[str, str]]:
-    """Return where each fact is declared, by the name of the fact: its feature, and the place in it."""
+    """Return where each fact is declared, by the name of the fact: its feature, and ``module:NAME`` in the feature."""
     return {
         name: (feature, where) for feature, registered in features().items() for name, where in registered.facts.items()
     }

@@ -1,7 +1,8 @@
-"""What a feature is to the kernel: what it adds, in one place, without the kernel knowing its name.
+"""What a feature adds to the kernel, declared in one place, without the kernel knowing the feature's name.
 
-`export_core.features.FEATURES` lists the features. The `FEATURE` of each names its functions as ``module:name``, below
-its own folder: they are imported when they are needed, since `jaxexport --help` must not load what a matrix needs.
+`export_core.features.FEATURES` lists the features. The `FEATURE` of each names its functions as ``module:name``, with
+the module in the feature's folder. A function is imported only when it is needed, since `jaxexport --help` must not
+load what a matrix needs.
 """
 
 import functools
@@ -18,94 +19,98 @@ Kind = TypeVar("Kind")
 
 
 class FeatureError(Exception):
-    """A function of a feature that does not fit its hook: a mistake in the feature, which no user can mend."""
+    """A function or object of a feature that does not fit its hook: a mistake that users cannot fix."""
 
 
 class QuickStart(Protocol):
-    """A function that answers a command without click and ends the process, or returns where click is needed."""
+    """A function that answers a command without click and ends the process, or returns if click is needed."""
 
     def __call__(self, words: Sequence[str]) -> None:
-        """Answer what is typed after the name of the feature."""
+        """Answer a command whose words after the name of the feature are `words`."""
 
 
 # No dataclass, which takes 8 ms to import: `jaxexport inspect FILE` loads this, and reads an artifact in less.
 class Feature(NamedTuple):
-    """What a feature adds to the kernel. A field is empty where the feature adds nothing."""
+    """What a feature adds to the kernel. A field is empty if the feature adds nothing of that kind."""
 
     commands: Mapping[str, str] = {}
-    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
+    """Commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
     schemas: Mapping[str, tuple[str, str]] = {}
-    """Its types that other programs read, by the name of their schema: ``module:Type``, and what the file is. Of these
-    tools/schemas.py makes schemas."""
+    """Types of files that other programs read, by the name of the schema: ``module:Type``, and what the file is.
+    tools/schemas.py makes the schemas."""
     quick_start: str = ""
-    """A function that may answer the feature's command without click.
+    """A function that may answer the feature's command without click: a `QuickStart`.
 
-    It gets the words after the command, and ends the process, or returns where click is needed.
+    It gets the words after the command, and ends the process, or returns if click is needed.
     """
     asked_by: str = ""
     """The option of a run, or the key of the policy, that the feature needs.
 
-    Without it, `after_replay`, `rule` and `findings` have nothing to do, and are not imported. The last two are also
-    asked where results have the feature's `facts`.
+    If it is not set, `after_replay`, `rule` and `findings` have nothing to do, and are not imported. `rule` and
+    `findings` are also called if results have the feature's `facts`.
     """
     facts: Mapping[str, str] = {}
-    """The facts that it adds to results, by their key: where each `Fact` of base/facts.py is, as ``module:NAME``."""
+    """Facts that the feature adds to results, by their key: where each `Fact` of base/facts.py is, as
+    ``module:NAME``."""
     findings: str = ""  # Findings of a run: gets the `Run`.
     table: str = ""  # A table of the report in full: gets the `Run`, and returns its lines, or none.
     picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.
     row_line: str = ""
     """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
     compare: str = ""
-    """What is different from an earlier run: gets the `Run` and folders of others, and returns a `RunDifference`."""
+    """The differences from earlier runs: gets the `Run` and the folders of earlier runs, returns a `RunDifference`."""
     trend: str = ""
-    """What moves from release to release: gets results, and whether `numbers` and `cost` are asked for; returns what
+    """What changes from release to release: gets results, and whether `numbers` and `cost` are asked for; returns what
     --json prints, and the lines for people."""
     coverage: str = ""  # What goldens cover: gets the goldens, and returns the text for people.
     policy_key: str = ""  # A key of the policy, a `FeatureKey` in its module `policy_key`.
     keywords: Mapping[str, tuple[str, str]] = {}
-    """Keywords of the marker, each the name of its key of the policy: the meaning and an example, which is all that
+    """Keywords of the marker, named as their keys of the policy: the meaning and an example of each, which is all that
     `pytest --markers` needs."""
     rule: str = ""
     """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
-    None; returns the results as they are judged by it."""
+    None; returns the results with their judgements by this rule."""
     after_replay: str = ""
-    """What is done with the cells of a matrix once all have run, where `asked_by` is set: gets the results, the cells,
-    the `ReplayOptions`, and what to call with a line for people; returns the results."""
+    """A step after all cells of a matrix have run, if `asked_by` is set: gets the results, the cells, the
+    `ReplayOptions`, and a function to call with a line for people; returns the results."""
     executor: str = ""
-    """Another machine than this: gets what `--executor` names, and gives a context manager whose value replays cells,
-    as `matrix.replay.replay_here` does."""
+    """A way to replay cells on other machines: gets what `--executor` names, and returns a context manager whose value
+    replays cells as `matrix.replay.replay_here` does."""
     remedy: str = ""  # What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence.
     converted: str = ""
     """A cell whose reader gets the same program in another form: gets the cell, the `ReplayOptions`, a folder to make,
-    and what to call with a line for people; returns the cell of a converted golden, or None."""
+    and a function to call with a line for people; returns the cell of a converted golden, or None."""
 
     def is_asked(self, asked: Collection[str]) -> bool:
-        """Return whether the feature has something to do in a run with these options, keys of the policy and facts."""
+        """Return whether the feature has something to do in a run with these options, policy keys and facts."""
         return not self.asked_by or self.asked_by in asked or any(name in asked for name in self.facts)
 
 
 @functools.cache
 def features() -> Mapping[str, Feature]:
-    """Return every feature by the name of its folder, in the order of the list."""
+    """Return all features by the name of their folder, in the order of `FEATURES`."""
     names = importlib.import_module(FOLDER).FEATURES
     return {name: importlib.import_module(f"{FOLDER}.{name}").FEATURE for name in names}
 
 
 def feature_commands(kind: type[Kind]) -> Iterator[tuple[str, Callable[[], Kind]]]:
-    """Yield what is typed after `jaxexport` to run each command of a feature, with what imports it as a `kind`."""
+    """Yield the words after `jaxexport` for each command of a feature, with a function that imports the command.
+
+    `kind` is the class of the command's object.
+    """
     for name, feature in features().items():
         for words, where in feature.commands.items():
             yield words, functools.partial(_registered, name, words, where, kind)
 
 
 def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> list[Kind]:
-    """Return what each feature names in a field of its `Feature`, in the order of the list.
+    """Import and return what each feature names in a field of its `Feature`, in the order of `FEATURES`.
 
     Args:
         hook: The name of the field.
-        kind: The `Protocol` of its functions, or the class of its objects, which the room that asks declares.
-        asked: The options and keys that are set, and the facts that results have. A feature that needs another one
-            (`asked_by`) is left out, and is not imported. None asks all features.
+        kind: The `Protocol` of the field's functions, or the class of its objects, which the caller declares.
+        asked: The options and keys that are set, and the facts that results have. A feature that needs an option or
+            key that is not among them (`asked_by`) is left out, and is not imported. None leaves out no feature.
 
     Raises:
         FeatureError: What a feature names is not of that kind.
@@ -118,7 +123,7 @@ def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> 
 
 
 def start_quickly(words: Sequence[str]) -> None:
-    """Let a feature answer the command line without click and end the process; return where none can."""
+    """Let a feature answer the command line `words` without click and end the process; return if no feature can."""
     name = words[0] if words else ""
     if name in importlib.import_module(FOLDER).FEATURES:
         feature: Feature = importlib.import_module(f"{FOLDER}.{name}").FEATURE
@@ -127,7 +132,10 @@ def start_quickly(words: Sequence[str]) -> None:
 
 
 def _registered(feature: str, hook: str, where: str, kind: type[Kind]) -> Kind:
-    """Import what a feature names for a hook, and check that it is of the kind that the kernel asks for."""
+    """Import and return what a feature names for a hook.
+
+    `where` is its place as ``module:name``. Raises `FeatureError` if it is not of the kind that the kernel asks for.
+    """
     module, _, name = where.partition(":")
     named: Kind = getattr(importlib.import_module(f"{FOLDER}.{feature}.{module}"), name)
     # Not issubclass: before Python 3.12, a class with the methods of any protocol of a library is one of Protocol.
@@ -144,10 +152,10 @@ def _registered(feature: str, hook: str, where: str, kind: type[Kind]) -> Kind:
 
 
 def unfitting_argument(function: FunctionType, asked: FunctionType) -> str:
-    """Return the argument that does not fit: missing in a function, called otherwise than `asked`, or unknown there.
+    """Return what is wrong with a function's arguments, compared with those of the method `asked`; "" if they fit.
 
-    Empty where all fit. Names count, since an argument with another name likely means something else. `asked` is a
-    method, with a `self`.
+    An argument may be missing, have a different name, or be required but unknown to `asked`. Names count, since an
+    argument with a different name likely means something else.
     """
     taken, given = _parameters(function), list(_parameters(asked))[1:]
     for found, expected in zip_longest(list(taken)[: len(given)], given):
@@ -157,10 +165,10 @@ def unfitting_argument(function: FunctionType, asked: FunctionType) -> str:
 
 
 def _parameters(function: FunctionType) -> dict[str, bool]:
-    """Return the parameters of a function, and whether each is needed.
+    """Return the parameters of a function, and whether each is required.
 
-    Written as ``name``, as ``name=`` where only by keyword, and as ``*name``. Read from the function's code, since
-    importing `inspect` takes as long as `jaxexport inspect`.
+    A parameter is written ``name``, ``name=`` if it is only given by keyword, and ``*name`` if it takes further
+    arguments. They are read from the function's code, since importing `inspect` takes as long as `jaxexport inspect`.
     """
     function = getattr(function, "__wrapped__", function)  # that of a context manager
     code, names = function.__code__, function.__code__.co_varnames

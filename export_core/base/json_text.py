@@ -1,4 +1,4 @@
-"""JSON, as other programs and terminals may have it, and as somebody else may have written it."""
+"""JSON that is safe to print, and the reading of JSON that somebody else may have written."""
 
 from typing import Any, Literal
 
@@ -8,9 +8,9 @@ from export_core.base.text import printable_json, with_escaped_surrogates
 
 
 def safe_json(value: object, *, indent: int = -1) -> bytes:
-    """Return a value as JSON that is safe to print, on one line unless indented.
+    """Return a value as JSON that is safe to print, with characters escaped as by `printable_json`.
 
-    `printable_json` says which letters are escaped.
+    It is on one line, unless `indent`, in spaces, is 0 or more.
     """
     data = json_bytes(value)
     if indent >= 0:
@@ -22,9 +22,9 @@ def safe_json(value: object, *, indent: int = -1) -> bytes:
 
 
 def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
-    """Return a value as JSON in UTF-8.
+    """Return a value as JSON in UTF-8; names of files that are not UTF-8 are escaped by `with_escaped_surrogates`.
 
-    Names of files that are not UTF-8 are escaped, as `with_escaped_surrogates` says.
+    `order` "deterministic" sorts sets and the keys of dictionaries.
     """
     try:
         return msgspec.json.encode(value, order=order)
@@ -33,9 +33,9 @@ def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) 
 
 
 def decode_json(data: bytes, kind: Any = Any) -> Any:
-    """Return a JSON document decoded as a type.
+    """Decode a JSON document as the type `kind`.
 
-    Raises `msgspec.DecodeError`, also for one that is nested too deeply.
+    Raises `msgspec.DecodeError` if it is not JSON, is nested too deeply, or is not of that type.
     """
     try:
         return msgspec.json.decode(data, type=kind)
@@ -44,7 +44,7 @@ def decode_json(data: bytes, kind: Any = Any) -> Any:
 
 
 def decode_error(error: Exception) -> msgspec.DecodeError:
-    """Return the error for a document that msgspec raises no error of its own for, such as one nested too deeply."""
+    """Return the `DecodeError` for another error of decoding, such as a RecursionError for deep nesting."""
     if isinstance(error, RecursionError):
         return msgspec.DecodeError("it is nested deeper than any such file needs to be")
     return msgspec.DecodeError(f"it cannot be decoded: {error}")

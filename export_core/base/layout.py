@@ -18,9 +18,14 @@ def aligned(
     gap: str = "  ",
     indent: str = "",
 ) -> Iterator[str]:
-    """Return the lines of a table.
+    """Yield the lines of a table with aligned columns.
 
-    Columns are at least as wide as `least`, and aligned left, but for those in `right`.
+    Args:
+        rows: the texts of each row.
+        right: the numbers of the columns that are aligned right; all others are aligned left.
+        least: the least widths of the first columns.
+        gap: the text between columns.
+        indent: the text before each line.
     """
     rows = list(rows)
     floor = (*least, *[0] * len(rows[0])) if rows else ()
@@ -36,9 +41,9 @@ def aligned(
 
 
 def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: int = 0) -> list[str]:
-    """Return the lines of a paragraph that begins with `first`; its other lines begin with spaces.
+    """Return the lines of a paragraph that begins with `first` and whose other lines begin with `indent` spaces.
 
-    `most` lines at most, 0 is all.
+    After `most` lines the text is cut, with dots; 0 cuts nothing.
     """
     lines = textwrap.wrap(
         text, max(width, indent + 20), initial_indent=first, subsequent_indent=" " * indent,
@@ -53,9 +58,9 @@ def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: 
 
 
 def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return texts with their labels as lines, each label before the first line of its text.
+    """Return labels with their texts as lines, each label before the first line of its text.
 
-    Empty texts are left out.
+    Pairs with an empty text are left out.
     """
     return [
         f"  {label if number == 0 else '':<{INDENT - 3}} {line}".rstrip()
@@ -65,9 +70,9 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int = 0) -> list[str]:
-    """Return texts with their labels as wrapped lines. Lines of a text stay lines, as deep as they were.
+    """Return labels with their texts as wrapped lines of `width` characters; line breaks and indents of a text stay.
 
-    With `most`, sentences at the end of a text are left out where it would need more lines.
+    If a text needs more than `most` lines, sentences at its end are left out; 0 leaves out nothing.
     """
     lines: list[str] = []
     for label, text in pairs:

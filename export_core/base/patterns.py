@@ -1,4 +1,4 @@
-"""The check of regular expressions that somebody else wrote: some would search for ever."""
+"""The check of regular expressions that somebody else wrote, since some would search forever."""
 
 import re
 
@@ -14,10 +14,10 @@ _MOST_CHOICES = 8  # Alternatives and optional characters: each may double the t
 
 
 def problem_of_pattern(pattern: str) -> str:
-    """Return what is wrong with a regular expression that somebody else wrote; empty where it is safe to use.
+    """Return what is wrong with a regular expression that somebody else wrote; "" if it is safe to use.
 
-    Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted. So only those
-    are accepted whose time grows with the square of the text at most.
+    Python's regular expressions cannot be interrupted, and some never end. So a pattern is accepted only if its time
+    grows at most with the square of the text's length.
     """
     if len(pattern) > LONGEST_PATTERN:
         return f"expected a regular expression of at most {LONGEST_PATTERN} characters, found {len(pattern)}."

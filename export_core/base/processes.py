@@ -22,23 +22,26 @@ SYSTEM = frozenset(
         *("PROGRAMDATA", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
     }
 )
-"""What every process needs. None of it decides an outcome, and each machine has its own."""
+"""Variables that every process needs. None of them decides an outcome, and each machine has its own values."""
 DEVICES = frozenset(
     ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_TF32_OVERRIDE", "GPU_DEVICE_ORDINAL")
 )
 KERNELS = frozenset(("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"))
-"""Which kernels OpenBLAS takes, in which LAPACK rounds: a machine sets them where it would take wrong ones."""
+"""Variables that tell OpenBLAS which kernels to take, on which LAPACK's rounding depends.
+
+A machine sets them if OpenBLAS would take wrong kernels.
+"""
 PREFIXES = ("LC_", "LD_", "DYLD_", "CUDA_", "NCCL_", "ROCM_", "ROCR_", "HIP_", "HSA_", "MIOPEN_")
-"""Of locales, of the loader of native libraries, of the drivers of GPUs and what they find."""
+"""Beginnings of the variables of locales, of the loader of native libraries and of drivers of GPUs."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
-"""What no prefix lets through: a variable of such a name is passed only where the policy names it in full."""
+"""Names that no prefix lets through: a variable with such a name is passed only if the policy names it in full."""
 
 
 _GIT = (
     *("git", "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit"),
     *("-c", f"core.hooksPath={os.devnull}"),
 )
-"""How git starts. A folder of a checkout may be a bare repository with a configuration that names commands."""
+"""The start of a git command that runs no hooks or programs, which a repository's configuration may name."""
 
 _ROUNDS = 1000  # About half a millisecond.
 
@@ -46,15 +49,15 @@ _ROUNDS = 1000  # About half a millisecond.
 def passed_variables(
     added: Iterable[str] = (), prefixes: tuple[str, ...] = (), own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the variables of this process that a process with foreign code gets.
+    """Return the environment variables for a process that runs somebody else's code.
 
-    Those that the policy adds by `environment` are included. Settings of jax, XLA and Python are not: each would make a
-    reader unlike a plain process.
+    Settings of jax, XLA and Python are left out unless the policy adds them, since a reader must be like a plain
+    process.
 
     Args:
-        added: the names that the policy adds.
+        added: the names that the policy adds by its key `environment`.
         prefixes: beginnings of further names that are passed.
-        own: the variables of this process, if they are not those of now.
+        own: the variables to choose from; None for those of this process now.
     """
     names = SYSTEM | DEVICES | KERNELS | {*added}
     return {
@@ -70,10 +73,10 @@ def kernel_settings(variables: Mapping[str, str]) -> list[str]:
 
 
 def shell_settings(variables: Mapping[str, str], added: Iterable[str] = ()) -> list[str]:
-    """Return the variables that decide a cell beside its command, as a shell sets them.
+    """Return the variables that decide a cell, such as the kernels of OpenBLAS, as a shell sets them for a command.
 
-    They are the kernels of OpenBLAS and what the policy adds by `environment`, where it is set. Those of XLA and jax
-    have their values. Any other may be a secret: ``NAME="${NAME?}"`` takes the shell's own, and ends where it has none.
+    `added` are the names that the policy adds by its key `environment`. Variables of OpenBLAS, XLA and jax are shown
+    with their values. Any other may be a secret and is written ``NAME="${NAME?}"``, which takes the value of the shell.
     """
     settings = {name: f'"${{{name}?}}"' for name in added if name in variables}
     for name in (KERNELS | settings.keys()) & variables.keys():
@@ -83,36 +86,36 @@ def shell_settings(variables: Mapping[str, str], added: Iterable[str] = ()) -> l
 
 
 def kernels_in_words(variables: Mapping[str, str]) -> str:
-    """Return a phrase for messages such as ``ran with OPENBLAS_CORETYPE=Haswell``; empty where nothing is set."""
+    """Return a phrase for messages such as ``ran with OPENBLAS_CORETYPE=Haswell``; "" if no kernel is set."""
     settings = ", ".join(kernel_settings(variables))
     return f"ran with {settings}" if settings else ""
 
 
 def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the variables that can change what a process does, for the keys of cached outcomes."""
+    """Return the variables that can change an outcome, sorted with their values, for the keys of cached outcomes."""
     harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}  # else each process gets a random seed
     return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))
 
 
 def is_of_machine(name: str) -> bool:
-    """Return whether a variable is different on each machine by nature: runs are compared whatever its value."""
+    """Return whether a variable differs between machines by nature, so that runs are compared whatever its value."""
     return name in SYSTEM | DEVICES | KERNELS or name.startswith(PREFIXES)
 
 
 def salted_hash(value: str, salt: str) -> str:
-    """Return a slow hash of a variable's value, which may be a secret.
+    """Return a hash of a variable's value, which may be a secret, behind its salt.
 
-    That it is slow keeps short values from being guessed by trying many. The result begins with the salt.
+    The hash is slow to compute, so that short values cannot be guessed by trying many.
     """
     return f"{salt}:{hashlib.pbkdf2_hmac('sha256', os.fsencode(value), salt.encode(), _ROUNDS).hex()}"
 
 
 @contextlib.contextmanager
 def starting_processes() -> Iterator[None]:
-    """Let a module that starts interpreters itself, such as multiprocessing, start them as this package does.
+    """Set this process's variables to those of `passed_variables` while multiprocessing starts an interpreter.
 
-    Inside the ``with``, this process has the variables that such an interpreter gets, and PYTHONSAFEPATH: it does not
-    import from the working folder. Another thread that reads variables meanwhile would miss some.
+    With PYTHONSAFEPATH, which is set too, the interpreter does not import from the working folder. Another thread that
+    reads variables meanwhile misses some.
     """
     before = {**os.environ}
     own = {name: before[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in before}
@@ -126,13 +129,18 @@ def starting_processes() -> Iterator[None]:
 
 
 def run_git(words: Sequence[str], folder: str | os.PathLike[str], seconds: float) -> bytes:
-    """Return the output of a git command that only reads, in a folder whose files somebody else may have made.
+    """Run a git command that only reads, in a folder whose files somebody else may have made, and return its output.
 
-    It runs no command of the repository's configuration, and sees no variable that holds a secret.
+    Git runs no command that the repository's configuration names, and gets no variable that holds a secret.
+
+    Args:
+        words: the command, such as ``("ls-files", "-z")``.
+        folder: the working folder.
+        seconds: the time after which git is killed.
 
     Raises:
         OSError: There is no git.
-        subprocess.SubprocessError: It failed, or took longer than `seconds`.
+        subprocess.SubprocessError: Git failed, or took longer than `seconds`.
     """
     command, variables = [*_GIT, *words], passed_variables()
     return subprocess.run(
@@ -149,7 +157,7 @@ def signal_name(number: int | None) -> str:
 
 
 def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
-    """Kill a process that was started with ``start_new_session``, and what it has started itself."""
+    """Kill a process that was started with ``start_new_session``, with all processes that it has started."""
     if process.poll() is None and hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -157,9 +165,9 @@ def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None
 
 
 def ask(process: subprocess.Popen[bytes], question: bytes, seconds: float, longest: int) -> bytes:
-    """Send a line to a process, and return the line that it answers.
+    """Send a line to a process, and return the line that it answers, of at most `longest` bytes.
 
-    Empty where the process has ended, and where it is killed after `seconds`.
+    A process that does not answer within `seconds` is killed. Empty if the process has ended or was killed.
     """
     assert process.stdin
     assert process.stdout

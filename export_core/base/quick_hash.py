@@ -1,4 +1,4 @@
-"""SHA-256 of little data without OpenSSL: to load that takes 4 ms, longer than to read an artifact."""
+"""SHA-256 of little data without OpenSSL, which takes 4 ms to load, longer than reading an artifact."""
 
 try:  # As `random` of CPython does; one module since 3.12, another until 3.11.
     from _sha2 import sha256 as _sha256_of_little  # type: ignore[import-not-found,unused-ignore]
@@ -12,7 +12,7 @@ _LITTLE = 1 << 19  # The bytes up to which CPython's own SHA-256, a sixth as fas
 
 
 def sha256_of(data: bytes | bytearray | memoryview) -> str:
-    """Return the SHA-256 of data as 64 hexadecimal digits."""
+    """Return the SHA-256 of data as 64 hexadecimal digits. OpenSSL is loaded only for more than `_LITTLE` bytes."""
     if len(data) <= _LITTLE:
         return str(_sha256_of_little(data).hexdigest())
     from hashlib import sha256

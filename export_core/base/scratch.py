@@ -21,9 +21,9 @@ _LOCK = "owner.lock"
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a temporary folder, removed at the end of the ``with``, or by a later run.
+    """Yield a temporary folder, which is removed at the end of the ``with``, or by a later run if this one is killed.
 
-    Raises `InfrastructureFault`.
+    Raises `InfrastructureFault` if no folder can be made.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -36,7 +36,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _lock(folder: Path) -> int:
-    """Lock a folder for as long as the process lives, or until the descriptor is closed."""
+    """Lock a folder until the returned file descriptor is closed or the process ends."""
     # Not the process id in a name: ids are used again, and containers that share a folder do not share them.
     descriptor = os.open(folder / "new.lock", os.O_RDWR | os.O_CREAT, 0o600)
     if fcntl:
@@ -47,7 +47,7 @@ def _lock(folder: Path) -> int:
 
 
 def remove_abandoned() -> None:
-    """Remove the temporary folders of this user's killed runs. Looks only once in a process."""
+    """Remove the temporary folders that killed runs of this user left. Only the first call in a process looks."""
     if fcntl:
         _remove_abandoned_in(tempfile.gettempdir())
 

@@ -1,8 +1,8 @@
 """Text for people: escaped for where it is shown, and phrases that messages share.
 
-Case ids, messages of libraries and whatever else a golden or a results folder holds may be anything. It is escaped
-where it leaves: in the one function of each format that writes it. URLs are shown and stored without user, password and
-what a query holds.
+Case ids, messages of libraries and all other texts of a golden or a results folder may hold anything. They are escaped
+when they are written, by one function for each format. URLs are shown and stored without user, password and the values
+of a query.
 """
 
 import itertools
@@ -31,7 +31,7 @@ _LINK = r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)"
 
 
 def plain_text(text: str) -> str:
-    """Return text without terminal colours and control characters, which libraries print too. XML 1.0 may hold it."""
+    """Return text without terminal colours and with other control characters replaced, which XML 1.0 accepts."""
     if text.isascii() and text.isprintable():
         return text  # nearly all texts of a large run
     return re.sub(
@@ -40,36 +40,36 @@ def plain_text(text: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    """Return text in which a CI system finds no command: a backslash is put into ``::`` and ``##[``."""
+    """Return text in which a CI system finds no command: a backslash is put into ``##[``, and ``::`` at line starts."""
     return re.sub(_COMMAND, lambda match: f"{match[0]}\\", text) if ":" in text or "##[" in text else text
 
 
 def shown(text: str) -> str:
-    """Return text as it is safe in a terminal or a log."""
+    """Return text that is safe to show in a terminal or a log: without control characters or commands of CI systems."""
     return without_commands(plain_text(text))
 
 
 def printable(text: str) -> str:
-    """Return text on one line, in which unprintable letters and line breaks are written as Python's escapes."""
+    """Return text on one line, with unprintable characters and line breaks written as Python's escapes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def for_markdown(text: str) -> str:
-    """Return text that shows as itself in Markdown: without markup, HTML, links, images, or mentions of people."""
+    """Return text escaped so that Markdown shows it literally, without markup, HTML, links or mentions of people."""
     line = re.sub(_MARKDOWN, r"\\\g<0>", re.sub(r"[\n\t]+", " ", plain_text(text)))
     return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
 
 
 def for_html(text: str) -> str:
-    """Return text that shows as itself on a line of HTML inside Markdown, without links and mentions of people."""
+    """Return text escaped so that a line of HTML inside Markdown shows it literally, without links or mentions."""
     line = re.sub(r"[\n\t]+", " ", plain_text(text)).translate(_HTML)
     return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
 
 
 def with_escaped_surrogates(value: Any) -> Any:
-    """Return a copy of a value of plain types whose texts have no surrogates: each is written as Python's escape.
+    """Return a copy of a value of plain types in which surrogates in texts are written as Python's escapes.
 
-    Python holds each byte of a file's name that is not UTF-8 as a surrogate. Tuples become lists, as in JSON.
+    Python represents each byte of a file's name that is not UTF-8 as a surrogate. Tuples become lists, as in JSON.
     """
     if isinstance(value, str):
         return re.sub(_SURROGATE, _as_byte, value)
@@ -79,35 +79,33 @@ def with_escaped_surrogates(value: Any) -> Any:
 
 
 def _as_byte(surrogate: re.Match[str]) -> str:
-    """Return the escape of the byte that a surrogate stands for, as in a file's name that is not UTF-8."""
+    """Return Python's escape of the byte that a surrogate stands for, or of the surrogate if it stands for no byte."""
     number = ord(surrogate[0])
     return f"\\x{number - 0xDC00:02x}" if 0xDC80 <= number <= 0xDCFF else f"\\u{number:04x}"
 
 
 def printable_json(text: str) -> str:
-    """Return equal JSON, with every letter escaped that a terminal or a log could take for a command.
+    """Return JSON text with every character escaped that a terminal or a log could take for a command.
 
-    Args:
-        text: JSON, finished.
+    The result decodes to the same values as `text`, which is a JSON document.
     """
     # In JSON, such letters are in strings only, where the escape means the same.
     return re.sub(_IN_JSON, lambda match: f"\\u{ord(match[0]):04x}", text).replace("##[", "##\\u005b")
 
 
 def without_credentials(text: str) -> str:
-    """Return a text without the passwords of its URLs.
+    """Return a text with its URLs without user, password and the values of their queries.
 
-    Each URL becomes as it may be shown, logged or stored; everything else of the text stays. URLs are parsed
-    conservatively. A password may hold `@`, `/`, `?` and `#` although it should not, and then a program that parses by
-    the standard sees only a part of it as such.
+    All other text stays. More is taken for a password than the standard of URLs does, since a password may hold `@`,
+    `/`, `?` and `#` although it should not.
     """
     return re.sub(_URL, lambda match: match[1] + _shown(match[2]), text) if "://" in text else text
 
 
 def _shown(rest: str) -> str:
-    """Return the part of a URL behind ``scheme://`` as it may be shown.
+    """Return the part of a URL behind ``scheme://`` without user, password and the values of the query.
 
-    All up to the last @ is dropped, unless it can only be in a path or a query.
+    Everything up to the last @ is dropped, unless that @ can only be in a path or a query.
     """
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     # Not after a port: in https://user:12/34@host it is a part of the password.
@@ -146,7 +144,7 @@ _SENTENCES = (
     (r"Invalid RFC3339.*", "{key}expected a date such as 2026-10-25"),
     (r"Input data was truncated", "it ends in the middle"),
 )
-"""Sentences of msgspec about data, and how this project words them."""
+"""Patterns of msgspec's messages, and the words of this project for them."""
 
 
 def plural(count: int, noun: str) -> str:
@@ -155,33 +153,31 @@ def plural(count: int, noun: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many characters, with three dots where it is cut."""
+    """Return a text cut to at most `most` characters, with three dots at the end if it was longer."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a message, as `whole_first_line` does, cut to a length that suits a terminal."""
+    """Return the first line of a message as `whole_first_line` does, cut to `_LONGEST_LINE` characters."""
     return shortened(whole_first_line(plain_text(text)), _LONGEST_LINE)
 
 
 def whole_first_line(text: str) -> str:
-    """Return the first line of a message, with the second where the first ends with a colon or a semicolon."""
+    """Return the first line of a message, with the second line if the first ends with a colon or a semicolon."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     return " ".join(lines[:2]) if lines[0].endswith((":", ";")) else lines[0]
 
 
 def few(names: Sequence[str], most: int = 4) -> str:
-    """Return the names as a list in words: all of up to `most`, else the first three and how many more there are."""
+    """Return names as a list in words: all of them if they are at most `most`, else three and how many more."""
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
-    """Return versions in words, three or more neighbours as a range: ``0.9.1 to 0.11.2, 0.12.0.1``.
+    """Return versions in words, with three or more neighbours as a range: ``0.9.1 to 0.11.2, 0.12.0.1``.
 
-    Two versions are neighbours if they follow each other `among` all. Both are in one order, that of build dates.
-    Readers that
-    are not jaxlib are ranges of their own runtime: ``tensorflow 2.18.1 to 2.21.0`` for three names such as
-    ``tensorflow==2.18.1``.
+    Two versions are neighbours if they follow each other in `among`, which lists all versions. Both are in the order of
+    build dates. Names of other runtimes, such as ``tensorflow==2.18.1``, become ``tensorflow 2.18.1 to 2.21.0``.
     """
     places = {version: number for number, version in enumerate(among)}
     parts: list[str] = []
@@ -197,9 +193,9 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
 
 
 def close_match(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
-    """Return the known name that is most like a misspelled one; empty where none is alike enough.
+    """Return the known name that is most similar to a misspelled name; "" if no known name is similar enough.
 
-    The least likeness is `how_alike`, of which 1 is the same name.
+    `how_alike` is the least similarity, from 0 to 1 for equal names.
     """
     import difflib  # 2 ms of each `jaxexport inspect`, and only a mistake needs it
 
@@ -207,12 +203,12 @@ def close_match(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
-    """Return a hint such as `` Did you mean 'cuda'?``, to follow a sentence; empty where no known name is close."""
+    """Return a hint such as `` Did you mean 'cuda'?``, to follow a sentence; "" if no known name is similar."""
     return f" Did you mean {match!r}?" if (match := close_match(name, known, how_alike)) else ""
 
 
 def schema_problem(error: Exception) -> str:
-    """Return an error of msgspec in the words of this project: key, expected, found."""
+    """Return the message of an error of msgspec in the words of this project: the key, what was expected and found."""
     message, _, path = " ".join(str(error).split()).partition(" - at `")
     path = path.removesuffix("`").removeprefix("$").removeprefix(".").replace("`$.", "`")
     for pattern, sentence in _SENTENCES:

@@ -15,7 +15,7 @@ from msgspec import Meta
 from export_core.base.text import did_you_mean
 
 COMPARATORS = ("allclose", "exact", "shape", "eigh", "eig", "svd", "qr", "lu", "schur")
-"""What `compare` may name. Anything else is a user's own function, as ``module:function``."""
+"""The built-in comparators, which `compare` may name. Any other value is a user's own ``module:function``."""
 
 WITHOUT_TOLERANCE = ("exact", "shape")  # Comparators that look at no tolerance. A user's own function gets none either.
 
@@ -31,7 +31,10 @@ DEFAULT_RTOL = {
     "float16": 2e-3,
     "bfloat16": 1.6e-2,
 }
-"""Relative tolerance of each dtype: 84 units in the last place of float32, 2 of the 16-bit ones. Others get COARSE."""
+"""The relative tolerance of each dtype: 84 units in the last place of float32, 2 of 16-bit floats.
+
+Any other dtype gets `COARSE`.
+"""
 
 COARSE = 0.25  # float8 and narrower: about a unit in the last place of float8_e5m2, which has 2 bits.
 
@@ -40,7 +43,7 @@ PLATFORM_RTOL: dict[str, dict[str, float]] = {
     "cuda": {"float32": 1e-3, "complex64": 1e-3},
     "rocm": {"float32": 1e-3, "complex64": 1e-3},
 }
-"""The relative tolerances that are wider where writer or reader is such a platform.
+"""The relative tolerances by platform that are wider than `DEFAULT_RTOL`, if writer or reader run on the platform.
 
 Unless a program asks for more, XLA multiplies float32 matrices there in bfloat16 (tpu: factors rounded by up to 2e-3
 each) or TensorFloat-32 (gpu: 5e-4), by the documentation of `jax.lax.Precision`; both factors are rounded.
@@ -51,14 +54,14 @@ FLOATS = (
     *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
     *("float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"),
 )
-"""The dtypes that tolerances are for; of all others every element must be equal."""
+"""The dtypes that tolerances are for. In arrays of any other dtype, all elements must be equal."""
 
 ROUNDING = "rounding: "
 """The beginning of the description of a difference that looks like rounding: see numbers/diagnosis.py."""
 ALL_ZERO, NAN_TO_ZERO = "the elements that differ are zero", "NaN replaced by zeros"
 BEYOND = "beyond the range: "
 GARBAGE = (ALL_ZERO, NAN_TO_ZERO, BEYOND)
-"""The beginnings of descriptions of differences that no tolerance is meant for."""
+"""The beginnings of descriptions of differences that no tolerance should hide."""
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,27 +78,27 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Tolerances = Mapping[str, Mapping[str, Tolerance]]  # By platform, then by dtype.
 
 Sources = Mapping[str, str | Mapping[str, str]]
-"""What set the parts of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages.
+"""What set each part of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages.
 
-One text for all dtypes, or one for each dtype. A part that is not named was set by the golden.
+A part has a text for all dtypes, or a text for each dtype. A part that is missing was set by the golden.
 """
 GOLDEN = "golden"
 
 
 class Allowed(NamedTuple):
-    """The tolerance of one dtype, as it is applied; `sources` says what set each part, none where all are defaults."""
+    """The tolerance of a dtype as it is applied."""
 
-    rtol: float
-    atol: float | None
-    ulp: int | None
+    rtol: float  # The relative tolerance.
+    atol: float | None  # The absolute tolerance; None if it follows from `rtol`.
+    ulp: int | None  # The tolerance in units of the last place; None if not set.
     dtype: str
-    sources: Mapping[str, str]
+    sources: Mapping[str, str]  # What set each part that is not a default, by the part's name.
 
     def in_words(self, atol: float) -> str:
         """Return the tolerance in words, such as ``rtol 0.001 (export_compat.yaml:12), atol 0.5, or 4 ulp (golden)``.
 
-        Each part has what set it behind it. `atol` is the largest that was applied: where none is set, it follows from
-        `rtol`.
+        What set a part is shown behind it. `atol` is the largest absolute tolerance that was applied, which follows
+        from `rtol` if none is set.
         """
         parts = []
         if self.ulp is None or self.rtol or self.atol:
@@ -110,7 +113,7 @@ class Allowed(NamedTuple):
         return ", ".join(f"{', '.join(text for text, _ in group)} ({source})" for source, group in groups)
 
     def with_ulp_as_rtol(self, eps: float) -> Allowed:
-        """Return this tolerance with its units in the last place, each of `eps`, as relative error."""
+        """Return this tolerance with `ulp` replaced by a relative tolerance, in which a unit is worth `eps`."""
         if self.ulp is None:
             return self
         rtol = self.ulp * eps
@@ -125,12 +128,20 @@ def tolerance_for(
     tolerances: Tolerances | None = None,
     sources: Sources | None = None,
 ) -> Allowed:
-    """Return the tolerance of a dtype between two platforms, the writer's and the reader's.
+    """Return the tolerance of a dtype for a comparison between a writer and a reader.
 
-    The default is that of the dtype, wider on some platforms. What the golden has, or the policy for one of the
-    platforms, is used instead. Of several, the widest of each kind is taken, because a marker was written with one
-    platform in mind. `ulp` without `rtol` applies alone. `atol` stays None where it is not set. `sources` tells what
-    set the tolerance of the golden.
+    If neither the golden nor the policy sets a tolerance, the dtype has its default, wider on some platforms. If both
+    do, the wider amount of each kind applies, since a marker is written with one platform in mind.
+
+    Args:
+        dtype: the dtype of the array.
+        golden: the tolerance that the golden sets.
+        platforms: the platforms of the writer and the reader.
+        tolerances: the tolerances that the policy sets, by platform and dtype.
+        sources: what set the tolerance of the golden, for messages.
+
+    Returns:
+        The tolerance. `rtol` is 0 if only `ulp` is set, and `atol` is None if it is not set.
     """
     policy = tolerances or {}
     given = {name: policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {})}
@@ -147,36 +158,38 @@ def tolerance_for(
 
 
 def amount_for(dtype: str, amount: Any) -> Any:
-    """Return the part of a comparison for a dtype, from one for all or a mapping; None where it has none."""
+    """Return the amount for a dtype. `amount` is a value for all dtypes, or a mapping from dtype to value.
+
+    None if the mapping lacks the dtype.
+    """
     return amount.get(dtype) if isinstance(amount, Mapping) else amount
 
 
 def given_tolerance(comparison: Any, dtype: str) -> Tolerance:
-    """Return the explicit tolerance for a dtype in a golden's comparison, or in a rule for one."""
+    """Return the tolerance that a golden's comparison, or a comparison rule of the policy, sets for a dtype."""
     return Tolerance(*(amount_for(dtype, getattr(comparison, kind)) for kind in AMOUNTS))
 
 
 def takes_tolerances(compare: str) -> bool:
-    """Return whether a comparator looks at tolerances."""
+    """Return whether a comparator uses tolerances: a user's own function, `exact` and `shape` do not."""
     return compare not in WITHOUT_TOLERANCE and ":" not in compare
 
 
 def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:
-    """Return the relative tolerance of a dtype where none is set."""
+    """Return the relative tolerance of a dtype if none is set: the widest on any of the platforms."""
     of_dtype = DEFAULT_RTOL.get(dtype, COARSE)
     return max([of_dtype, *(PLATFORM_RTOL.get(name, {}).get(dtype, of_dtype) for name in platforms)])
 
 
 def read_amount(value: object, *, whole: bool = False) -> Any:
-    """Return a tolerance that was read: a number, or numbers by dtype, sorted.
+    """Check a tolerance from a file or a marker and return it: a number, or numbers by dtype, sorted by dtype.
 
     Args:
-        value: what was read.
-        where: what messages begin with.
+        value: the value to check.
         whole: whether only whole numbers are accepted.
 
     Raises:
-        ValueError: it is anything else.
+        ValueError: The value is not a tolerance; the message says why.
     """
     if not isinstance(value, Mapping):
         return _number(value, whole=whole)
@@ -189,7 +202,7 @@ def read_amount(value: object, *, whole: bool = False) -> Any:
 
 
 def problem_of_tolerances(tolerances: Tolerances) -> str:
-    """Return what is wrong with tolerances by platform and dtype; empty when nothing is."""
+    """Return what is wrong with tolerances by platform and dtype; "" if nothing is."""
     for platform, by_dtype in tolerances.items():
         if platform not in PLATFORMS:
             return f"{platform}: expected a platform of {', '.join(PLATFORMS)}.{similar_platform(platform)}"
@@ -206,7 +219,7 @@ def problem_of_tolerances(tolerances: Tolerances) -> str:
 
 
 def similar_platform(name: str) -> str:
-    """Return a hint at the platform that was meant, to follow a sentence; empty where none is like it."""
+    """Return a hint at the platform that a wrong name may mean, to follow a sentence; "" if none is similar."""
     # What JAX's own `jax.devices("gpu")` takes; an artifact is exported for one of the two.
     if name.lower() == "gpu":
         return " Did you mean 'cuda' or 'rocm'?"
@@ -214,7 +227,7 @@ def similar_platform(name: str) -> str:
 
 
 def problem_of_name(name: str) -> str:
-    """Return why a name is no comparator for `compare`; empty when it is one. A user's own function is not imported."""
+    """Return why a name cannot be the value of `compare`; "" if it can. A user's own function is not imported."""
     if name in COMPARATORS or ":" in name:
         return ""
     return (

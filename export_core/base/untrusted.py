@@ -1,7 +1,7 @@
-"""The one way in for files that somebody else may have written: regular ones, of bounded size.
+"""The reading of files that somebody else may have written: only regular files of bounded size.
 
-The errors are those that callers expect of the plain functions: `OSError`. `json_text` and `yaml_text` decode what was
-read. What other modules open otherwise is no such file: tests/base/test_files_of_others.py lists what they open.
+Errors are `OSError`, as of Python's own functions. `json_text` and `yaml_text` decode what was read. Other modules open
+only files of their own in another way: tests/base/test_files_of_others.py lists them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = (
 
 
 class UnexpectedFileError(OSError):
-    """A file that is refused: not regular, too large, or under a name that no file can have; `found` says which."""
+    """A file that is refused: not regular, too large, or with a name that no file can have. `found` says which."""
 
     def __init__(self, expected: str, found: str, name: str) -> None:
         super().__init__(errno.EINVAL, f"expected {expected}, found {found}", name)
@@ -35,14 +35,17 @@ class UnexpectedFileError(OSError):
 
 
 def read_regular(path: str | os.PathLike[str], *, follow: bool = False, most: int = LARGEST) -> bytes:
-    """Return the bytes of a regular file, opened by `open_regular`."""
+    """Return the bytes of a regular file of at most `most` bytes; a link is refused unless `follow`.
+
+    Raises `OSError`.
+    """
     with open_regular(path, follow=follow, most=most) as file:
         # As many as it has now: it may grow meanwhile, and some files of /proc and /sys are regular and never end.
         return file.read(os.fstat(file.fileno()).st_size)
 
 
 def read_named(path: str | os.PathLike[str], most: int = LARGEST_TEXT) -> bytes:
-    """Return the bytes of a file that a person named, or of one that links to it."""
+    """Return the bytes of a file of at most `most` bytes that a person named; links are followed. Raises `OSError`."""
     return read_regular(path, follow=True, most=most)
 
 
@@ -50,10 +53,10 @@ def read_named(path: str | os.PathLike[str], most: int = LARGEST_TEXT) -> bytes:
 def open_regular(
     path: str | os.PathLike[str], *, follow: bool = False, most: int = LARGEST
 ) -> Iterator[BufferedReader]:
-    """Open a regular file of at most so many bytes.
+    """Open a regular file of at most `most` bytes to read.
 
-    Raises `OSError` for anything else, and never waits for it: a FIFO or a device may never end. A link may lead out of
-    the folder that is checked. So it is refused unless `follow`, for a path that a person named.
+    Raises `OSError` for anything else, without waiting for a FIFO or a device. A link, which may lead out of a checked
+    folder, is refused too, unless `follow` is true: for a path that a person named.
     """
     name = os.fspath(path)
     try:

@@ -1,4 +1,4 @@
-"""YAML that is read carefully, since somebody else may have written it, and written for people."""
+"""YAML: the careful reading of what somebody else may have written, and the writing of YAML for people."""
 
 import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from export_core.base.text import printable_json
 DEEPEST = 100
 """The most lists and tables inside each other in a YAML file.
 
-Ours have six; libyaml's C loader has no limit of its own.
+The files of this project have six; libyaml's C loader has no limit of its own.
 """
 FEW_MARKS = 2000
 """The number of nesting characters below which a text needs no check of its depth.
@@ -24,7 +24,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _UniqueKeys(_Loader):  # type: ignore[misc]
-    """The loader of PyYAML that refuses a key which a table has twice: PyYAML itself takes the last."""
+    """A loader that refuses a table with the same key twice, of which PyYAML itself takes the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         mapping = super().construct_mapping(node, deep)
@@ -38,9 +38,9 @@ class _UniqueKeys(_Loader):  # type: ignore[misc]
 
 
 def decode_yaml(data: bytes, kind: Any = Any) -> Any:
-    """Return a YAML document decoded as a type; a table may have each key once.
+    """Decode a YAML document as the type `kind`.
 
-    Raises `msgspec.DecodeError` for one that no file of ours looks like.
+    Raises `msgspec.DecodeError` for bad YAML, a wrong type, a repeated key, an alias or nesting deeper than `DEEPEST`.
     """
     try:
         # Counting takes microseconds, and parsing twice would double the time of a matrix whose results are all cached.
@@ -57,7 +57,10 @@ def decode_yaml(data: bytes, kind: Any = Any) -> Any:
 
 
 def _check_shape(data: bytes) -> None:
-    """Raise `msgspec.DecodeError` for deep nesting, and for aliases, by which ten lines make billions of values."""
+    """Raise `msgspec.DecodeError` for nesting deeper than `DEEPEST`, and for aliases.
+
+    With aliases, ten lines can stand for billions of values.
+    """
     depth = 0
     # Events come from a parser with a stack of its own: it is the loader behind it that recurses.
     for event in yaml.parse(data, Loader=_Loader):
@@ -71,15 +74,15 @@ def _check_shape(data: bytes) -> None:
 
 
 def _line(event: Any) -> int:
-    """Return the line where an event or a node begins."""
+    """Return the line, counted from 1, in which a parser's event or a node begins."""
     return int(event.start_mark.line) + 1
 
 
 class _EscapingDumper(yaml.SafeDumper):
-    """A dumper that puts text into double quotes only where a letter of it has to be escaped."""
+    """A dumper that puts text into double quotes only if a character of it has to be escaped."""
 
     def text(self, value: str) -> yaml.ScalarNode:
-        """Return a text as a YAML string."""
+        """Return a text as a YAML string, quoted if it has unprintable characters or commands of CI systems."""
         style = None if value.isprintable() and "::" not in value and "##[" not in value else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
@@ -88,6 +91,6 @@ _EscapingDumper.add_representer(str, _EscapingDumper.text)
 
 
 def yaml_text(value: Any, **options: Any) -> str:
-    """Return a value as YAML, as `yaml.dump` writes it with these options."""
+    """Return a value as YAML with unprintable characters escaped; `options` are further options of `yaml.dump`."""
     # PyYAML itself leaves marks of direction as they are. Escapes of JSON are escapes of YAML too.
     return printable_json(yaml.dump(value, Dumper=_EscapingDumper, sort_keys=False, allow_unicode=True, **options))

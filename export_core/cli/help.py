@@ -171,8 +171,14 @@ _COMMANDS = {
     **dict.fromkeys(("show", "goldens show"), "jaxexport inspect CASE/WRITER"),
 }
 """The commands by the words that people type after `jaxexport` instead."""
-_OPTIONS = {"--delete": "--yes", "--force": "--yes", "-y": "--yes", "--out": "--output"}
-"""The options of other programs, by their names there, with their names here."""
+_OUTPUTS = ("-o", "--out", "--output", "--outdir", "--out-dir", "--output-dir", "--output-folder")
+_OPTIONS = {
+    **dict.fromkeys(("--delete", "--force", "-y"), ("--yes",)),
+    **dict.fromkeys(_OUTPUTS, ("--output", "--results")),
+    **{f"report {name}": ("--html",) for name in _OUTPUTS},  # its --results are what it reads
+    **dict.fromkeys(("--results-dir", "--results-folder"), ("--results",)),
+}
+"""The options of other programs, by their names there, with their names here: the first that a command has is meant."""
 _MOST = 3  # An option of more commands than this, such as --json, does not show which one is meant.
 
 
@@ -190,7 +196,8 @@ def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str
     It names the option that other programs call so, or the command that has it, or a similar option.
     """
     own = {name for param in ctx.command.get_params(ctx) for name in (*param.opts, *param.secondary_opts)}
-    if (meant := _OPTIONS.get(option)) in own:
+    names = _OPTIONS.get(f"{ctx.info_name} {option}", _OPTIONS.get(option, ()))
+    if meant := next((name for name in names if name in own), ""):
         return f" Did you mean {meant!r}?"
     commands = [words for words, has in _every_command(ctx) if any(option in param.opts for param in has.params)]
     # The results of a run are in its report: of several commands with an option, `report` is the likeliest.

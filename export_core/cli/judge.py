@@ -79,14 +79,14 @@ def judge(
     if propose and baselines:
         raise click.UsageError("--propose cannot be combined with --baseline.")
     click_options.check_fail_on(fail_on, baselines)
-    shards, missing = [*map(Path, folders)], tuple[str, ...]()
+    shards = [*map(Path, folders)]
     if len(shards) > 1 or (shards and results):
-        recorded, missing = _joined(shards, folder := Path(results or RESULTS), policy_file)
+        recorded = _joined(shards, folder := Path(results or RESULTS), policy_file)
     else:
         recorded = read_run(folder := Path(*folders or (results or RESULTS,)))
         # A pattern such as `shards/*` matches one folder where the others are missing: it is the joining of shards.
         if recorded.summary.shard and not propose:
-            recorded, missing = merge_shards([folder])
+            recorded = merge_shards([folder])
     run = judged_run(recorded, folder, policy_file, as_of, fail_on)
     comparison = None
     if baselines:
@@ -98,25 +98,21 @@ def judge(
     with click_options.keeping_exit_code(run.summary.exit_code):
         if comparison and as_json:
             echo_json(comparison.as_json())
+            for text in run.summary.uncovered:
+                echo(text, err=True)
         elif propose:
             echo(proposed, nl=False)
             # On stderr: standard output is YAML, to be appended to a policy.
             print_headline(click_options.console(stderr=True), view(run))
         else:
             print_report(click_options.console(), view(run, comparison), full=full)
-        if missing:
-            echo(
-                f"gap: {len(missing)} of {missing[0].partition('/')[2]} shards missing or not finished: "
-                f"--shard {', '.join(missing)}. Run them, then judge all shards again.",
-                err=as_json or propose,
-            )
     raise click.exceptions.Exit(run.summary.exit_code)
 
 
-def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> tuple[Run, tuple[str, ...]]:
-    """Return the run whose shards these are, whose results are written into a folder.
+def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> Run:
+    """Join shards into one run, write its results into `folder`, and return the run.
 
-    And the shards that are missing.
+    Raises `RunError` if `folder` is one of the shards, or if the shards do not fit together.
     """
     from export_core.run.merge import merge_shards
     from export_core.run.results import Journal, finish_run
@@ -126,9 +122,9 @@ def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> tu
         raise RunError(
             f"--results {folder}: this is one of the shards, which are never overwritten. Choose another folder."
         )
-    run, missing = merge_shards(shards)
+    run = merge_shards(shards)
     assert run.plan
     judging_policy(run, shards[0], policy_file)  # raises for shards whose verdicts have to be found again
     with Journal(folder, run.plan) as journal:
         finish_run(journal, folder, run)
-    return run, missing
+    return run

@@ -26,7 +26,10 @@ _IN_ASCII = {"·": "|", "–": "-", "—": "-", "−": "-", "×": "x", "→": "-
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Return what replaces a letter that cannot be encoded, in ASCII: an error handler of codecs."""
+    """Return ASCII text for the characters that cannot be encoded, and the index to continue at.
+
+    This is an error handler for `codecs.register_error`.
+    """
     assert isinstance(error, UnicodeEncodeError)
     letters = error.object[error.start : error.end]
     texts = (_IN_ASCII.get(letter, letter.encode("ascii", "backslashreplace").decode()) for letter in letters)

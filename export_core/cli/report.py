@@ -253,9 +253,9 @@ def judging_policy(
 
 
 def _goldens_here(recorded: Run, policy: Policy) -> dict[str, Golden]:
-    """Return the goldens in the folder of a run, as a policy compares them, by id.
+    """Return the goldens of a recorded run by id, with the comparison settings of `policy` applied.
 
-    None where they are not stored here.
+    Returns an empty dict if the run lists no goldens, or if their folder is not on this machine.
     """
     from export_core.goldens import GoldenStore
     from export_core.matrix.comparisons import under_policy

@@ -16,10 +16,11 @@ _LOOK_SECONDS = 1.0  # The seconds after which a log counts as silent.
 
 
 class Steps:
-    """Shows the steps of a command; called with a line where a step begins, from any thread.
+    """A context manager that shows the progress of a command on stderr; it can be entered repeatedly.
 
-    While it is entered, which it may be again and again, a terminal shows that something happens, with the seconds
-    since the last line. A log gets a line after each `SILENCE_SECONDS`. Only outside may others print.
+    Call the object, from any thread, with a line of text for each step. Inside the `with` block, a terminal shows a
+    spinner with the seconds since the last line, and a log gets a line after `SILENCE_SECONDS` without output. Other
+    code may print only outside the block.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -47,14 +48,14 @@ class Steps:
         self._bar.stop()
 
     def __call__(self, text: str) -> None:
-        """Show a line."""
+        """Print a line of text on stderr, unless the object was made with `quiet`."""
         if not self._quiet:
             self._last = time.monotonic()
             self._bar.reset(self._task)
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def over(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield these items; only while the next one is made, this is entered."""
+        """Yield `items`, and show the progress display only while the next item is being made."""
         left = iter(items)
         while True:
             with self:

@@ -21,9 +21,10 @@ _TRIED = 200  # The most choices of sizes for symbolic dimensions that are tried
 
 
 def take_inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:
-    """Return the values that `inputs=` gives for `jax.ShapeDtypeStruct` arguments, and the other keyword arguments.
+    """Return the leaves of `inputs=`, the values for `jax.ShapeDtypeStruct` arguments, and all other keyword arguments.
 
-    Without such an argument, or with one inside `inputs`, it is an argument of the function.
+    `inputs` is an argument of the function itself, and None is returned for it, if no argument is a `ShapeDtypeStruct`
+    or if `inputs` has one inside.
     """
     others = {name: value for name, value in kwargs.items() if name != "inputs"}
     if len(others) == len(kwargs) or has_structs(kwargs["inputs"]) or not has_structs((args, others)):
@@ -41,8 +42,8 @@ def with_values(
 ) -> Arguments:
     """Return the call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
 
-    `inputs` are these arrays; where there are none, they are made by the rule. Raises `ExportError` for too many or too
-    few of them, for other shapes or dtypes, and where no array can be made.
+    `inputs` are these arrays; if it is None, they are made by the rule. Raises `ExportError` for too many or too few
+    arrays, for wrong shapes or dtypes, and if no array can be made.
     """
     leaves = arguments.flat()
     structs = [leaf for leaf in leaves if isinstance(leaf, jax.ShapeDtypeStruct)]
@@ -96,9 +97,9 @@ def _placed(test: str, value: Any, struct: Any) -> Any:
 
 
 def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the shapes, with the first sizes for symbolic dimensions that their constraints allow.
+    """Return the shapes of arguments, with the first sizes for symbolic dimensions that their constraints allow.
 
-    Sizes are tried from 2 on, the smallest first, and different ones for different dimensions before equal ones.
+    Sizes are tried from 2 on, the smallest first, and different sizes for different dimensions before equal ones.
     """
     texts = [tuple(map(str, struct.shape)) for struct in structs]
     names = sorted(dimension_names(Aval("", text) for text in texts))

@@ -1,7 +1,7 @@
-"""The functions of jax.export under the names of the installed jax: the one place of the writer that knows old names.
+"""The functions of jax.export under the names of the installed jax: no other file of the writer knows old names.
 
 `jax.export` exists since 0.4.30. From 0.4.24 to 0.4.29 it was `jax.experimental.export`, with other names for the same
-things.
+functions and options.
 """
 
 import functools
@@ -23,15 +23,15 @@ _OLD_SETTINGS = {"jax_export_calling_convention_version": "jax_serialization_ver
 
 SHAPE_ASSERTIONS = "shape_assertions"
 FIRST_WITHOUT_THE_CHECK = (0, 4, 29)
-"""The first release that has no check of shape assertions to disable.
+"""The first release in which the check `SHAPE_ASSERTIONS` cannot be disabled.
 
 Before, disabling it gave an export without the assertions, and a call that ignores constraints. In this release it
-became a no-op with a warning, and later ones do not have it. Source: the sources of those releases.
+became a no-op with a warning, and later releases do not have it. Source: the sources of those releases.
 """
 
 
 def export_module() -> Any:
-    """Return `jax.export`, or `jax.experimental.export` before 0.4.30."""
+    """Return the module `jax.export`, or `jax.experimental.export` before 0.4.30."""
     is_new = importlib.util.find_spec("jax.export") is not None
     return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
 
@@ -68,21 +68,21 @@ def export_function(
 
 
 def _keyword_of(function: Any, new: str, old: str) -> str:
-    """Return which of two names this release's function has for a keyword."""
+    """Return the name of a keyword of this release's function: `new` if the function has it, else `old`."""
     return new if new in inspect.signature(function).parameters else old
 
 
 def serialize(exported: Any, vjp_order: int = 0) -> bytes:
-    """Return the bytes of an `Exported`, the artifact, with its derivatives up to an order."""
+    """Return the bytes of an `Exported`, the artifact, with its derivatives up to the order `vjp_order`."""
     if hasattr(exported, "serialize"):
         return bytes(exported.serialize(vjp_order=vjp_order))
     return bytes(export_module().serialize(exported, vjp_order=vjp_order))
 
 
 def derivative(data: bytes, order: int) -> Any:
-    """Return the derivative of that order of an artifact, as an `Exported`.
+    """Return the derivative of this order of an artifact, as an `Exported`.
 
-    Raises `ValueError` where it has none.
+    Raises `ValueError` if the artifact does not have it.
     """
     exported = export_module().deserialize(bytearray(data))
     for _ in range(order):
@@ -91,9 +91,9 @@ def derivative(data: bytes, order: int) -> Any:
 
 
 def module_text(exported: Any, module: Module) -> str:
-    """Return the StableHLO module as jax prints it, with hashes of long constants.
+    """Return the StableHLO module of an `Exported` as jax prints it, with hashes in place of long constants.
 
-    `module` is read from the artifact.
+    `module` is the same module as our own reader reads it from the artifact.
     """
     # Spelled, a constant takes several times its memory. Before 0.4.33, the function of jaxlib's StableHLO that reads a
     # module ends the process (tried in 0.4.24, 0.4.30, 0.4.31).
@@ -110,7 +110,7 @@ def module_text(exported: Any, module: Module) -> str:
 
 
 def serializable_nodes() -> Mapping[type, Any]:
-    """Return the types of tree nodes that this process has registered with jax.export: none before 0.4.35."""
+    """Return the types of tree nodes that this process has registered with jax.export; none before 0.4.35."""
     module = importlib.import_module(export_module().export.__module__)
     registered: Mapping[type, Any] = getattr(module, "serialization_registry", {})
     return registered
@@ -127,7 +127,7 @@ def platform_name() -> str:
 
 
 def free_memory() -> None:
-    """Free the memory that jax holds for functions: modules and programs, and with both their constants."""
+    """Free the memory that jax holds for functions: their modules and compiled programs, and the constants in both."""
     jax.clear_caches()
     # Since 0.12 a thread makes up to ten modules in one MLIR context, which keeps the constants of all of them.
     with suppress(AttributeError):  # a release may have another name for it: then the cache stays
@@ -140,30 +140,27 @@ def call_of(exported: Any) -> Any:
 
 
 def symbolic_args_specs(args: Any, shapes: Any, constraints: Sequence[str]) -> Any:
-    """Return `jax.ShapeDtypeStruct` with symbolic dimensions in place of arguments."""
+    """Return the arguments as `jax.ShapeDtypeStruct`, with the symbolic dimensions of `shapes` and constraints."""
     specs = export_module().symbolic_args_specs
     keyword = _keyword_of(specs, "constraints", "symbolic_constraints")
     return specs(args, shapes, **{keyword: tuple(constraints)})
 
 
 def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the tree of the arguments of a jitted function without the static ones.
-
-    Traces the function.
-    """
+    """Return the tree of those arguments of a jitted function that are not static, by tracing the function."""
     __tracebackhide__ = True  # an error is reported at the user's call
     stage = function.trace if hasattr(function, "trace") else function.lower  # trace() exists since 0.4.30
     return stage(*args, **kwargs).in_tree
 
 
 def context_mesh() -> Any:
-    """Return the mesh of `jax.set_mesh`; None outside of it, and before 0.9, which does not tell it."""
+    """Return the mesh of `jax.set_mesh` around this call; None outside of one, and before 0.9, which cannot tell."""
     mesh = jax.sharding.get_mesh() if hasattr(jax.sharding, "get_mesh") else None
     return None if mesh is None or mesh.empty else mesh
 
 
 def in_mesh(mesh: Any) -> AbstractContextManager[Any]:
-    """Return `jax.set_mesh` for a mesh, which exists since 0.7; a context without effect otherwise."""
+    """Return the context `jax.set_mesh` of a mesh; one without effect if there is no mesh, or before 0.7."""
     if mesh is None or not hasattr(jax, "set_mesh"):
         return nullcontext()
     context: AbstractContextManager[Any] = jax.set_mesh(mesh)
@@ -172,12 +169,15 @@ def in_mesh(mesh: Any) -> AbstractContextManager[Any]:
 
 @contextmanager
 def temporary_settings(test: str, values: Mapping[str, Any]) -> Iterator[None]:
-    """Change settings of jax inside a `with` block. Raises `ExportError` for one that this jax lacks."""
+    """Change settings of jax inside a `with` block. Raises `ExportError` for a setting that this jax lacks."""
     known: dict[str, Any] = jax.config.values
     renamed = {name if name in known else _OLD_SETTINGS.get(name, name): value for name, value in values.items()}
     for name in renamed:
         if name not in known:
-            raise ExportError(f"{test}: jax {jax.__version__} has no setting {name}: expected a release that has it.")
+            raise ExportError(
+                f"{test}: expected a setting of jax {jax.__version__}, found {name}. Remove it, or run this test with "
+                "a jax that has it."
+            )
     # All names were checked first: an unknown one in the middle would leave the others changed.
     before = {name: known[name] for name in renamed}
     try:

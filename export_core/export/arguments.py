@@ -1,4 +1,4 @@
-"""The arguments of a call: which are arrays and which are static, the same call with other values, and their trees.
+"""The arguments of a call: which are arrays and which are static, the call with other values, and their trees.
 
 Trees that jax.export cannot serialize are flattened: in an artifact, each such node is a tuple of its leaves.
 """
@@ -22,13 +22,13 @@ from export_core.goldens.arrays import key_leaf, leaf_of
 from export_core.goldens.manifest import Flattened
 
 IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
-"""Implementations of random keys, by their dtypes."""
+"""The implementation of random keys in jax, by their dtype."""
 
 PASS_LEAVES = (
     "Pass its leaves: leaves, tree = jax.tree.flatten(x), and export jax.jit(lambda leaves: f(jax.tree.unflatten(tree, "
     "leaves)))."
 )
-"""The advice for a tree node that takes nothing but arrays, or tells by their types what it is."""
+"""The advice for a tree node that accepts only arrays as leaves, or decides by their types what its leaves are."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Arguments:
 
     @property
     def dynamic(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments that are not static: positional, and by keyword."""
+        """The arguments that are not static, as (positional, by keyword)."""
         args = tuple(value for position, value in enumerate(self.args) if position not in self.static)
         return args, {name: value for name, value in self.kwargs.items() if name not in self.static}
 
@@ -51,22 +51,22 @@ class Arguments:
         return list(jax.tree_util.tree_leaves(self.dynamic))
 
     def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Self:
-        """Return the call with these arguments in place of `dynamic`."""
+        """Return the call with these arguments in place of those that are not static."""
         rest = iter(args)
         merged = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
         return replace(self, args=merged, kwargs={**self.kwargs, **kwargs})
 
     def with_flat(self, values: Sequence[Any]) -> Self:
-        """Return the call with these leaves."""
+        """Return the call with these leaves in place of `flat()`."""
         tree = jax.tree_util.tree_structure(self.dynamic)
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
     def mapped(self, function: Callable[..., Any], *others: Sequence[Any]) -> Self:
-        """Return the call with the result of a function in place of each leaf."""
+        """Return the call with `function(leaf, *values)` in place of each leaf; `others` have a value for each leaf."""
         return self.with_flat(list(itertools.starmap(function, zip(self.flat(), *others, strict=True))))
 
     def with_leaves(self, leaves: Sequence[Leaf]) -> Self:
-        """Return the call with stored values: a Python number stays one, an array is on the same devices."""
+        """Return the call with stored values. A Python number stays a Python number, an array on its devices."""
 
         def like(value: Any, leaf: Leaf) -> Any:
             is_number = isinstance(value, (bool, int, float, complex))
@@ -75,15 +75,15 @@ class Arguments:
         return self.mapped(like, leaves)
 
     def copy(self) -> Self:
-        """Return the call with its values in new arrays: a function may consume its arguments (`donate_argnums`)."""
+        """Return the call with copies of its arrays, since a function may consume its arguments (`donate_argnums`)."""
         return self.mapped(lambda value: _copy(value) if isinstance(value, jax.Array) else value)
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
     """Return the arguments with those marked that are static.
 
-    No release of jax lets a jitted function say which are. So every choice is tried: the right one leaves exactly the
-    tree of arrays that the function takes (`api.dynamic_tree`).
+    No release of jax lets a jitted function say which arguments are static. So every choice is tried: the right choice
+    leaves exactly the tree of arrays that the function takes, `dynamic_tree` (`api.dynamic_tree`).
 
     Raises:
         ExportError: No choice fits, or several do.
@@ -114,13 +114,13 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
 
 
 def tree_text(tree: Any) -> str:
-    """Return a `PyTreeDef` as messages show it, cut: that of a model may have hundreds of lines."""
+    """Return a `PyTreeDef` as messages show it, cut after 300 characters: a model's may have hundreds of lines."""
     text = " ".join(str(tree).split())
     return text if len(text) <= 300 else f"{text[:300]}… ({tree.num_leaves} leaves)"
 
 
 def _may_be_static(value: Any) -> bool:
-    """Return whether jit accepts a value as static: it is hashable. Arrays of jax are not."""
+    """Return whether jit accepts a value as static: it must be hashable, and hold neither arrays nor references."""
     try:
         hash(value)
     except TypeError:
@@ -136,7 +136,7 @@ def is_reference(leaf: object) -> bool:
 
 
 def is_array(leaf: object) -> bool:
-    """Return whether JAX takes a leaf as an array, or traces with it as with one."""
+    """Return whether JAX treats a leaf as an array: an array, a Python number, or a `ShapeDtypeStruct`."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         # JAX has no objects, text, dates or records. Its own dtypes are registered (isbuiltin 2); float0 is a record to
         # NumPy.
@@ -147,7 +147,7 @@ def is_array(leaf: object) -> bool:
 def leaf_from(value: Any) -> Leaf:
     """Return a jax array, NumPy array or Python number as it is stored.
 
-    Raises `GoldenError` for a dtype that cannot be.
+    Raises `GoldenError` for a dtype that cannot be stored.
     """
     if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
         return key_leaf(str(value.dtype), np.asarray(jax.random.key_data(value)))
@@ -158,14 +158,14 @@ def leaf_from(value: Any) -> Leaf:
 
 
 def array_from(leaf: Leaf) -> Any:
-    """Return a stored array as jax takes it."""
+    """Return a stored array as an array that jax takes."""
     if leaf.dtype in IMPLEMENTATIONS:
         return jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype])
     return np.zeros(leaf.shape, jax.dtypes.float0) if leaf.dtype == "float0" else jax.numpy.asarray(leaf.numpy())
 
 
 def whole(value: Any) -> Any:
-    """Return the sum that an unreduced array stands for, since jax gives its terms to nobody.
+    """Return the sum that an unreduced array stands for, since jax gives no access to its terms.
 
     Any other value is returned unchanged.
     """
@@ -187,9 +187,9 @@ def placed_like(value: Any, array: Any) -> Any:
 
 
 def _copy(array: jax.Array) -> Any:
-    """Return a copy of an array in a new array of its own format.
+    """Return a copy of an array on the same devices, in the same memory and layout.
 
-    jax's `copy` gives one in the usual memory and layout.
+    The method `copy` of jax puts it into the default memory and layout.
     """
     # An uncommitted array (see jax.device_put) is in default memory with the default layout. Its copy must be
     # uncommitted too: jit refuses committed arguments that are on different devices.
@@ -204,9 +204,9 @@ def _copy(array: jax.Array) -> Any:
 
 
 def _format(array: Any) -> Any:
-    """Return sharding, memory and layout of an array.
+    """Return an array's format: sharding, memory kind and layout.
 
-    Before 0.7 jax has the layout elsewhere, and few arrays have one.
+    Before jax 0.7 there is no `format`; the sharding is returned, without layout.
     """
     return getattr(array, "format", None) or array.sharding
 
@@ -214,7 +214,7 @@ def _format(array: Any) -> Any:
 def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
     """Return values as goldens store them, in the dtypes that an artifact declares.
 
-    Raises `GoldenError`.
+    Raises `GoldenError` for a dtype that cannot be stored.
     """
 
     def as_declared(leaf: Leaf, aval: Any) -> Leaf:
@@ -228,7 +228,7 @@ def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
 
 _OWN = (tuple, list, dict, type(None))
 _DICTS = (dict, OrderedDict)
-"""Types that can be serialized if all their keys are strings. jax.export registers OrderedDict itself, since 0.4.35."""
+"""Types that jax.export can serialize if all their keys are strings. It registers OrderedDict itself, since 0.4.35."""
 
 
 def plain(value: Any) -> Any:
@@ -239,11 +239,11 @@ def plain(value: Any) -> Any:
 
 
 def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattened | None]:
-    """Return an `Exported` whose trees can be serialized, and how they were flattened, None if they were not.
+    """Return an `Exported` whose trees can be serialized, and how they were flattened; None if they were not.
 
     jax.export can serialize tuples, lists, dicts whose keys are strings, None, and nodes registered with
     `jax.export.register_pytree_node_serialization` or `register_namedtuple_serialization`. Only the trees differ; the
-    module takes flat arrays in any case. `arguments` are those of the export, for the paths of the leaves.
+    StableHLO module takes flat arrays in any case. `arguments` are those of the export, for the paths of the leaves.
     """
     nodes = {*_foreign_nodes(exported.in_tree), *_foreign_nodes(exported.out_tree)}
     if not nodes:
@@ -278,7 +278,7 @@ def _is_foreign(value: Any) -> bool:
 
 
 def _foreign_nodes(tree: Any) -> Iterator[str]:
-    """Yield the types of all nodes of a `PyTreeDef` that jax.export cannot serialize."""
+    """Yield the type of each node of a `PyTreeDef` that jax.export cannot serialize, as text."""
     if (node := tree.node_data()) is None:
         return
     kind, data = node

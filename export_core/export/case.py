@@ -1,8 +1,8 @@
 """A case: the function, arguments and options that a marked test exports.
 
-Checks that jax.export can take them and that each option changes something, and reads what options say of single
-arguments. A golden has a copy of each module that a reader imports first, and no outputs where nothing can compute
-them. What people pass as the function is the result of `jax.jit`, or a call that has one inside.
+It checks that jax.export can take them and that each option changes something, and reads what options say of single
+arguments. A golden has a copy of each module that a reader imports first, and no outputs if nothing can compute them.
+The function that a test passes is the result of `jax.jit`, or a call that has such a result inside.
 """
 
 import functools
@@ -33,8 +33,8 @@ class ExportOptions:
     """How a function is exported. Every field is a keyword of the marker, which explains it.
 
     `in_specs` says how each argument is sharded: a `PartitionSpec` or a tree of them, None for one that is replicated.
-    `symbolic_shapes` says its shape, as `jax.export.symbolic_args_specs` takes it; one text is for all arguments. Both
-    are for the positional arguments, or by position and name (`{0: …, "mask": …}`).
+    `symbolic_shapes` says its shape, as `jax.export.symbolic_args_specs` takes it; a single text is for all arguments.
+    Both are for the positional arguments in order, or by position and name (`{0: …, "mask": …}`).
     """
 
     platforms: tuple[str, ...] | None = None
@@ -55,10 +55,10 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class Case:
-    """One function with its example arguments.
+    """A function with its example arguments.
 
-    `test` is the pytest node id. `name` distinguishes several calls in one test. `context_mesh` is the mesh of
-    `jax.set_mesh` around the call, None without one.
+    `test` is the pytest node id. `name` distinguishes several calls in a test. `context_mesh` is the mesh of
+    `jax.set_mesh` around the call, or None.
     """
 
     id: str
@@ -72,7 +72,11 @@ class Case:
     context_mesh: Any = field(default_factory=api.context_mesh)
 
     def check(self) -> None:
-        """Raise `ExportError` for a check that this jax cannot leave out, or no outputs of a function that CPUs run."""
+        """Raise `ExportError` for options that this jax or a CPU rules out.
+
+        They are `shape_assertions` in `disabled_checks`, which only old releases can leave out, and `without_outputs`
+        for a function that readers run on a CPU.
+        """
         options = self.options
         removed = jax.__version_info__ >= api.FIRST_WITHOUT_THE_CHECK
         if removed and api.SHAPE_ASSERTIONS in options.disabled_checks:
@@ -91,7 +95,7 @@ class Case:
     def arguments(self) -> Arguments:
         """Return the arguments, with those marked that are static.
 
-        Raises `ExportError` for one that cannot be exported.
+        Raises `ExportError` for an argument that cannot be exported.
         """
         __tracebackhide__ = True
         try:
@@ -141,9 +145,9 @@ class Case:
         return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
 
     def partition_specs(self, arguments: Arguments) -> list[PartitionSpec]:
-        """Return the spec of each flat argument: that of `in_specs`, maybe one for a whole tree; else replicated.
+        """Return the spec of each flat argument: that of `in_specs`, or replicated if it has none.
 
-        Raises `ExportError` for specs that do not fit the arguments.
+        A spec in `in_specs` may be for a whole tree. Raises `ExportError` for specs that do not fit the arguments.
         """
         given = self._by_argument("in_specs", arguments)
 
@@ -164,7 +168,8 @@ class Case:
     def _by_argument(self, option: str, arguments: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return an option's value for each argument that is not static, by position and by keyword.
 
-        None where it has none.
+        The value is None for an argument to which the option says nothing. Raises `ExportError` for an unknown
+        argument.
         """
         given = getattr(self.options, option) or {}
         args, kwargs = arguments.dynamic
@@ -209,7 +214,7 @@ class Case:
         return files
 
     def require_use(self, arguments: Arguments, exported: Any) -> None:
-        """Raise `ExportError` for options of a case that change nothing, by mistake.
+        """Raise `ExportError` for options of the case that change nothing, since that is a mistake.
 
         `exported` is jax's `Exported`.
         """
@@ -245,11 +250,11 @@ class Case:
     def outputs_if_any(
         self, platform: str, exported_for: tuple[str, ...], compute: Callable[[], tuple[Leaf, ...]]
     ) -> tuple[tuple[Leaf, ...] | None, str]:
-        """Return what `compute` returns, or None and the reason why the golden has no outputs.
+        """Return what `compute` returns and "", or None and the reason why the golden has no outputs.
 
-        The reason is the marker's, else that JAX has no lowering for `platform`, which is that of this process. Raises
-        `ExportError` where the function does not run here for another reason, and the marker does not say why its
-        golden has no outputs. On a platform that it was exported for, its own error is passed on.
+        The reason is the marker's `without_outputs`, else that JAX has no lowering for `platform`, that of this
+        process. If the function was exported for `platform`, its own errors are passed on. Raises `ExportError` if it
+        fails on another platform for a different reason.
         """
         if platform in exported_for:
             return compute(), ""
@@ -286,7 +291,7 @@ _SPLIT = "Write graphdef, state = nnx.split(model), and export jax.jit(lambda st
 
 
 def _way_of_passing(leaf: Any) -> str:
-    """Return the way to export a function that takes an object which is no array."""
+    """Return the advice how to export a function that takes an object which is not an array."""
     if _is_nnx(leaf):
         return _SPLIT
     if _is_of(leaf, "flax.linen"):
@@ -295,7 +300,7 @@ def _way_of_passing(leaf: Any) -> str:
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
-    """Raise `ExportError` for a leaf that is not an array."""
+    """Raise `ExportError` for a leaf of the arguments that is not an array."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
         # A path in the pair (args, kwargs), without the index of the pair.
         where = f"{test}: argument {'keyword ' if path[0].idx == 1 else ''}{jax.tree_util.keystr(path[1:])}"
@@ -342,10 +347,7 @@ OUTPUTS_ADVICE = (
 )
 
 NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is supported on CPU")
-"""Messages of JAX about a primitive, or a Pallas kernel, that it cannot lower for a platform.
-
-Nothing else can be wrong then.
-"""
+"""The messages of JAX about a primitive, or a Pallas kernel, that has no lowering for a platform."""
 
 
 _JITTED = type(jax.jit(lambda: None))
@@ -353,19 +355,19 @@ _JITTED = type(jax.jit(lambda: None))
 
 @dataclass(frozen=True)
 class JittedCall:
-    """A function of `jax.jit`, and how the arguments of a user's call become its arguments."""
+    """A jitted function, and `bind`, which turns the arguments of a user's call into the arguments of that function."""
 
     function: Any
     bind: Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JittedCall:
-    """Return the jitted function in what a user calls.
+    """Return the jitted function in what a user calls, and how to bind arguments to it.
 
-    That is the result of `jax.jit`, or a `functools.partial` or bound method of one, whose bound arguments become
+    A user calls the result of `jax.jit`, or a `functools.partial` or bound method of it, whose bound arguments become
     arguments. Or it is the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a
-    `jax.jit` that takes the arrays among the leaves of its arguments. All other leaves are constants, by the values of
-    the first call.
+    `jax.jit` that takes the arrays among the leaves of its arguments. All other leaves are constants, with the values
+    of the first call.
 
     Raises:
         ExportError: There is no jitted function in it.
@@ -399,7 +401,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
 
 
 def _how_to_jit(function: Any, name: str, args: tuple[Any, ...]) -> str:
-    """Return how to jit this function or model; `args` begin with the object of a bound method."""
+    """Return the advice how to jit this function or model; `args` begin with the object if it is a bound method."""
     of_class = getattr(type(args[0]), name, None) if args else None
     model, method = (args[0], f".{name}") if of_class is function else (function, "")
     if _is_of(model, "flax.linen"):
@@ -412,7 +414,7 @@ def _how_to_jit(function: Any, name: str, args: tuple[Any, ...]) -> str:
 
 
 def _require_hash(test: str, wrapped: Any) -> None:
-    """Raise `ExportError` for a call that jax cannot hash: a module with arrays as fields, or a method of it."""
+    """Raise `ExportError` for a callable that jax cannot hash: an object with arrays as fields, or a method of it."""
     try:
         hash(wrapped)
     except TypeError as error:
@@ -465,12 +467,12 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
 
 
 def _arrays_of(tree: Any) -> Any:
-    """Return the tree with None in place of each leaf that is no array."""
+    """Return the tree with None in place of each leaf that is not an array."""
     return jax.tree_util.tree_map(lambda leaf: leaf if _is_traced(leaf) else None, tree)
 
 
 def _is_traced(leaf: Any) -> bool:
-    """Return whether the jit of a library takes this leaf as an array: Python numbers are constants."""
+    """Return whether the jit of a library traces this leaf as an array. A Python number is a constant for it."""
     return is_array(leaf) and isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct, np.ndarray, np.generic))
 
 
@@ -479,5 +481,5 @@ def _is_nnx(value: Any) -> bool:
 
 
 def _is_of(value: Any, library: str) -> bool:
-    """Return whether a class of a library, or a subclass of one, made an object."""
+    """Return whether the class of an object, or one of its base classes, is from a library."""
     return any(f"{kind.__module__}.".startswith(f"{library}.") for kind in type(value).__mro__)

@@ -24,16 +24,17 @@ from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 NO_VJP = "No VJP is available"
 WRONG_DEVICES = r"(exported|lowered) for \d+ devices|Length of device assignment \d+"
 MISMATCH = "(?i)mismatch|do not match|incompatible"
-"""Messages of jax's refusals, as regular expressions for all releases.
+"""Regular expressions for the messages of jax's refusals, in all releases.
 
-They are of a missing derivative, of another number of devices, of other shapes or dtypes. Where a mesh has explicit
-axes, jax refuses another number of devices while the call is traced, with a message of its own.
+They are about a missing derivative, a wrong number of devices, and wrong shapes or dtypes. If a mesh has explicit axes,
+jax refuses a wrong number of devices while it traces the call, with a different message: the second part of
+`WRONG_DEVICES`.
 """
 
 
 @dataclass(frozen=True)
 class ExtraCall:
-    """One more call of the exported function. `refused` is a regular expression of the expected refusal, or None."""
+    """A further call of the exported function. `refused` is a regular expression for the expected refusal, or None."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
@@ -43,9 +44,9 @@ class ExtraCall:
 class GoldenChecks:
     """The checks of a golden in addition to its plain call, with the results that they have in this process.
 
-    Each is made when it is added, inside the context managers of jax that are active then. Those of a golden itself are
-    made at its export. Refusals are tried when the golden is whole, as readers try them: with the flags of the export,
-    in no mesh.
+    Each check is made when it is added, inside the context managers of jax that are active then. The checks that the
+    case's options ask for are made when this object is made. Refusals are tried by `whole`, as readers try them: with
+    the flags of the export, in no mesh.
     """
 
     def __init__(self, produced: ProducedGolden, same: Golden | None = None) -> None:
@@ -55,9 +56,9 @@ class GoldenChecks:
 
         Args:
             produced: the golden without its checks.
-            same: a stored golden of the same call by this writer, whose artifact has the same bytes. What this writer
-                does with an artifact is taken from it: derivatives, refusals, and where results are. Trying that again
-                takes longer than all else that a test does. None: all is tried.
+            same: a stored golden of the same call by this writer, whose artifact has the same bytes. Derivatives,
+                refusals and the shardings of results are taken from it, since trying them again takes longer than all
+                else that a test does. None: all are tried.
         """
         self.produced = produced
         self._same = same
@@ -80,7 +81,10 @@ class GoldenChecks:
                 self._refusals.append((check, produced.arguments))
 
     def add(self, call: ExtraCall) -> None:
-        """Add a further call. Raises `ExportError` for arguments that do not fit, or a pattern that is refused."""
+        """Add a further call.
+
+        Raises `ExportError` for arguments that do not fit, or a pattern that cannot be used.
+        """
         number = len(self._calls) + 1
         if call.refused is not None and (problem := problem_of_pattern(call.refused)):
             raise ExportError(f"{self.produced.case.test}: call {number}: refused(match=…): {problem}")
@@ -94,7 +98,7 @@ class GoldenChecks:
     def whole(self) -> ProducedGolden:
         """Return the golden with its checks.
 
-        Raises `ExportError` when a call that must be refused is not, or with another message.
+        Raises `ExportError` if a call that must be refused is not refused, or with a different message.
         """
         produced, files = self.produced, self._files
         with settings_of_export(produced):
@@ -116,7 +120,7 @@ class GoldenChecks:
         return replace(produced, manifest=manifest, files=files, outside=tuple(self._outside))
 
     def _tried(self, check: Check) -> Check | None:
-        """Return the same check of the stored golden of the same call, or None where there is none."""
+        """Return the check of the stored golden that equals this check, apart from its results; None if none does."""
         if self._same is None:
             return None
         for tried in self._same.manifest.checks:
@@ -126,7 +130,7 @@ class GoldenChecks:
         return None
 
     def _with_shardings(self, check: Check) -> Check:
-        """Return the check of an artifact for several devices, with where its results are."""
+        """Return a check with the shardings of its results, if the artifact is for several devices; else unchanged."""
         produced = self.produced
         if not self._several or check.outputs is None:
             return check
@@ -154,14 +158,14 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
 
 
 def require_values(produced: ProducedGolden, reason: str | None = None) -> ProducedGolden:
-    """Return the golden, with a reason if its outputs show nothing.
+    """Return the golden, with `reason` in its options if its outputs show nothing about the function.
 
-    Derivatives do not count: those of a function that only gives NaN may be numbers. Neither do made inputs, in any
-    call, for which the function gives NaN or infinities: nobody meant them.
+    The outputs of derivatives do not count: those of a function that only returns NaN may be numbers. Nor do calls with
+    made inputs for which the function gives NaN or infinities, since nobody chose these inputs.
 
     Args:
-        produced: the golden, whole.
-        reason: why outputs that show nothing are meant; None where nobody gave a reason.
+        produced: the golden, with its checks.
+        reason: why outputs that show nothing are stored; None if no reason was given.
 
     Raises:
         ExportError: its outputs have no value in any call, and there is no reason.
@@ -192,7 +196,10 @@ def require_values(produced: ProducedGolden, reason: str | None = None) -> Produ
 
 
 def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> list[Check]:
-    """Return a check for each order that the artifact holds, and one that the next order is refused."""
+    """Return a check for each order of derivative that the artifact holds, and a check that the next order is refused.
+
+    The files of their inputs and outputs are added to `files`.
+    """
     order = produced.case.options.vjp_order
     if not order:
         return []
@@ -257,7 +264,11 @@ def _call_check(
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
-    """Return calls on other meshes: several devices for an artifact for one, other axes or one device for several."""
+    """Return the checks that call the artifact on other meshes.
+
+    With `spread_over`, an artifact for one device is called on several. An artifact for several devices is called on a
+    mesh with other names of axes, and must be refused on one device.
+    """
     options = produced.manifest.options
     spread = produced.case.options.spread_over
     outputs = None if produced.outputs is None else OUTPUTS
@@ -279,7 +290,7 @@ def _mesh_checks(produced: ProducedGolden) -> list[Check]:
 
 
 def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
-    """Return how the artifact shards each output of its plain call."""
+    """Return how the artifact shards each output of its plain call, as `meshes.shard_layout` describes it."""
     mesh = produced.manifest.options.mesh
     return _shardings_of(produced, produced.exported, produced.arguments.copy(), mesh)
 
@@ -287,10 +298,10 @@ def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
 def _shardings_of(
     produced: ProducedGolden, exported: Any, arguments: Arguments, mesh: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """Return how a call of an artifact shards each output.
+    """Return how a call of an artifact shards each output, as `meshes.shard_layout` describes it.
 
-    It is seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles. Raises
-    `ExportError` where jax cannot call what it exported.
+    The artifact is called to see it: for an output without a sharding of its own, XLA chooses the sharding when it
+    compiles. Raises `ExportError` if jax cannot call what it exported.
     """
     case = produced.case
     args, kwargs = plain(meshes.place_unplaced(case, arguments, exported, mesh).dynamic)
@@ -308,7 +319,7 @@ def _shardings_of(
 
 
 def _require_refusal(produced: ProducedGolden, check: Check, arguments: Arguments) -> None:
-    """Raise `ExportError` unless the writer itself refuses this call: otherwise no reader can be expected to."""
+    """Raise `ExportError` unless the writer itself refuses this call: else no reader can be expected to refuse it."""
     where = f"{produced.case.test}: {check.name}"
     try:
         # Deserialized, as in a reader: before that, jax knows more of the dimensions, refuses more, and with other
@@ -333,7 +344,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, arguments: Argument
 def _stored_check(
     name: str, inputs: Iterable[Leaf], outputs: Iterable[Leaf] | None, files: dict[str, bytes], vjp: int = 0
 ) -> Check:
-    """Return a call with these inputs and the outputs that jax gave, if it ran; their files are added to `files`."""
+    """Return a check with these inputs and, unless None, these outputs; their files are added to `files`."""
     check = Check(name, vjp=vjp, inputs=f"{name}.inputs.npz")
     files[f"{name}.inputs.npz"] = to_npz(inputs)
     if outputs is None:
@@ -350,12 +361,12 @@ SEED = 20240618  # never to be changed: goldens hold the cotangents that it give
 def derivatives(
     function: Flat, values: Sequence[Any], order: int, *, run: bool = True
 ) -> list[tuple[list[Any], list[Any] | None]]:
-    """Return flat arguments and results of the derivatives of order 1 to `order`, at `values`.
+    """Return (flat arguments, flat results) for the derivatives of order 1 to `order` of a function, at `values`.
 
-    Results are None without `run`. They are computed without the artifact: they are the expected results of the
-    derivatives that it holds. The derivative of order k takes the arguments of order k-1 followed by a cotangent for
-    each of its outputs. It gives a cotangent for each of its arguments, as `jax.export.Exported.vjp` has it. The
-    cotangents are random numbers from a fixed seed.
+    Results are computed without the artifact, since they are the expected results of its derivatives; they are None if
+    `run` is false. The derivative of order k takes the arguments of order k-1 followed by a cotangent for each of its
+    outputs. It returns a cotangent for each of its arguments, as `jax.export.Exported.vjp` does. The cotangents are
+    random numbers from a fixed seed.
     """
     calls: list[tuple[list[Any], list[Any] | None]] = []
 

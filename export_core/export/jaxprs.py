@@ -1,8 +1,8 @@
 """A jaxpr as text and in figures: the same text from every run, in the same layout from every release of jax.
 
 jax's own printer shows addresses of functions, orders of sets, options of NumPy, and whether equal inner jaxprs happen
-to be one object. The grammar is that of https://docs.jax.dev/en/latest/jaxpr.html; variables are named in the order
-they are printed in.
+to be a single object. The grammar is that of https://docs.jax.dev/en/latest/jaxpr.html; variables are named in the
+order in which they are printed.
 """
 
 import enum
@@ -25,10 +25,7 @@ NOT_SHOWN = {"jvp_jaxpr_thunk", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "out_trees",
 """Parameters that depend on the process: jax's own closures around rules that are not traced, and how NumPy prints."""
 
 UNREMARKABLE = {"inline": "False Inline.FALSE Inline.AUTO Inline.DEFAULT", "keep_unused": "False"}
-"""Parameters with the values that nearly every jit has, under all names that releases give them.
-
-They are not printed.
-"""
+"""Parameters with the values that nearly every jit has, in the spelling of every release. They are not printed."""
 
 _VARIABLE = re.compile(r"(?<![^\s(])[a-z]+(?=[ ,):]|$)")
 
@@ -41,8 +38,9 @@ Show = Callable[[Any], list[str]]
 def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
     """Return a jaxpr as text, ending in a line break, and in figures.
 
-    It is that of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...)`, in any release since 0.4.24. Its class has moved
-    (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is recognised by its fields.
+    It takes what `jax.make_jaxpr(f)(...)` returns, or `jax.jit(f).trace(...).jaxpr`, in any release since 0.4.24. Its
+    class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is recognised by its
+    fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
@@ -54,7 +52,7 @@ def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
 
 
 class _JaxprTable:
-    """The inner jaxprs by key, a hash of the text: equal ones are one, also where jax has several objects."""
+    """The inner jaxprs by key, a hash of their text: equal jaxprs share an entry, even if jax has two objects."""
 
     def __init__(self, top: Any) -> None:
         self.top = top
@@ -69,7 +67,8 @@ class _JaxprTable:
     def key(self, jaxpr: Any) -> str:
         """Return the key of a jaxpr.
 
-        The first time, it is entered, and before it the jaxprs inside, so that each is visited once.
+        When it is asked for the first time, the jaxprs inside and then the jaxpr itself are added to the table, so that
+        each is visited once.
         """
         known = self._keys.get(id(jaxpr))
         if known is not None:
@@ -94,18 +93,15 @@ class _JaxprTable:
         return key
 
     def primitives(self) -> Counter[str]:
-        """Return how many times each primitive is bound.
+        """Return how many times each primitive is bound, by its name.
 
-        An inner jaxpr counts once for each place that uses it.
+        An inner jaxpr is counted for each place that uses it.
         """
         return self._counts[self.key(self.top)]
 
 
 def _print(jaxprs: _JaxprTable) -> str:
-    """Return the whole text.
-
-    Inner jaxprs that are used more than once come first, each with a name.
-    """
+    """Return the whole text of a jaxpr. Inner jaxprs that are used more than once come first, each with a name."""
     fresh = _names(RESERVED | set(jaxprs.primitives()))
     shared: dict[str, str] = {}
     taken: Counter[str] = Counter()
@@ -129,7 +125,7 @@ def _print(jaxprs: _JaxprTable) -> str:
 
 
 def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
-    """Return the lines of one jaxpr, its variables named by `fresh`, its inner jaxprs as `show` prints them."""
+    """Return the lines of one jaxpr. `fresh` gives the names of its variables, `show` the lines of its inner jaxprs."""
     names: dict[int, str] = {}
     used = {id(atom) for equation in jaxpr.eqns for atom in equation.invars} | {id(atom) for atom in jaxpr.outvars}
 
@@ -160,7 +156,7 @@ def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
 
 
 def _bound(equation: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return the primitive's name and parameters."""
+    """Return the name and the parameters of the primitive that an equation binds."""
     # Since 0.10, some (custom_root's) are objects in the parameter `_prim` of another, which would print as an address.
     primitive = equation.params.get("_prim")
     if not hasattr(primitive, "pp_params"):
@@ -179,7 +175,7 @@ def _equation(results: str, primitive: str, params: list[list[str]], operands: s
 
 
 def _width(line: str) -> int:
-    """Return the length of a line with each variable as one letter.
+    """Return the length of a line in which each variable counts as one letter.
 
     So the layout does not depend on the names of variables.
     """
@@ -187,7 +183,7 @@ def _width(line: str) -> int:
 
 
 def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
-    """Return the lines of each parameter that is printed, `name` first, jaxprs last."""
+    """Return the lines of each parameter that is printed: `name` comes first, and parameters with jaxprs last."""
     shown = {name: value for name, value in params.items() if name not in NOT_SHOWN and not is_unspecified(value)}
     printed = []
     for name in sorted(shown, key=lambda name: (bool(inner_jaxprs(shown[name])), name != "name", name)):
@@ -198,10 +194,7 @@ def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
 
 
 def _value(value: Any, show: Show) -> list[str]:
-    """Return the lines of a parameter.
-
-    One with jaxprs inside has at least a line for each part.
-    """
+    """Return the lines of a parameter's value. A value with jaxprs inside has at least a line for each of its parts."""
     if _is_jaxpr(value):
         return show(_open(value))
     if not inner_jaxprs(value):
@@ -220,7 +213,7 @@ def _value(value: Any, show: Show) -> list[str]:
 
 
 def inner_jaxprs(value: Any) -> list[Any]:
-    """Return the jaxprs in a parameter, or in all of them, in the order in which they are printed."""
+    """Return the jaxprs in a parameter, or in a mapping of parameters, in the order in which they are printed."""
     if _is_jaxpr(value):
         return [_open(value)]
     if isinstance(value, Mapping):
@@ -240,15 +233,12 @@ def _is_jaxpr(value: Any) -> bool:
 
 
 def _open(value: Any) -> Any:
-    """Return the jaxpr inside a closed one."""
+    """Return the jaxpr inside a closed jaxpr; an open jaxpr is returned unchanged."""
     return getattr(value, "jaxpr", value)
 
 
 def _names(skipped: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield names of variables: a, b, …, z, ba, bb, … as jax counts.
-
-    Words that mean something else in a jaxpr are left out.
-    """
+    """Yield names of variables: a, b, …, z, ba, bb, … as jax counts, without the names in `skipped`."""
     for number in count():
         name, rest = chr(97 + number % 26), number // 26
         while rest:
@@ -275,9 +265,9 @@ _WORD = re.compile(r"[^\s\[\](){},='\"]+")
 
 
 def value_text(value: Any) -> str:
-    """Return one line for any value without jaxprs in it.
+    """Return a line of text for any value without jaxprs in it.
 
-    It is the same in every process: without addresses, paths or hash orders.
+    It is the same text in every process: without addresses, paths or hash orders.
     """
     text = _text(value)
     if len(text) > LONGEST:
@@ -286,9 +276,10 @@ def value_text(value: Any) -> str:
 
 
 def is_unspecified(value: Any) -> bool:
-    """Return whether a parameter has no information, and is not printed.
+    """Return whether a parameter's value says nothing, so that it is not printed.
 
-    That is None, "unspecified", an empty mesh, an empty container, and a container of nothing but these and False.
+    Such values are None, "unspecified", an empty mesh, an empty container, and a container of only such values and
+    False.
     """
     if isinstance(value, (tuple, list, Mapping, Set)):
         parts = value.values() if isinstance(value, Mapping) else value
@@ -299,7 +290,7 @@ def is_unspecified(value: Any) -> bool:
 
 
 def array_text(value: Any) -> str:
-    """Return a number as ``2.0``, a small array as a list, a larger one by its hash; PRNG keys by their type alone."""
+    """Return a number as ``2.0``, a small array as a list, a larger array by its hash, and PRNG keys by their type."""
     try:
         array = np.asarray(value)
     except TypeError:
@@ -350,7 +341,7 @@ def _container(value: Any) -> str:
 
 
 def _without_places(text: str) -> str:
-    """Return the text that a class prints of itself, without addresses and paths, which differ between processes."""
+    """Return the text that an object prints of itself, without addresses and paths, which differ between processes."""
     text = _PLACE.sub("<file>", _ADDRESS.sub("", _OBJECT.sub(r"\1", text)))
     text = _PLAIN_SET.sub(lambda match: "{" + ", ".join(sorted(re.split(r",\s*", match[1]))) + "}", text)
     return " ".join(text.split())
@@ -361,7 +352,8 @@ def _hash(data: bytes) -> str:
 
 
 _FACTORS = {"eigh": (1, 0), "svd": (1, 0, 2), "schur": (0, 1), **dict.fromkeys(("qr", "lu", "eig"), (0, 1, 2))}
-"""The factor that each result of a primitive of `jax.lax.linalg` is; its comparator has the primitive's name."""
+"""The numbers of the factors that the results of a primitive of `jax.lax.linalg` are, in order, by the primitive's
+name, which is also that of the comparator."""
 
 _CALLS = frozenset(
     (
@@ -369,19 +361,16 @@ _CALLS = frozenset(
         *("custom_jvp_call", "custom_jvp_call_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr"),
     )
 )
-"""Primitives that give the results of the jaxpr that they hold for the arguments that they take.
-
-They have all names of releases since 0.4.24.
-"""
+"""Primitives that call the jaxpr in their parameters with their arguments, by all names in releases since 0.4.24."""
 _SAME = frozenset(("copy", "copy_p", "optimization_barrier", "sharding_constraint", "reshard"))
-"""Primitives that give each operand unchanged."""
+"""Primitives that return each operand unchanged."""
 
 
 def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the result numbers of each factorization that the function returns, factors in order.
+    """Return the comparator and the result numbers of each factorization that a function returns, its factors in order.
 
-    They are read from the primitives of its jaxpr, as `describe_jaxpr` takes it. It has them on every platform, also
-    where jax makes a factorization of other operations (QDWH).
+    They are read from the primitives of its closed jaxpr. The jaxpr has these primitives on every platform, even if jax
+    lowers a factorization to other operations (QDWH).
     """
     jaxpr = getattr(closed_jaxpr, "jaxpr", closed_jaxpr)
     makers = functools.cache(_makers)  # cached by jaxpr, each of which lives as long as this function
@@ -389,16 +378,19 @@ def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ..
 
 
 def _makers(jaxpr: Any) -> dict[int, tuple[Any, int]]:
-    """Return the equation that makes each variable, by the variable's id, and the number of the result.
+    """Return the equation that makes each variable and the number of its result, by the variable's id.
 
-    Arguments have None.
+    The equation is None for an argument of the jaxpr, whose number is given.
     """
     made = {id(var): (None, number) for number, var in enumerate(jaxpr.invars)}
     return made | {id(var): (eqn, number) for eqn in jaxpr.eqns for number, var in enumerate(eqn.outvars)}
 
 
 def _factor(jaxpr: Any, var: Any, makers: Callable[[Any], dict[int, tuple[Any, int]]]) -> Factor | None:
-    """Return the factor that a variable of a jaxpr is, or None."""
+    """Return the factor of a factorization that a variable of a jaxpr is; None if it is not a factor.
+
+    `makers` is `_makers`.
+    """
     calls: list[tuple[Any, Any]] = []
     while made := makers(jaxpr).get(id(var)):  # a constant has no maker
         equation, number = made

@@ -1,4 +1,4 @@
-"""The meshes of a case: its arguments with or without devices, and which part of an output is on which device."""
+"""The meshes of a case: its arguments on meshes with or without devices, and which part of an output is where."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from export_core.goldens.adopted_mesh import mesh_for
 def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
     """Return a mesh of these axes over the first devices of this process.
 
-    Raises `ExportError` where it has too few.
+    Raises `ExportError` if there are too few devices.
     """
     count, devices = math.prod(axes.values()), jax.devices()
     if len(devices) < count:
@@ -49,10 +49,14 @@ def place_arguments(case: Case, arguments: Arguments) -> Arguments:
 
 
 def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | None) -> Arguments:
-    """Return the arguments that a function is exported for: `jax.ShapeDtypeStruct` if on a mesh or symbolic.
+    """Return the arguments for which a function is exported: as `jax.ShapeDtypeStruct` if on a mesh or symbolic.
 
-    The mesh of a case has no devices if jax has such meshes. `arguments` are on their mesh; `symbolic` are those with
-    symbolic shapes, without a mesh, and None for a case without them.
+    The mesh in them is an `AbstractMesh`, without devices, if this jax can export for one.
+
+    Args:
+        case: the case, with the axes of its mesh.
+        arguments: the arguments, on their mesh.
+        symbolic: the arguments with symbolic shapes, without a mesh; None for a case without them.
     """
     axes = case.options.mesh
     if not axes:
@@ -75,9 +79,10 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
 
 
 def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) -> dict[str, int]:
-    """Return the mesh of an artifact for this number of devices: of the case, of its arguments, or of the artifact.
+    """Return the axes of the mesh of an artifact, taken from the case, from its arguments, or from the artifact.
 
-    Of several meshes, it is the one with the most axes: what is on the others can be on it too.
+    It is empty for one device. If the arguments are on several meshes, it is the mesh with the most axes: what is on
+    the other meshes can be on it too.
     """
     if devices == 1:
         return {}
@@ -88,10 +93,10 @@ def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) 
 
 
 def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Arguments:
-    """Return the arguments as an artifact wants them on its mesh, unless they are on one already.
+    """Return the arguments on the mesh of an artifact, sharded as it wants them, unless they are on a mesh already.
 
-    `jax.jit` places them by its in_shardings; a call of the artifact does not. Where they are on several meshes, jax
-    takes that of the first one for the results, and fails if it has not enough axes for them (since 0.9.1).
+    `jax.jit` places them by its in_shardings; a call of the artifact does not. Arguments on several meshes are placed,
+    too: jax would give the results the mesh of the first one, and fail if it has too few axes for them (since 0.9.1).
     """
     leaves = arguments.flat()
     if any(map(_is_spread, leaves)) and len(_meshes(arguments)) < 2:
@@ -101,7 +106,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
 
 
 def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
-    """Return the sharding that an artifact wants for each argument on a mesh, None for one that it leaves open."""
+    """Return the sharding on a mesh that an artifact wants for each of its `count` arguments; None if left open."""
     try:
         return tuple(exported.in_shardings_jax(mesh))
     except (AttributeError, ValueError):  # no such attribute until 0.4.28; since 0.9.0 arguments may be on other meshes
@@ -109,7 +114,7 @@ def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
 
 
 def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Arguments:
-    """Return the arguments on a mesh with these shardings, whole where there is none."""
+    """Return the arguments on a mesh with these shardings. One whose sharding is None is whole on each device."""
     on_each = NamedSharding(mesh, PartitionSpec())
 
     def place(leaf: Any, sharding: Any) -> Any:
@@ -120,10 +125,10 @@ def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Argu
 
 
 def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> tuple[str | None, ...]:
-    """Return the spec of each argument that is on a mesh, as text; empty where readers place them the same way anyway.
+    """Return the spec of each argument as text, None if it is not on a mesh; () if readers need not be told the specs.
 
-    On a mesh of these axes, which are those of the artifact, readers place arguments as the artifact wants them; on
-    others whole.
+    Without specs, readers place arguments as the artifact wants them on a mesh of its own axes, `axes`, and whole on
+    any other mesh. Specs are returned only if that would give other parts to devices.
     """
     leaves = arguments.flat()
     on_meshes = _meshes(arguments)
@@ -142,9 +147,9 @@ def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) ->
 
 
 def spec_text(sharding: Any) -> str | None:
-    """Return the spec of a sharding as golden.yaml has it.
+    """Return the partition spec of a sharding as text for golden.yaml, such as ``P('x', None)``.
 
-    None for one that is no plain spec, such as an unreduced one.
+    None if it cannot be written so, for example, if it is unreduced.
     """
     spec: Any = getattr(sharding, "spec", None)
     axes = None if spec is None else tuple(getattr(spec, "partitions", spec))
@@ -156,10 +161,10 @@ def spec_text(sharding: Any) -> str | None:
 
 
 def require_devices(case: Case, closed_jaxpr: Any) -> None:
-    """Raise `ExportError` for a mesh of several devices in a function that was exported for one.
+    """Raise `ExportError` if a function that was exported for one device uses a mesh of several devices.
 
-    jax exports it. Of a shard_map the artifact runs nowhere, and of a sharding constraint it is one for one device:
-    the mesh is that of the arguments, and none is on one.
+    jax exports such a function, since no argument is on the mesh. With a shard_map, the artifact runs nowhere; with a
+    sharding constraint, it is for one device only.
     """
 
     def devices(equation: Any) -> int:
@@ -176,10 +181,10 @@ def require_devices(case: Case, closed_jaxpr: Any) -> None:
 
 
 def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
-    """Return the case, whose function is the call of its artifact where jax exports it and cannot run it.
+    """Return the case, with the call of its artifact as its function if jax cannot run the exported function itself.
 
-    That is so for a mesh without devices (`AbstractMesh`) in its in_shardings or in a shard_map: an artifact is called
-    on devices. `exported` is jax's `Exported`, `axes` those of its mesh.
+    jax cannot run it if its in_shardings or a shard_map have a mesh without devices (`AbstractMesh`); an artifact is
+    called on devices. `exported` is jax's `Exported`, `axes` are those of its mesh.
     """
     try:
         with api.in_mesh(case.context_mesh):
@@ -190,10 +195,7 @@ def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[st
 
 
 def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
-    """Return the case with the call of its artifact as its function.
-
-    Its arguments are placed unless they are already.
-    """
+    """Return the case with the call of its artifact as its function. The call places arguments that are on no mesh."""
     called = jax.jit(api.call_of(exported))
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -205,15 +207,15 @@ def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[s
 
 
 def other_mesh(arguments: Arguments, axes: Mapping[str, int]) -> dict[str, int]:
-    """Return the axes of the mesh that these arguments are on, if they are not these axes; empty otherwise."""
+    """Return the axes of a mesh that an argument is on and that is not the mesh of `axes`; empty if there is none."""
     return next((own for own in map(_axes_of, _meshes(arguments)) if own != dict(axes)), {})
 
 
 def shard_layout(value: jax.Array) -> str:
     """Return which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
 
-    Of an unreduced array also the axes over which it is to be summed: ``0:[0:8] 1:[0:8] unreduced over data``. The
-    worker (worker/jaxlib_worker.py) writes the same text of a reader's outputs, and the two are compared as text.
+    For an unreduced array, the axes over which it is to be summed follow: ``0:[0:8] 1:[0:8] unreduced over data``. The
+    worker (worker/jaxlib_worker.py) writes this text, too, for a reader's outputs, and the two are compared as text.
     """
     unreduced = getattr(getattr(value.sharding, "spec", None), "unreduced", None)
     layout = parts_of(value.sharding, value.shape)
@@ -247,7 +249,7 @@ def _abstract_mesh(axes: Mapping[str, int]) -> Any:
 
 
 def _meshes(arguments: Arguments) -> list[Mesh]:
-    """Return the meshes on which arguments are, each once."""
+    """Return each mesh on which an argument is, once."""
     meshes = [getattr(leaf.sharding, "mesh", None) for leaf in arguments.flat() if _is_spread(leaf)]
     return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
 

@@ -46,32 +46,27 @@ _WITHOUT_LOCATIONS = {
     "jax_traceback_in_locations_limit": 0,
     "jax_hlo_source_file_canonicalization_regex": ".*",  # up to 0.6, a limit of 0 leaves the innermost file in
 }
-LARGE = 1 << 26  # The bytes of artifacts above which memory counts for more than the time of tracing again.
+LARGE = 1 << 26  # The size of artifacts in bytes above which memory is freed, although functions are then traced again.
 
 
 @dataclass(frozen=True)
 class ProducedGolden:
-    """A golden of this process's writer, not stored yet: the case as exported and run now.
+    """A golden of this process's writer, not stored yet: the case as exported and run now."""
 
-    `case` has the jitted function and its arguments; `call` turns what the user calls into these. `inputs` and
-    `outputs` are flat; `outputs` is None for a golden without. `exported` (jax's `Exported`) and `arguments` are for
-    the checks that `add_checks` adds. `outside` names the calls that gave NaN or infinities for whatever was made.
-    """
-
-    case: Case
-    call: JittedCall
+    case: Case  # The case, with the jitted function and its arguments.
+    call: JittedCall  # The jitted function, and how the arguments of a user's call become its arguments.
     manifest: Manifest
-    files: dict[str, bytes]
+    files: dict[str, bytes]  # The files of the golden beside its manifest, by name.
     artifact: Artifact
-    inputs: tuple[Leaf, ...]
-    outputs: tuple[Leaf, ...] | None
-    exported: Any
-    arguments: Arguments
-    outside: tuple[str, ...] = ()
+    inputs: tuple[Leaf, ...]  # The flat arguments.
+    outputs: tuple[Leaf, ...] | None  # The flat results; None for a golden without outputs.
+    exported: Any  # jax's `Exported`, for the checks that `add_checks` adds.
+    arguments: Arguments  # The arguments on their devices, for the same checks.
+    outside: tuple[str, ...] = ()  # The calls that gave NaN or infinities for all inputs that were made.
 
     @property
     def runs_here(self) -> bool:
-        """Whether this process can run it. What was exported for other platforms only, only their readers can."""
+        """Whether this process can run the artifact. An artifact for other platforms only is run by their readers."""
         options = self.manifest.options
         return self.manifest.writer.platform in options.platforms or "platform" in options.disabled_checks
 
@@ -80,7 +75,7 @@ class ProducedGolden:
 class Uncalled:
     """A golden of this process's writer before its function is called here for the first time.
 
-    `runs_here` is whether this process can call the artifact. `golden` gives manifest and files, without outputs.
+    `runs_here` is whether this process can call the artifact. `golden` returns its manifest and files, without outputs.
     """
 
     case: Case
@@ -93,7 +88,7 @@ class Uncalled:
 def installed_writer(calendar: Calendar) -> Writer:
     """Return the jax of this process as a writer.
 
-    Raises `ReleaseError` when its jaxlib is not in the calendar.
+    Raises `ReleaseError` if its jaxlib is not in the calendar.
     """
     return Writer(
         jax=jax.__version__,
@@ -119,10 +114,11 @@ def produce(
     Args:
         case: the case.
         calendar: all known releases.
-        reproducible: whether paths of this machine stay out of the bytes, also where jax has traced before. It empties
-            jax's caches, so it is set only when a golden is to be written.
+        reproducible: whether paths of this machine are kept out of the bytes even if jax has traced the function
+            before. It empties jax's caches, so it is set only when a golden is to be written.
         module_text: whether to add module.mlir, which no reader needs.
-        before_call: may raise an error that forbids to call the function: the call could end this process.
+        before_call: is called before the function is, and may raise an error that forbids it: a call could end this
+            process.
 
     Raises:
         ExportError: jax.export refuses the case. Whatever the function raises is raised too.
@@ -187,9 +183,9 @@ def produce(
 
 
 def export_again(case: Case) -> tuple[bytes, Flags]:
-    """Return the artifact of a case, for which nothing is run, and the settings of jax that it was exported with.
+    """Return the artifact of a case, which is exported but not run, and the settings of jax for the export.
 
-    It shows whether another process exports the same. Raises what `produce` raises.
+    It shows whether a different process exports the same bytes. Raises what `produce` raises.
     """
     export = _export_case(case, reproducible=True)
     return export.data, export.flags
@@ -197,7 +193,7 @@ def export_again(case: Case) -> tuple[bytes, Flags]:
 
 @dataclass(frozen=True)
 class _Export:
-    """A case as exported: `passed` are the test's arguments, and `inputs_made` whether it lacks values for them."""
+    """A case as exported: `passed` are the test's arguments, and `inputs_made` is whether they lack values."""
 
     case: Case
     call: JittedCall
@@ -216,8 +212,13 @@ def in_domain(
 ) -> tuple[Arguments, tuple[Leaf, ...], InputsRule | None]:
     """Return made arguments for which a function gives finite numbers, its outputs, and the rule that made them.
 
-    `arguments` are those of the first rule, made for the arguments that a test has `passed`, and `outputs` what the
-    function gives for them. Where no rule has such arguments, the rule is None, and the others are unchanged.
+    If no rule makes such arguments, the given ones and their outputs are returned, and None for the rule.
+
+    Args:
+        case: the case.
+        passed: the arguments that a test has passed, some of them types without values.
+        arguments: the arguments that the first rule made for them.
+        outputs: what the function gives for `arguments`.
     """
     if is_finite(outputs):
         return arguments, outputs, RULES[0]
@@ -229,7 +230,10 @@ def in_domain(
 
 
 def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
-    """Return the factorizations that a case returns, unless the custom calls of its artifact tell them."""
+    """Return the factorizations that a case returns, for its manifest.
+
+    It is () if the custom calls of its artifact tell them already, or if the case has a comparator of its own.
+    """
     if export.case.comparison.compare != Comparison().compare:
         return ()
     factored = factored_results(export.closed_jaxpr)
@@ -237,7 +241,7 @@ def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
 
 
 def _export_case(case: Case, *, reproducible: bool) -> _Export:
-    """Export a case, as `produce` does."""
+    """Export a case, as `produce` does, without running it."""
     __tracebackhide__ = True
     case.check()
     values, kwargs = take_inputs(case.args, case.kwargs)
@@ -260,10 +264,10 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
-    """Free the memory that jax holds for functions with large artifacts: modules and programs, each with its constants.
+    """Free jax's memory for functions with large artifacts, since the processes that replay need as much again.
 
-    Returns the goldens without jax's `Exported`, which has the module once more. The processes that replay take as much
-    again. Later tests trace and compile anew what they share with these.
+    Returns the goldens without jax's `Exported`, which holds the module once more. Later tests trace and compile anew
+    what they share with these functions.
     """
     if sum(len(golden.artifact.data) for golden in produced) > LARGE:
         api.free_memory()
@@ -273,8 +277,8 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
 def results(case: Case, arguments: Arguments, *, traced: bool = False) -> tuple[Leaf, ...]:
     """Return the results of the function itself, not of its artifact, flat and as they are stored.
 
-    With `traced`, what the export has traced serves this call too. Without, the function is traced anew: one that
-    computes otherwise each time, such as with a random number of Python's, gives other results than its artifact.
+    With `traced`, what the export has traced is used for this call. Without it, the function is traced anew: a function
+    that computes something else each time, such as with a random number of Python's, then differs from its artifact.
     """
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
     # jax keeps a trace by the settings that hold.
@@ -284,13 +288,13 @@ def results(case: Case, arguments: Arguments, *, traced: bool = False) -> tuple[
 
 
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
-    """Return the function's results for other inputs, with the jax settings of its export, flat and as stored."""
+    """Return the function's flat results for the given inputs, with the settings of jax at its export."""
     with settings_of_export(produced):
         return results(produced.case, produced.arguments.with_leaves(inputs))
 
 
 def settings_of_export(produced: ProducedGolden) -> AbstractContextManager[None]:
-    """Set the `FLAGS` of jax that a golden was exported with, which readers have too, inside a `with` block."""
+    """Set the `FLAGS` of jax inside a `with` block as they were when a golden was exported; readers set them too."""
     now = current_flags()
     differing = {name: value for name, value in produced.manifest.flags.items() if now.get(name) != value}
     return api.temporary_settings(produced.case.test, differing)
@@ -300,17 +304,18 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
     """Export a case; return jax's `Exported`, how its trees were flattened, and the artifact.
 
     Jax's check is left out only for allowed targets that jax refuses: what is allowed for other tests, in the policy or
-    in a module's marker, must not change an artifact that never calls it. Raises `ExportError` where jax refuses.
+    in a module's marker, must not change an artifact that never calls it. Raises `ExportError` if jax refuses.
     """
     called: set[str] = set()
     while True:
         allow = {target: reason for target, reason in case.options.allow.items() if target in called}
         try:
             return _export_with(replace(case, options=replace(case.options, allow=allow)), specs)
-        # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
-        # and dtypes without a number in the format with KeyError. Of RuntimeErrors few are refusals.
-        except (ValueError, NotImplementedError, KeyError, TypeError, RuntimeError) as error:
-            of_jax = isinstance(error, NotImplementedError) or not isinstance(error, RuntimeError)
+        # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError, and dtypes
+        # without a number in the format with KeyError. Of other errors few are refusals: of RuntimeErrors, and of
+        # InconclusiveDimensionOperation, which has no public name in all of them.
+        except Exception as error:
+            of_jax = isinstance(error, ValueError | NotImplementedError | KeyError | TypeError)
             if not (of_jax or known_advice(str(error))):
                 raise
             refused = {*unpromised_targets(str(error))} & {*case.options.allow} - called
@@ -320,7 +325,10 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
 
 
 def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
-    """Export a case without the checks of all that its options allow. Raises what jax raises, and `ExportError`."""
+    """Export a case, with jax's checks left out for all targets that its options allow.
+
+    Raises what jax raises, and `ExportError`.
+    """
     options = case.options
     try:
         exported = api.export_function(
@@ -343,7 +351,7 @@ def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, b
 
 
 def _allowed_in(case: Case, artifact: Artifact) -> Case:
-    """Return a case that allows only what its artifact has: targets that it calls, and unknown parts."""
+    """Return a case whose option `allow` has only what the artifact contains: called targets, and unknown parts."""
     if not case.options.allow:
         return case
     names = {call.target for call in artifact.custom_calls} | {part.name for _, part in artifact.unread}
@@ -356,10 +364,7 @@ def _platforms(case: Case) -> tuple[str, ...]:
 
 
 def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
-    """Return the options as the manifest holds them, in text.
-
-    Nearly all their fields have the names of the case's own.
-    """
+    """Return the options of a case as the manifest holds them, with texts in place of objects of jax."""
     # Whether its outputs show something is known once all its calls were made: see `require_values`.
     of_case = {*Options.__struct_fields__} - {"nothing_to_compare"}
     values = {name: getattr(case.options, name) for name in of_case}
@@ -370,7 +375,7 @@ def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
 
 
 def _texts(option: Any) -> tuple[str | None, ...]:
-    """Return an option's value for each argument as text, with the argument's name where it has one: ``mask: b, 4``."""
+    """Return an option's value for each argument as text, with the argument's name if it is given: ``mask: b, 4``."""
     if isinstance(option, Mapping):
         return tuple(f"{argument}: {value}" for argument, value in option.items())
     values = (option,) if isinstance(option, str) else option or ()
@@ -378,16 +383,16 @@ def _texts(option: Any) -> tuple[str | None, ...]:
 
 
 def _without_locations() -> dict[str, Any]:
-    """Return the settings of this jax that leave out source locations."""
+    """Return the settings by which this jax leaves source locations out of artifacts."""
     return {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
 
 
 @contextmanager
 def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
-    """Set the jax settings that a case is exported with, inside a `with` block.
+    """Set the settings of jax for the export of a case, inside a `with` block.
 
-    They leave out source locations, which hold paths of this machine. A golden has none, so that an unchanged export
-    mostly has its bytes, and needs no further comparison.
+    They leave out source locations, which hold paths of this machine: so an unchanged function mostly exports the same
+    bytes, and needs no further comparison. `traced_anew` removes earlier traces, which have locations.
     """
     values = _without_locations()
     if case.options.calling_convention_version is not None:

@@ -1,5 +1,6 @@
-"""Why jax.export refuses a case, what to do about it, and the lines of the user's source that it is about."""
+"""Why jax.export refuses a case, what to do about it, and which lines of the user's source code cause it."""
 
+import math
 import os
 import re
 import sys
@@ -32,7 +33,25 @@ _ADVICE = {
         "jax.sharding.AbstractDevice(device_kind='NVIDIA H100 80GB HBM3', num_cores=132, platform='gpu')))."
     ),
 }
-"""The advice by the message of jax: of a missing lowering, of a kernel without a device, and of a reference."""
+"""What to do about errors of jax, by a regular expression for the message: a missing lowering, a mutable reference, and
+a kernel without a device."""
+
+
+_COMPARED = re.compile(r"Symbolic dimension comparison '(.+?)' (>=|>|<=|<) '(.+?)' is inconclusive")
+_CLIPPED = re.compile(r"incompatible shapes.*\b(?:min|max)\((?:\d+, )?([A-Za-z_]\w*)")
+_DIVIDED = re.compile(
+    r"(?:Cannot divide evenly .*remainder mod|incompatible shapes.*\bfloordiv)\((?:(\d+)\*)?([A-Za-z_]\w*), -? ?(\d+)\)"
+)
+"""Messages of jax about symbolic sizes: two that it cannot compare, and shapes that are equal for some sizes only."""
+_LEAST = (
+    "jax does not know that this size is large enough. If no call has a smaller one, say so in the marker: "
+    'constraints=("{}",) beside symbolic_shapes. Of a jax.ShapeDtypeStruct, jax.export.symbolic_shape takes the '
+    "constraints."
+)
+_MULTIPLE = (
+    'This holds for multiples only. If no call has another size, write it as one: "{1}*{0}" in symbolic_shapes, in the '
+    'place of "{0}".'
+)
 
 
 _NO_HANDLER = re.compile(
@@ -43,7 +62,7 @@ _NO_HANDLER = re.compile(
 
 @contextmanager
 def handlers_required(test: str, platform: str) -> Iterator[None]:
-    """Raise `ExportError` where a function that runs here makes a custom call that this process has no handler for."""
+    """Raise `ExportError` if the block runs a function with a custom call for which this process has no handler."""
     try:
         yield
     except Exception as error:
@@ -59,9 +78,10 @@ def handlers_required(test: str, platform: str) -> Iterator[None]:
 
 
 def lost_kind(test: str, exported: Any) -> str:
-    """Return the message for an argument or result that is unreduced by max or min, which no artifact says; else empty.
+    """Return the message for an argument or result that is unreduced by max or min; "" if there is none.
 
-    jax serializes over which axes an array is unreduced, and not by what, so that a reader makes the sum.
+    Serialization by jax keeps over which axes an array is unreduced, but not by which operation: a reader would make
+    the sum.
     """
     for side, field in (("argument", "_in_named_shardings"), ("result", "_out_named_shardings")):
         for number, sharding in enumerate(getattr(exported, field, ())):
@@ -77,14 +97,14 @@ def lost_kind(test: str, exported: Any) -> str:
 
 
 def unpromised_targets(message: str) -> list[str]:
-    """Return the custom-call targets that an error of jax.export refuses, since it promises nothing for them."""
+    """Return the custom-call targets that an error of jax.export refuses, since JAX promises nothing for them."""
     return list(dict.fromkeys(_TARGET.findall(message))) if "no compatibility guarantees" in message else []
 
 
 def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
-    """Return the message for an error of jax.export.
+    """Return our message for an error of jax.export.
 
-    `jaxpr` returns the function's closed jaxpr; it is called if the calls must be named.
+    `jaxpr` returns the function's closed jaxpr; it is called if the calls that are refused must be found in it.
     """
     text, version = str(error), jax.__version__
     if _CALLBACK.search(text):
@@ -101,17 +121,43 @@ def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
             f"{test}: this function makes custom calls for which jax {version} promises nothing: "
             f"{', '.join(targets)}. Avoid them when exporting, or allow each with a reason: allow={allow}.{place}"
         )
+    place = place or _compared_at(error)
     advice = f"\n{known}" if (known := known_advice(text)) else ""
-    return f"{test}: jax.export (jax {version}) refused this function: {type(error).__name__}: {error}{place}{advice}"
+    refused = f"{test}: jax.export (jax {version}) refused this function: {type(error).__name__}: {text.rstrip()}"
+    return f"{refused}{place}{advice}"
 
 
 def known_advice(text: str) -> str:
-    """Return what to do about an error of jax, by its message; empty where nobody knows it."""
-    return next((advice for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
+    """Return what to do about an error of jax, by its message; "" if no advice is known for it."""
+    known = next((advice for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
+    return known or _advice_about_sizes(text)
+
+
+def _advice_about_sizes(text: str) -> str:
+    """Return what to tell jax about symbolic sizes that it knows too little of; empty for another message."""
+    if compared := _COMPARED.search(text):
+        left, comparison, right = compared.groups()
+        above = comparison in (">", "<=")  # one branch holds from the next size on
+        least = str(int(right) + above) if right.lstrip("-").isdigit() else f"{right} + 1" if above else right
+        return _LEAST.format(f"{left} >= {least}")
+    if divided := _DIVIDED.search(text):
+        times, name, divisor = int(divided[1] or 1), divided[2], int(divided[3])
+        return _MULTIPLE.format(name, divisor // math.gcd(times, divisor))
+    clipped = _CLIPPED.search(text)
+    return _LEAST.format(f"{clipped[1]} >= 2") if clipped else ""
+
+
+def _compared_at(error: Exception) -> str:
+    """Return the line of the user's source that compares symbolic sizes, to follow a message; empty if none does."""
+    frames = [frame for frame in _outside_jax(reversed(extract_tb(error.__traceback__))) if _OWN not in frame.filename]
+    return f"\nIt is {call_text('compared', frames)}" if frames and _COMPARED.search(str(error)) else ""
 
 
 def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) -> str:
-    """Return the line of the user's source that jax refused, to follow a message; empty where nobody knows it."""
+    """Return the line of the user's source code that jax refused, to follow a message; "" if it is not known.
+
+    `targets` are the custom-call targets in the message.
+    """
     # jax raises its error from one that has the traceback of the equation.
     if frames := _outside_jax(reversed(extract_tb(getattr(error.__cause__, "__traceback__", None)))):
         return f"\nIt is {call_text('made', frames)}"
@@ -132,7 +178,7 @@ _HIDDEN = "No equation of the function makes the call: it comes from lowering a 
 
 
 def describe_callbacks(jaxpr: Any) -> str:
-    """Return a line for each call in a closed jaxpr that calls back into Python, and what to do."""
+    """Return a line for each call in a closed jaxpr that calls back into Python, followed by what to do."""
     calls = list(equations(jaxpr, _calls_back))
     if not calls:  # the primitive is unknown, such as lineax's linear_solve
         return "\n".join([_HIDDEN, *([_EQUINOX] if "equinox" in sys.modules else [])])
@@ -161,9 +207,9 @@ Call = tuple[str, list[FrameSummary]]
 
 
 def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Call]:
-    """Yield each wanted equation, inner ones too, with the source that makes it.
+    """Yield each equation that `is_wanted` accepts, inner ones too, with the lines of source code that make it.
 
-    `jaxpr` is open or closed, of any release since 0.4.24.
+    `jaxpr` is an open or closed jaxpr of any release since 0.4.24.
     """
     seen: set[int] = set()
 
@@ -196,7 +242,8 @@ def _outside_jax(frames: Iterable[FrameSummary]) -> list[FrameSummary]:
 def call_text(primitive: str, frames: list[FrameSummary]) -> str:
     """Return a call in words, such as ``debug_print at model.py:4 in step: jax.debug.print("{}", x)``.
 
-    It names the library's file that makes the call.
+    `frames` are the lines of source code that make it, the innermost first. If a library makes it, its file is named
+    too.
     """
     if not frames:
         return primitive
@@ -209,13 +256,16 @@ def call_text(primitive: str, frames: list[FrameSummary]) -> str:
 
 
 def _path(file: str) -> Path:
-    """Return the path of a file, from the folder of libraries or the working folder if it is inside one."""
+    """Return the path of a file as messages show it: relative to the folder of libraries or the working folder.
+
+    The path is unchanged if the file is in neither.
+    """
     path, root = Path(file), Path(_library(file) or Path.cwd())
     return path.relative_to(root) if path.is_relative_to(root) else path
 
 
 def _library(file: str) -> str | None:
-    """Return the folder of packages, or of the standard library, that a file is in; None for the user's own."""
+    """Return the folder of packages, or of the standard library, that a file is in; None for a user's own file."""
     # By name, since the folder in a compiled file is the one where it was compiled, which uv may have copied it from.
     if installed := re.match(r".*[/\\](site|dist)-packages(?=[/\\])", file):
         return installed[0]

@@ -28,25 +28,19 @@ from export_core.releases.calendar_entries import calendar_entries
 Arrays = Path | Sequence[Any]  # An .npz, or arrays and leaves in order.
 
 LARGEST_UNPACKED = 1 << 28  # Bytes of arrays that are unpacked from any file.
-MOST_TIMES = 16  # How many times the bytes of a larger file its arrays may have: a few bytes must not become gigabytes.
+MOST_TIMES = 16  # How many times its own size the arrays of a larger file may have: no few bytes become gigabytes.
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatedFacts:
-    """What a person states about an artifact, beside its arrays.
+    """The facts that a person states about an artifact, beside its arrays."""
 
-    Readers import the modules of `register` first; the golden holds a copy of each. `mesh` and `in_specs` are for an
-    artifact without its mesh, or without how each flat argument is sharded. `nothing_to_compare` is why outputs that
-    show nothing are meant, `without_outputs` why there are none. `origin` is where arrays come from that no person
-    gives.
-    """
-
-    register: Sequence[Path] = ()
-    mesh: Mapping[str, int] = field(default_factory=dict)
-    in_specs: Sequence[Spec | None] = ()
-    nothing_to_compare: str = ""
-    without_outputs: str = ""
-    origin: Origin | None = None
+    register: Sequence[Path] = ()  # Python modules that readers import first; the golden holds a copy of each.
+    mesh: Mapping[str, int] = field(default_factory=dict)  # The mesh, if the artifact does not show it.
+    in_specs: Sequence[Spec | None] = ()  # How each flat argument is sharded, if the artifact does not show it.
+    nothing_to_compare: str = ""  # Why outputs that show nothing are stored.
+    without_outputs: str = ""  # Why there are no outputs.
+    origin: Origin | None = None  # Where arrays come from that no person gives.
 
 
 NOTHING_STATED = StatedFacts()
@@ -66,17 +60,17 @@ def adopt_artifact(
         artifact: the artifact.
         inputs: the flat arguments in order, or an .npz with them. Its names are those of `np.savez(file, *leaves)`
             (arr_0, arr_1, …) or those of goldens (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes,
-            PRNG keys
-                as
-            their key data.
-        outputs: the flat results, in the same form. None for a golden without, or whose writer has yet to compute them.
+            PRNG keys as their key data.
+        outputs: the flat results, in the same form. None for a golden without outputs, or whose writer has yet to
+            compute them.
         case: the case of the golden.
         writer: who exported the artifact.
         given: what a person states about it.
 
     Raises:
         GoldenError: The arrays do not have the dtypes and shapes that the artifact declares, or do not fit its mesh. Or
-            the case's name is no folder's, the outputs show nothing, or there are outputs and a reason for none.
+            the case's name cannot be a folder's, the outputs show nothing, or outputs are given and a reason why there
+            are none.
     """
     envelope = envelope_of(artifact)
     if not is_plain_name(case):
@@ -162,7 +156,7 @@ def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writ
 
 
 def envelope_of(artifact: Artifact) -> Envelope:
-    """Return the envelope of an artifact. Raises `GoldenError` for a bare module."""
+    """Return the envelope of an artifact. Raises `GoldenError` for a StableHLO module without an envelope."""
     if artifact.envelope is None:
         raise GoldenError(
             f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "
@@ -172,7 +166,7 @@ def envelope_of(artifact: Artifact) -> Envelope:
 
 
 def needs_x64(envelope: Envelope) -> bool:
-    """Return whether an artifact takes or returns 64-bit values, which jax would narrow with x64 off."""
+    """Return whether an artifact takes or returns 64-bit values, which jax would narrow if x64 is off."""
     wide = ("int64", "uint64", "float64", "complex128")
     return any(aval.dtype in wide for aval in (*envelope.in_avals, *envelope.out_avals))
 
@@ -191,9 +185,10 @@ def _read_module(path: Path) -> bytes:
 
 
 def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
-    """Return arrays as leaves of the declared types.
+    """Return arrays as leaves, checked against the declared types. `option` names the arrays in messages.
 
-    Sizes of symbolic dimensions are added to `sizes`. Raises `GoldenError` for arrays that do not fit.
+    The sizes of symbolic dimensions that the arrays show are added to `sizes`. Raises `GoldenError` for arrays that do
+    not fit.
     """
     where = f"{option} {given}" if isinstance(given, Path) else option.removeprefix("--")
     arrays = _read_arrays(given, where) if isinstance(given, Path) else given
@@ -226,7 +221,7 @@ def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[st
 def _results_of(outputs: Arrays, avals: Sequence[Aval], sizes: dict[str, int], nothing_to_compare: str) -> list[Leaf]:
     """Return the outputs as leaves.
 
-    Raises `GoldenError` where they show nothing, and nobody says that this is meant.
+    Raises `GoldenError` if they show nothing about the function and `nothing_to_compare` gives no reason for it.
     """
     results = _leaves_of("--outputs", outputs, avals, sizes)
     if (problem := shows_nothing(results)) and not nothing_to_compare:
@@ -239,7 +234,7 @@ def _results_of(outputs: Arrays, avals: Sequence[Aval], sizes: dict[str, int], n
 
 
 def _read_arrays(path: Path, where: str) -> list[Any]:
-    """Return the arrays of a file in order: NumPy arrays from numpy's names (arr_0), leaves from those of goldens."""
+    """Return the arrays of an .npz in order: NumPy arrays if it has NumPy's names (arr_0), else a golden's leaves."""
     try:
         with open_regular(path, follow=True) as file:
             with zipfile.ZipFile(file) as archive:
@@ -265,9 +260,9 @@ def _read_arrays(path: Path, where: str) -> list[Any]:
 
 
 def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
-    """Return one array as a leaf with the dtype of `aval`.
+    """Return an array as a leaf with the dtype of `aval`. Raises `GoldenError` if the dtype does not fit.
 
-    Its shape is checked when the symbolic dimensions are known.
+    The shape is not checked here: the sizes of symbolic dimensions are not known yet.
     """
     if isinstance(value, Leaf):
         if value.dtype != aval.dtype:

@@ -19,8 +19,8 @@ def mesh_for(artifact: Artifact, given: Mapping[str, int]) -> Mesh:
     """Return the mesh that a caller of the artifact needs: the given one, or else the one that the artifact shows.
 
     The surest evidence is the named shardings of arguments and results, since jax 0.9.0. Next is the mesh that Shardy
-    has in the module. Last are XLA's shardings, which have no names. For them the devices are factored into axes of
-    prime sizes, since each sharding over larger axes is one over several of these.
+    has in the StableHLO module. Last are XLA's shardings, which have no names. For them the devices are factored into
+    axes of prime sizes: a sharding over larger axes is also a sharding over several such axes.
 
     Raises:
         GoldenError: There is no mesh on which each argument can be placed as the artifact wants it.
@@ -46,17 +46,14 @@ def mesh_for(artifact: Artifact, given: Mapping[str, int]) -> Mesh:
 
 
 def parse_mesh(text: str) -> Mesh:
-    """Return the mesh that a text such as ``data=2,model=4`` describes.
-
-    Raises `GoldenError`.
-    """
+    """Return the mesh that a text such as ``data=2,model=4`` describes. Raises `GoldenError` for any other text."""
     return parse_sizes(text, f"--mesh {text}: expected axes and their sizes, such as data=2,model=4.")
 
 
 def parse_specs(text: str) -> tuple[Spec | None, ...]:
-    """Return one spec for each argument of a text such as ``P('data', None), None``; None stands for no spec.
+    """Return a spec for each argument from a text such as ``P('data', None), None``, in which None stands for no spec.
 
-    Raises `GoldenError`.
+    Raises `GoldenError` for any other text.
     """
     try:
         match ast.parse(f"({text},)", mode="eval").body:
@@ -83,10 +80,10 @@ def _parsed_spec(node: ast.expr) -> Spec | None:
 
 
 def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec | None]) -> tuple[str | None, ...]:
-    """Return the given specs as a manifest has them.
+    """Return the given specs in the form of a manifest, after checking them against the artifact.
 
-    Raises `GoldenError` where their number is not that of the arguments, the mesh lacks an axis, or the artifact has
-    another spec.
+    Raises `GoldenError` if their number is not that of the arguments, if the mesh lacks one of their axes, or if the
+    artifact has a different spec.
     """
     envelope = artifact.envelope
     assert envelope is not None
@@ -112,7 +109,7 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
 
 
 def meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
-    """Yield the meshes that an artifact may have been exported for, the surest first."""
+    """Yield the meshes for which an artifact may have been exported, the surest first."""
     if named := _named_meshes(envelope):
         # Arguments may be on several. What is on the others can also be on the one with the most axes.
         sizes, names = max(named, key=lambda mesh: len(mesh[1]))
@@ -130,13 +127,13 @@ def meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
 
 
 def _named_meshes(envelope: Envelope) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
-    """Return the axes of each mesh that the shardings of arguments and results name: their sizes and names."""
+    """Return the meshes that the shardings of arguments and results name, each as (sizes, names) of its axes."""
     shardings = (*envelope.in_shardings, *envelope.out_shardings)
     return [sharding.mesh[:2] for sharding in shardings if isinstance(sharding, NamedSharding)]
 
 
 def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
-    """Return why an artifact cannot be called on a mesh; empty if it can."""
+    """Return why an artifact cannot be called on a mesh; "" if it can."""
     if math.prod(mesh.values()) != envelope.nr_devices:
         return f"it was exported for {envelope.nr_devices} devices, and names the mesh {_as_option(mesh)}."
     named = {*_named_meshes(envelope)}
@@ -157,14 +154,14 @@ def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
 
 
 def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | None:
-    """Return the spec of an artifact's own sharding; None where it has none, or none on this mesh."""
+    """Return the spec of an artifact's own sharding on this mesh; None if it has none, or none that fits this mesh."""
     if isinstance(sharding, HloSharding):
         return spec_on(mesh, tiles_of(sharding.proto, name))
     return sharding.spec.partitions if isinstance(sharding, NamedSharding) else None
 
 
 def _whole(spec: Spec) -> list[tuple[str, ...]]:
-    """Return a spec in one form: P('x') becomes P(('x',), None)."""
+    """Return the axes that a spec has for each dimension, so that equal specs are equal: P('x') as P(('x',), None)."""
     axes = [() if axes is None else (axes,) if isinstance(axes, str) else tuple(axes) for axes in spec]
     while axes and not axes[-1]:
         axes.pop()
@@ -180,9 +177,9 @@ def _as_option(mesh: Mapping[str, int]) -> str:
 
 
 def _orders(factors: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield each order of these numbers once.
+    """Yield each different order of these numbers once.
 
-    `itertools.permutations` has those of equal numbers too, 12! for 4096.
+    `itertools.permutations` yields equal orders several times: 12! for the factors of 4096.
     """
     if not factors:
         yield ()

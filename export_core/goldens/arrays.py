@@ -1,10 +1,10 @@
 """Arrays of every JAX dtype in an .npz, stored bit for bit, without pickle, as the same bytes on every machine.
 
-And noise.npz.
+Also the file noise.npz.
 
-A dtype that plain NumPy lacks is stored as the unsigned integers of the same bytes; the member's name says what it is:
-``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as False of that
-shape.
+A dtype that NumPy itself lacks is stored as the unsigned integers of the same bytes; the member's name has the dtype:
+``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as an array of False
+in its shape.
 """
 
 import io
@@ -37,20 +37,20 @@ KEYS = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
 
 
 class GoldenError(ExportCompatError):
-    """A golden that is missing, damaged, from a newer version of this tool, or cannot be written."""
+    """An error for a golden that is missing, damaged, from a newer version of this tool, or cannot be written."""
 
 
 def narrow_dtypes() -> Any:
-    """Return ml_dtypes. It comes with jax: a golden of plain dtypes is made and read where there is none."""
+    """Return the package ml_dtypes, imported when needed: goldens of plain dtypes are made and read without it."""
     import ml_dtypes
 
     return ml_dtypes
 
 
 def numpy_dtype(name: str) -> np.dtype[Any] | None:
-    """Return the dtype that NumPy or ml_dtypes, which comes with jax, has by a name of JAX.
+    """Return the dtype of NumPy or ml_dtypes, which comes with jax, that has this name in JAX.
 
-    None where neither has it.
+    None if neither has such a dtype.
     """
     if name in PLAIN:
         return np.dtype(name)
@@ -60,7 +60,7 @@ def numpy_dtype(name: str) -> np.dtype[Any] | None:
 
 @dataclass(frozen=True)
 class Leaf:
-    """One array as it is stored."""
+    """An array in the form in which it is stored."""
 
     dtype: str  # JAX's name of its dtype.
     data: Array
@@ -74,7 +74,7 @@ class Leaf:
         return shape[:-1] if self.dtype in KEYS else shape
 
     def numpy(self) -> Array:
-        """Return the values in the dtype they are meant in, without a copy; PRNG keys as uint32 and float0 as bool.
+        """Return the values in the dtype that they have in JAX, without a copy; PRNG keys as uint32 and float0 as bool.
 
         Raises `GoldenError` for a dtype that neither NumPy nor ml_dtypes has.
         """
@@ -95,7 +95,8 @@ class Leaf:
 def leaf_of(array: Any) -> Leaf:
     """Return the storage form of a NumPy array (ml_dtypes and float0 included), in C order and native byte order.
 
-    PRNG keys: see `key_leaf`. Raises `GoldenError` for a dtype that JAX does not have, such as text or objects.
+    PRNG keys are stored by `key_leaf`. Raises `GoldenError` for a dtype that JAX does not have, such as text or
+    objects.
     """
     values = np.asarray(array)
     if values.dtype.names == ("float0",):
@@ -114,7 +115,7 @@ def leaf_of(array: Any) -> Leaf:
 def key_leaf(dtype: str, key_data: Any) -> Leaf:
     """Return the storage form of PRNG keys: `dtype` as JAX prints it (``key<fry>``), `key_data` uint32[..., n].
 
-    Raises `GoldenError` for a key dtype that jax.export cannot serialize (one of the user's own).
+    Raises `GoldenError` for a key dtype that jax.export cannot serialize, such as one that a user has defined.
     """
     if dtype not in KEYS:
         raise GoldenError(
@@ -124,7 +125,7 @@ def key_leaf(dtype: str, key_data: Any) -> Leaf:
 
 
 def nothing_to_compare(outputs: Sequence[Leaf]) -> str:
-    """Return why outputs show nothing about a function, as part of a sentence; empty where one element shows something.
+    """Return why outputs show nothing about a function, as part of a sentence; "" if an element shows something.
 
     NaN is equal to NaN in a comparison, but it is also what wrong arguments or wrong code give.
     """
@@ -139,12 +140,12 @@ def nothing_to_compare(outputs: Sequence[Leaf]) -> str:
 
 
 def count_nan(leaves: Iterable[Leaf]) -> int:
-    """Return how many elements are NaN."""
+    """Return how many elements of all leaves are NaN."""
     return sum(int((leaf.numpy() != leaf.numpy()).sum()) for leaf in leaves if leaf.dtype in FLOATS)
 
 
 def is_finite(leaves: Iterable[Leaf]) -> bool:
-    """Return whether no element is NaN or infinite."""
+    """Return whether no element of any leaf is NaN or infinite."""
     floats = (leaf.numpy() for leaf in leaves if leaf.dtype in FLOATS)
     # Not all dtypes of ml_dtypes have isfinite.
     return all(np.isfinite(x if x.dtype.kind in "fc" else x.astype(np.float32)).all() for x in floats)
@@ -168,9 +169,9 @@ def to_npz(leaves: Iterable[Leaf]) -> bytes:
 
 
 def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
-    """Return the leaves of an .npz that `to_npz` or the worker wrote, in order.
+    """Return the leaves of an .npz that `to_npz` or the worker wrote, in order. Never unpickles.
 
-    Never unpickles. Raises `GoldenError` for anything else, which names the file, or where the bytes are from.
+    Raises `GoldenError` for any other content. It names the file, or `where` for bytes.
     """
     try:
         with open_regular(source) if isinstance(source, Path) else io.BytesIO(source) as file:
@@ -183,7 +184,7 @@ def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
 
 
 def _member(name: str, data: Array) -> tuple[int, Leaf]:
-    """Return the number and the leaf of one member. Raises `ValueError` if its name does not match its dtype."""
+    """Return the number and the leaf of a member of an .npz. Raises `ValueError` if name and dtype do not match."""
     index, _, in_file = name.partition(".")
     dtype = next((key for key, key_in_file in KEYS.items() if key_in_file == in_file), in_file)
     stored = data.dtype.name
@@ -199,7 +200,7 @@ def _member(name: str, data: Array) -> tuple[int, Leaf]:
 
 
 Noise = tuple["Array | None", ...]
-"""The noise of each output, as float64 of the same shape; None where elements must be equal."""
+"""The noise of each output, as float64 in the output's shape; None for an output whose elements must be equal."""
 
 _STEPS = {"int16": 8, "int8": 1}
 
@@ -209,8 +210,8 @@ def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
 
     Noise is how far each element moved when its writer ran the artifact again. There is an array for each output, in
     the order of the manifest: the logarithm of the noise in steps of an eighth of an octave, rounded up (int16).
-    Outputs of one byte an element have steps of an octave (int8), so that noise takes no more space than the outputs
-    do. An array is empty where no element of the output has noise. Integers and booleans have noise where elements
+    Outputs with one byte for each element have steps of an octave (int8), so that noise takes no more space than the
+    outputs do. The array is empty if no element of the output has noise. Integers and booleans have noise if elements
     jump.
     """
     return to_npz(
@@ -219,9 +220,9 @@ def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
 
 
 def noise_from_npz(data: bytes, where: str, outputs: Sequence[Sequence[Leaf]]) -> list[Noise]:
-    """Return the noise of each file of outputs, from the bytes of noise.npz.
+    """Return the noise of each file of outputs, from the bytes of noise.npz. `where` names them in messages.
 
-    Raises `GoldenError` for a file that does not belong to these outputs.
+    Raises `GoldenError` for bytes that do not belong to these outputs.
     """
     stored, expected = from_npz(data, where), sum(map(len, outputs))
     if len(stored) != expected:
@@ -257,7 +258,7 @@ def _decoded(code: Leaf, leaf: Leaf, where: str) -> Array | None:
 _SUFFIX = ".npy"
 _PIECE = 1 << 20  # Bytes that are read at once.
 _LENGTHS = {(1, 0): "<H", (2, 0): "<I"}
-"""How the length of a header is stored, by version of the format. Source: numpy.lib.format."""
+"""The form in which an array's header stores its length, by version of the .npy format. Source: numpy.lib.format."""
 _HEADER = re.compile(rb"\{'descr': '([<>|=][biufc]\d+)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*")
 
 
@@ -268,7 +269,7 @@ def arrays_in(file: IO[bytes]) -> Iterator[tuple[str, Array]]:
     SystemError), and pytest parses source files while our thread compares goldens. It is also slower.
 
     Raises:
-        ValueError: A member is no array of a plain dtype; damaged bytes raise what zipfile raises.
+        ValueError: A member is not an array of a plain dtype; damaged bytes raise what zipfile raises.
     """
     with zipfile.ZipFile(file) as archive:
         length = file.seek(0, io.SEEK_END)

@@ -38,9 +38,9 @@ class ConversionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_record(artifact: Artifact) -> ConversionRecord:
-    """Return the record beside an artifact.
+    """Return the record of the conversion of an artifact, from the file beside it.
 
-    Raises `GoldenError` for a record that cannot be read, or belongs to another file.
+    Raises `GoldenError` for a record that cannot be read, or that is about another file.
     """
     path = f"{artifact.name}{SUFFIX}"
     try:
@@ -57,7 +57,7 @@ def read_record(artifact: Artifact) -> ConversionRecord:
 
 
 def is_record(path: Path) -> bool:
-    """Return whether a file is the record of a conversion, of whichever artifact."""
+    """Return whether a file is the record of a conversion, no matter of which artifact."""
     try:
         decode_json(read_regular(path, most=MOST_BYTES), ConversionRecord)
     except (OSError, msgspec.MsgspecError):
@@ -66,10 +66,10 @@ def is_record(path: Path) -> bool:
 
 
 def record_file(artifact: Path) -> Path:
-    """Return the path of the record of an artifact."""
+    """Return the path that the record of a converted artifact has, beside the artifact."""
     return artifact.with_name(artifact.name + SUFFIX)
 
 
 def dump_record(record: ConversionRecord) -> bytes:
-    """Return the bytes of a record's file; equal records give equal bytes."""
+    """Return a record as the bytes of its file. Equal records give equal bytes."""
     return msgspec.json.format(json_bytes(record), indent=2) + b"\n"

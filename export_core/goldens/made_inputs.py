@@ -1,7 +1,7 @@
 """Example inputs that a seeded rule makes: the same values on every machine and with every NumPy release.
 
-At the end, symbolic dimensions as an artifact declares them: the names in them, and their sizes. That text is not
-trusted.
+Below them are symbolic dimensions as an artifact declares them: their names and sizes. Their text comes from the
+artifact and is not trusted.
 """
 
 import ast
@@ -19,23 +19,23 @@ from export_core.goldens.arrays import GoldenError, Leaf, leaf_of, numpy_dtype
 from export_core.goldens.manifest import InputsRule
 
 SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives
-FIRST_SIZE = 2  # The size of the first symbolic dimension by name, where none is given; the next one gets one more.
+FIRST_SIZE = 2  # The size of the first symbolic dimension without a given one, by name; the next one gets 3, and so on.
 MOST_TRIED = 1 << 12  # Combinations of sizes for which constraints are checked.
 MOST_ELEMENTS = 1 << 29  # The most elements of all made inputs together: a damaged artifact may declare any shape.
 RULES: tuple[InputsRule, ...] = ("", "positive", "positive definite")
-"""The rules in the order in which they are tried, until a function gives no NaN and no infinity."""
+"""The rules for inputs in the order in which they are tried, until a function returns no NaN and no infinity."""
 
 
 def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], rule: InputsRule = "") -> Leaf:
-    """Return the next array that a rule makes.
+    """Return the next array that a rule makes, of this dtype of JAX and this shape; `random` is advanced.
 
-    By the first rule, floating-point and complex numbers are normally distributed, integers are from 0 to 7, booleans
+    By the rule "", floating-point and complex numbers are normally distributed, integers are from 0 to 7, booleans
     alternate, and PRNG keys have random data. The numbers of `RandomState` are the same in every NumPy; those of
     `default_rng` need not be.
 
-    By the two other rules, floating-point numbers are from 0.25 to 0.75, where nearly every function is defined, and
-    integers are from 1 to 7. By the last one, square matrices are also Hermitian, with their size added to the
-    diagonal: then they are positive definite.
+    By the rules "positive" and "positive definite", floating-point numbers are from 0.25 to 0.75, where nearly every
+    function is defined, and integers are from 1 to 7. By the latter, square matrices are also Hermitian, with their
+    size added to the diagonal: then they are positive definite. Raises `GoldenError` for a dtype that is not installed.
     """
     shape = tuple(shape)
     if dtype in KEY_WORDS:
@@ -70,8 +70,8 @@ def made_inputs(
 ) -> tuple[list[Leaf], dict[str, int]]:
     """Return inputs that a rule makes for flat arguments of these types, and the sizes of all symbolic dimensions.
 
-    Dimensions without a given size get 2, 3, 4 and so on, sorted by name; where `constraints`, as jax prints them, do
-    not hold then, the first sizes by which they do.
+    Dimensions without a given size get 2, 3, 4 and so on, sorted by name. If `constraints`, as jax prints them, do not
+    hold for these sizes, the first sizes are used for which they hold.
 
     Raises:
         GoldenError: The artifact has no dimension of a given name, a size is not positive, no sizes are found, or all
@@ -104,7 +104,10 @@ def made_inputs(
 
 
 def _sizes_for(symbols: Sequence[str], given: Mapping[str, int], constraints: Sequence[str]) -> dict[str, int]:
-    """Return sizes of all symbols by which all constraints hold. Raises `GoldenError` where no small ones are found."""
+    """Return sizes of all symbols for which all constraints hold.
+
+    Raises `GoldenError` if none are found among the small sizes that are tried.
+    """
     others = [symbol for symbol in symbols if symbol not in given]
     most = int(MOST_TRIED ** (1 / max(len(others), 1)))
     usual = tuple(range(FIRST_SIZE, FIRST_SIZE + len(others)))
@@ -121,7 +124,10 @@ def _sizes_for(symbols: Sequence[str], given: Mapping[str, int], constraints: Se
 
 
 def _holds(constraint: str, sizes: Mapping[str, int]) -> bool:
-    """Return whether a constraint holds, as jax prints it, such as ``b >= 2``; also where that is not known here."""
+    """Return whether a constraint such as ``b >= 2``, as jax prints it, holds for these sizes.
+
+    It is True, too, for a constraint that cannot be evaluated here: another form, or a symbol without a size.
+    """
     for comparison, holds in _COMPARISONS.items():
         left, found, right = constraint.partition(f" {comparison} ")
         first, second = size_of(left, sizes), size_of(right, sizes)
@@ -131,14 +137,14 @@ def _holds(constraint: str, sizes: Mapping[str, int]) -> bool:
 
 
 def sizes_in_words(sizes: Mapping[str, int]) -> str:
-    """Return sizes in words, such as ``b = 2, h = 3``; empty without symbolic dimensions."""
+    """Return sizes in words, such as ``b = 2, h = 3``; "" if there are no symbolic dimensions."""
     return ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
 
 
 def parse_sizes(text: str, problem: str) -> dict[str, int]:
     """Return the sizes by name in a text such as ``b=4,h=8``.
 
-    Raises `GoldenError` with the text `problem` for anything else.
+    Raises `GoldenError` with the message `problem` for any other text.
     """
     pairs = [part.partition("=")[::2] for part in text.split(",")]
     names = [name.strip() for name, _ in pairs]
@@ -148,7 +154,10 @@ def parse_sizes(text: str, problem: str) -> dict[str, int]:
 
 
 def size_of(dim: int | str, sizes: Mapping[str, int]) -> int | None:
-    """Return the size of a dimension, by the sizes of symbols; None where it depends on a symbol without a size."""
+    """Return the size of a dimension, given the sizes of symbols; None if it cannot be computed.
+
+    `dim` is a size, or an expression of symbols as jax prints it. It cannot be computed if a symbol has no size.
+    """
     if isinstance(dim, int):
         return dim
     try:
@@ -174,8 +183,8 @@ _OPERATIONS: dict[type[ast.operator] | str, Callable[..., int]] = {
 def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
     """Return the value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min.
 
-    It walks the tree instead of calling eval: the text comes from a file that is not trusted. Raises `ValueError`,
-    `KeyError` or `TypeError` for anything else.
+    It walks the tree instead of calling `eval`, since the text comes from a file that is not trusted. Raises
+    `ValueError`, `KeyError` or `TypeError` for any other expression.
     """
     match node:
         case ast.Constant(value=int(number)):

@@ -135,7 +135,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     def expects(self, message: str) -> bool:
         """Return whether a refusal with this message is the expected one.
 
-        Source that XLA quotes does not count: a comment in it may hold the very words of the pattern.
+        Source code that XLA quotes in the message does not count: a comment in it may match the pattern.
         """
         return self.refused is not None and re.search(self.refused, _QUOTED_SOURCE.sub("", message)) is not None
 
@@ -294,10 +294,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def as_stored(manifest: Manifest, stored: Manifest) -> Manifest:
-    """Return the manifest with the evidence of a stored manifest of the same golden.
+    """Return a manifest with the evidence that a stored manifest of the same golden has.
 
-    That is the packages of the stored one. Where it has no extension versions of jaxlib, they are left out: it was
-    written before they were recorded.
+    The packages are those of the stored one. The extension versions of jaxlib are left out if the stored one lacks
+    them, since it was written before they were recorded.
     """
     writer = structs.replace(manifest.writer, jaxlib_extension_version=None, xla_extension_version=None)
     writer = writer if writer == stored.writer else manifest.writer

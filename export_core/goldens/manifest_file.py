@@ -1,6 +1,6 @@
 """The file golden.yaml, written and read: the same bytes for the same manifest, one error for a bad file.
 
-Below are the rules of a manifest that its types do not express. A manifest that was loaded follows all of them.
+Below are the rules for a manifest that its types do not express. A manifest that was loaded follows all of them.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ RESTORE = (
 
 
 class _ManifestDumper(yaml.SafeDumper):
-    """A dumper that quotes text with line breaks, of which PyYAML folds some (U+0085) in other styles."""
+    """A YAML dumper that quotes text with line breaks, of which PyYAML folds some (U+0085) in other styles."""
 
     def text(self, value: str) -> yaml.ScalarNode:
         """Return text as a YAML string that reads back unchanged."""
@@ -45,9 +45,9 @@ _ManifestDumper.add_representer(str, _ManifestDumper.text)
 
 
 def dump_manifest(manifest: Manifest) -> bytes:
-    """Return golden.yaml as bytes, the same for the same manifest.
+    """Return golden.yaml as bytes; equal manifests give equal bytes.
 
-    Fields are in order, but `format` is first, where readers look.
+    Fields are in order, but `format` is first, since readers look there.
     """
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
     optional = ("factors", "packages", "flattened", "inputs_made", "inputs_rule", "origin", "instruction_set", "noise")
@@ -61,7 +61,7 @@ def dump_manifest(manifest: Manifest) -> bytes:
 
 
 def load_manifest(path: Path) -> Manifest:
-    """Read a golden.yaml. Raises `GoldenError` naming the file and the field, also where only a rule is broken."""
+    """Read a golden.yaml. Raises `GoldenError`, which names the file and the field, also if only a rule is broken."""
     try:
         text = read_regular(path)
     except FileNotFoundError:
@@ -81,16 +81,16 @@ def load_manifest(path: Path) -> Manifest:
 
 
 def check_manifest(manifest: Manifest, where: str) -> None:
-    """Raise `GoldenError` for a manifest that breaks a rule.
+    """Raise `GoldenError` for a manifest that breaks a rule. `where` names the manifest in the message.
 
-    No name in a manifest that passed leads out of its folder.
+    After this check, no name in the manifest leads out of its folder.
     """
     for field, problem in problems(manifest):
         raise GoldenError.about(Problem(where, problem, field, advice=RESTORE))
 
 
 def refuse_newer_format(path: Path) -> None:
-    """Raise `GoldenError` for a manifest that a newer version of this tool wrote."""
+    """Raise `GoldenError` for a manifest that a newer version of this tool wrote. A damaged one is accepted."""
     with contextlib.suppress(OSError, msgspec.MsgspecError):  # a damaged or missing one may be overwritten
         _refuse_newer(path, decode_yaml(read_regular(path)))
 
@@ -104,7 +104,7 @@ def _refuse_newer(path: Path, fields: Any) -> None:
 
 
 class _Format(msgspec.Struct):
-    """The one field that every version of golden.yaml has, read before all others; unknown ones are allowed here."""
+    """The only field that every version of golden.yaml has. It is read before all others, which may be unknown."""
 
     format: int
 
@@ -126,12 +126,12 @@ Problems = Iterator[tuple[str, str]]
 
 
 def is_plain_name(name: str) -> bool:
-    """Return whether every system allows this name for a file or a folder, and the name leads nowhere else."""
+    """Return whether every system allows this name for a file or a folder, and the name leads to no other folder."""
     return bool(name) and name[0] != "." and name[-1] not in ". " and name.isprintable() and not _NOT_IN_NAMES & {*name}
 
 
 def problems(manifest: Manifest) -> Problems:
-    """Return everything that is wrong with a manifest, each problem with its field."""
+    """Yield everything that is wrong with a manifest, each problem as (field, message)."""
     if not is_plain_name(manifest.case):
         yield "case", f"expected the name of a folder, found {manifest.case!r}."
     for field, text, (pattern, expected) in _texts(manifest):
@@ -156,10 +156,7 @@ def problems(manifest: Manifest) -> Problems:
 
 
 def _texts(manifest: Manifest) -> Iterator[tuple[str, str, tuple[re.Pattern[str], str]]]:
-    """Yield the fields whose text must match a pattern.
-
-    Each has its text, the pattern, and what the pattern matches in words.
-    """
+    """Yield the fields whose text must match a pattern, as (field, text, (pattern, what it matches in words))."""
     yield "writer.jax", manifest.writer.jax, _VERSION
     yield "writer.jaxlib", manifest.writer.jaxlib, _VERSION
     yield "writer.platform", manifest.writer.platform, _PLATFORM
@@ -211,16 +208,16 @@ def _options(manifest: Manifest) -> Problems:
 
 
 def adopted_specs(manifest: Manifest) -> tuple[Spec | None, ...]:
-    """Return how a reader places each flat argument, where the manifest says it beside the artifact.
+    """Return how a reader shards each flat argument of an adopted artifact, as its manifest says.
 
-    Empty where not.
+    Empty for an artifact that a test exported: such an artifact itself contains its specs.
     """
     # An artifact that a test exported with specs contains them.
     return _specs(manifest.options.in_specs if manifest.is_adopted else ())
 
 
 def check_specs(check: Check) -> tuple[Spec | None, ...]:
-    """Return how a further call places each flat argument; empty where the check does not say it."""
+    """Return how a further call shards each flat argument; empty if the check does not say it."""
     return _specs(check.in_specs)
 
 

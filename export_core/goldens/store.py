@@ -1,6 +1,6 @@
 """The folder of goldens: ``<root>/<case>/<writer>/`` holds one golden, written and deleted all or nothing.
 
-How is in `base.atomic`: a process killed at any moment leaves the old golden or the new one.
+`base.atomic` does that: a process that is killed at any moment leaves the old golden or the new one.
 """
 
 import contextlib
@@ -55,37 +55,37 @@ class ComparedAs:
 
     comparison: Comparison  # Comparator and tolerances.
     allow: Mapping[str, str]  # Custom-call targets that are accepted beside the stable list, each with its reason.
-    sources: Sources = field(default_factory=dict)  # What set the parts of the comparison, where it was not the golden.
+    sources: Sources = field(default_factory=dict)  # What set each part of the comparison that the golden did not set.
 
 
 @dataclass(frozen=True)
 class Golden:
-    """One golden as it is stored, its manifest read."""
+    """A golden as it is stored, with its manifest read."""
 
     manifest: Manifest  # Its manifest, as it is on disk.
     folder: Path  # Its folder.
 
     @property
     def compared_as(self) -> ComparedAs:
-        """How it is compared: as it recorded, unless it is a `ComparedGolden`."""
+        """How the golden is compared: as its manifest says, unless it is a `ComparedGolden`."""
         return ComparedAs(self.manifest.comparison, self.manifest.options.allow)
 
     def compared(self, how: ComparedAs) -> "ComparedGolden":
-        """Return this golden, compared in another way."""
+        """Return this golden, to be compared as `how` says."""
         return ComparedGolden(self.manifest, self.folder, how)
 
     @functools.cached_property
     def id(self) -> str:
-        """``<case>/<writer>``, unique in a store."""
+        """The name ``<case>/<writer>``, unique in a store."""
         return f"{self.manifest.case}/{self.manifest.writer.id}"
 
     @property
     def artifact(self) -> Path:
-        """The serialized `jax.export.Exported`."""
+        """The path of the serialized `jax.export.Exported`."""
         return self.folder / ARTIFACT
 
     def content(self, name: str) -> bytes:
-        """Return the bytes of one of its files.
+        """Return the bytes of the golden's file with this name.
 
         Raises `GoldenError` for a file that is missing, or is not regular.
         """
@@ -108,10 +108,7 @@ class Golden:
         return {name: self.content(name) for name in self.manifest.files}
 
     def read_artifact(self) -> Artifact:
-        """Return the artifact, read.
-
-        Raises `GoldenError` or `ArtifactError`.
-        """
+        """Read the artifact and return it. Raises `GoldenError` if it is missing, `ArtifactError` if it is damaged."""
         return read_bytes(self.content(ARTIFACT), str(self.artifact))
 
     @functools.cached_property
@@ -125,16 +122,16 @@ class Golden:
             return ()
 
     def inputs(self) -> tuple[Leaf, ...]:
-        """Return the flat arguments."""
+        """Return the flat arguments, in order."""
         return from_npz(self.folder / INPUTS)
 
     def outputs(self) -> tuple[Leaf, ...]:
-        """Return the flat results that the writer computed."""
+        """Return the flat results that the writer computed, in order."""
         return from_npz(self.folder / OUTPUTS)
 
     @property
     def calls(self) -> dict[str, Check]:
-        """For each file of outputs the first of the calls that must give them."""
+        """The first call that must give each file of outputs, by the file's name."""
         calls: dict[str, Check] = {}
         for check in (Check("", inputs=INPUTS, outputs=OUTPUTS), *self.manifest.checks):
             if check.outputs:
@@ -146,9 +143,9 @@ class Golden:
         return {file: from_npz(self.folder / file) for file in self.calls}
 
     def noise(self, outputs: Mapping[str, Sequence[Leaf]] | None = None) -> dict[str, Noise]:
-        """Return the noise of each file of outputs, by the file's name; empty where none was measured.
+        """Return the noise of each file of outputs, by the file's name; an empty dict if none was measured.
 
-        `outputs` are those of `outputs_of_calls`, where they have been read. Raises `GoldenError` for a noise.npz that
+        `outputs` are those of `outputs_of_calls`, if they have been read. Raises `GoldenError` for a noise.npz that
         does not belong to them.
         """
         if self.manifest.noise is None:
@@ -158,10 +155,10 @@ class Golden:
         return dict(zip(outputs, noise, strict=True))
 
     def verify(self) -> None:
-        """Compare each file with its SHA-256.
+        """Compare each file that the manifest lists with its SHA-256.
 
-        Raises `GoldenError` for a listed file that is missing or changed, and for an artifact, inputs or outputs not
-        listed; a golden without outputs has none.
+        Raises `GoldenError` for a listed file that is missing or changed. It is also raised if the artifact, the inputs
+        or the outputs are not listed; a golden without outputs need not list them.
         """
         for name, expected in self.manifest.files.items():
             with self._opened(name) as file:
@@ -185,48 +182,47 @@ class Golden:
 
 @dataclass(frozen=True)
 class ComparedGolden(Golden):
-    """One golden as a run compares it: by its test's marker, and by rules and quirks of the policy."""
+    """A golden as a run compares it: by its test's marker, and by rules and quirks of the policy."""
 
     how: ComparedAs  # How this run compares it.
 
     @property
     def compared_as(self) -> ComparedAs:
-        """How it is compared in this run."""
+        """How the golden is compared in this run."""
         return self.how
 
 
 @dataclass(frozen=True)
 class GoldenStore:
-    """All goldens below a folder, `root`."""
+    """The goldens below a folder, `root`."""
 
     root: Path  # The folder of goldens.
 
     def goldens(self) -> list[Golden]:
         """Return every golden, by case, then by the build date of its writer.
 
-        Raises `GoldenError` for an unreadable one.
-
-        First completes replacements that were killed halfway, so even reading may rename folders.
+        Replacements that were killed halfway are completed first, so even reading may rename folders. Raises
+        `GoldenError` for an unreadable golden.
         """
         return [golden for case in self.cases() for golden in self.generations(case)]
 
     def cases(self) -> list[str]:
         """Return the names of all cases.
 
-        Raises `GoldenError` for a golden.yaml beside or above them, where none is read.
+        Raises `GoldenError` for a golden.yaml outside a golden's folder, where it would not be read.
         """
         return [folder.name for folder in self._folders(self.root)]
 
     def generations(self, case: str) -> list[Golden]:
-        """Return the goldens of one case, oldest writer first."""
+        """Return the goldens of a case, the oldest writer first; an empty list for an unknown case."""
         atomic.recover(self.root / case)
         goldens = [self._load(folder) for folder in self._folders(self.root / case, own=_OWN_FOLDERS)]
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def existing(self, case: str) -> list[Golden]:
-        """Return the goldens of a case that a person names, oldest writer first.
+        """Return the goldens of a case whose name a person gave, the oldest writer first.
 
-        Raises `GoldenError` where no case has it.
+        Raises `GoldenError` if there is no such case.
         """
         # A case such as `..` must not lead out of the folder of goldens.
         goldens = self.generations(case) if manifest_file.is_plain_name(case) else []
@@ -235,7 +231,7 @@ class GoldenStore:
         return goldens
 
     def find(self, name: str) -> tuple[list[Golden], Golden]:
-        """Return the goldens of a case that a person names, and the newest of them or that of the writer.
+        """Return all goldens of a case that a person names, and the named one: the writer's, or else the newest.
 
         Args:
             name: ``CASE`` or ``CASE/WRITER``; or the path of its folder, as a shell completes it.
@@ -252,21 +248,21 @@ class GoldenStore:
         raise GoldenError(f"{self.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
 
     def named(self, name: str) -> list[Golden]:
-        """Return all goldens of a case, or the golden of one writer.
+        """Return all goldens of a case that a person names, or, if the name has a writer, that writer's golden only.
 
-        `find` says which names are accepted, and what is raised.
+        The names are those of `find`, which also says what is raised.
         """
         generations, golden = self.find(name)
         return [golden] if "/" in self.name_of(name) else generations
 
     def name_of(self, path: str) -> str:
-        """Return the name of a case or a golden whose path is given, or a name unchanged."""
+        """Return the name of a case or a golden from the path of its folder; a name is returned unchanged."""
         return path.rstrip("/").removeprefix(f"{self.root.as_posix()}/")
 
     def with_artifact(self, sha256: str) -> Golden | None:
         """Return the golden whose artifact has this SHA-256, or None.
 
-        Raises `GoldenError` where its manifest cannot be read.
+        Raises `GoldenError` if its manifest cannot be read.
         """
         for path in sorted(self.root.glob(f"*/*/{MANIFEST}")):
             try:
@@ -318,7 +314,7 @@ class GoldenStore:
         return WriteStatus.REPLACED if replaced else WriteStatus.NEW
 
     def holds(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
-        """Return whether this golden is stored already, with these bytes; it may have other packages."""
+        """Return whether this golden is stored already with these bytes. Its recorded packages may differ."""
         target = self.root / manifest.case / manifest.writer.id
         content = {MANIFEST: manifest_file.dump_manifest(manifest), **files}
         same = [content]
@@ -330,8 +326,8 @@ class GoldenStore:
     def remove(self, golden: Golden) -> None:
         """Delete one golden all or nothing.
 
-        A rename hides its folder, then its files are deleted, and an empty case folder too. Raises `GoldenError` when
-        the disk refuses; then the golden is unchanged.
+        A rename hides its folder, then its files are deleted, and the case's folder if it is empty. Raises
+        `GoldenError` if the disk refuses the rename; then the golden is unchanged.
         """
         removed = atomic.hidden_name(atomic.REMOVED, golden.folder)
         try:
@@ -360,10 +356,10 @@ class GoldenStore:
         return Golden(manifest, folder)
 
     def _folders(self, parent: Path, own: tuple[str, ...] = ()) -> Iterator[Path]:
-        """Yield the folders in a folder, without hidden ones.
+        """Yield the visible folders in a folder.
 
-        Raises `GoldenError` for a golden.yaml that belongs to no golden: in the folder itself, or below a hidden
-        folder, unless its name begins with one of `own`.
+        Raises `GoldenError` for a stray golden.yaml, in the folder itself or below a hidden folder. Hidden folders
+        whose names begin with one of `own` are not searched.
         """
         if not parent.is_dir():
             return
@@ -388,7 +384,7 @@ class GoldenStore:
 
 
 def _refuse_links(folder: Path) -> None:
-    """Raise `GoldenError` where a golden's folder, or that of its case, is a symbolic link."""
+    """Raise `GoldenError` if a golden's folder, or that of its case, is a symbolic link."""
     for path in (folder.parent, folder):
         if path.is_symlink():
             raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
@@ -396,7 +392,7 @@ def _refuse_links(folder: Path) -> None:
 
 @contextlib.contextmanager
 def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[list[Golden]]:
-    """Yield goldens in a temporary folder, where they can be replayed before they are stored."""
+    """Yield goldens in a temporary folder, so that they can be replayed before they are stored."""
     with scratch_folder() as folder:
         store = GoldenStore(folder)
         for manifest, files in drafts:
@@ -405,13 +401,13 @@ def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[li
 
 
 def golden_around(folder: Path) -> Path | None:
-    """Return the golden's folder that a folder is or is inside of, existing or not; None for none."""
+    """Return the folder of the golden that a path is, or is inside of; None if none. The path need not exist."""
     real = folder.resolve()
     return next((around for around in (real, *real.parents) if (around / MANIFEST).is_file()), None)
 
 
 def check_output_folder(folder: Path, option: str) -> None:
-    """Raise `GoldenError` for an output folder that is, holds, or is inside a golden."""
+    """Raise `GoldenError` for an output folder that is, holds, or is inside a golden. Messages name `option`."""
     inside = (path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
     if golden := golden_around(folder) or next(inside, None):
         raise GoldenError(
@@ -426,9 +422,9 @@ def content_of(folder: Path) -> dict[str, bytes]:
 
 
 def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Return whether a folder exists, with these files and no others.
+    """Return whether a folder exists with exactly these files, given as name and content.
 
-    Files are read in pieces, since one may be larger than the memory that is left.
+    Files are read in pieces, since a file may be larger than the memory that is left.
     """
     paths = {path.name: path for path in (folder.iterdir() if folder.is_dir() else ()) if path.is_file()}
     if {name: path.stat().st_size for name, path in paths.items()} != {name: len(data) for name, data in files.items()}:

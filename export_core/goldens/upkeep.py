@@ -23,15 +23,15 @@ def rename_case(
 ) -> list[Golden]:
     """Rename a case, and return its goldens; with `dry_run`, return those that would be renamed.
 
-    Everything is stored under the new name before anything of the old one is deleted, so that the same call completes a
+    Everything is stored under the new name before anything under the old name is deleted. So the same call completes a
     rename that was killed.
 
     Args:
         store: all goldens.
         old: the case.
         new: its new name.
-        test: the test that exports the new case. Without it, the test follows from the name where it can, and is else
-            left out: such goldens never count as unused.
+        test: the test that exports the new case. If it is None, the test is derived from the new name; if that cannot
+            be done, it is left out: such goldens never count as unused.
         dry_run: whether to change nothing.
 
     Raises:
@@ -70,7 +70,10 @@ def rename_case(
 
 
 def exporting_test(manifest: Manifest, case: str) -> str:
-    """Return the test that exports a renamed case, by the test in a manifest; empty where the name does not tell it."""
+    """Return the id of the test that exports a renamed case, derived from its name and the test in its manifest.
+
+    It is "" if the name does not tell the test.
+    """
     if not manifest.test or _DIGEST.search(case):  # the digest replaces parts that a folder's name cannot hold
         return ""
     parts = case.partition("[")[0].split(".")
@@ -93,7 +96,7 @@ def exporting_test(manifest: Manifest, case: str) -> str:
 
 @dataclass(frozen=True)
 class Stray:
-    """A file or folder that does not belong to any golden."""
+    """A file or folder in a folder of goldens that does not belong to any golden."""
 
     path: Path
     what: str
@@ -107,8 +110,8 @@ class Stray:
 def strays(root: Path) -> Iterator[Stray]:
     """Yield all strays that can be found without reading a manifest.
 
-    A folder in a case's folder counts as a golden, whole or damaged. Plain files beside the cases (a README,
-    .gitattributes) are the user's own.
+    A folder in a case's folder counts as a golden, whole or damaged. Plain files beside the cases, such as a README or
+    .gitattributes, are the user's own and not strays.
     """
     for case in sorted(root.iterdir()) if root.is_dir() else ():
         if not case.is_dir() or case.name.startswith("."):
@@ -129,7 +132,7 @@ def strays(root: Path) -> Iterator[Stray]:
 
 
 def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
-    """Yield files in the folders of goldens that their manifests do not list.
+    """Yield, as strays, the files in the folders of goldens that their manifests do not list.
 
     Raises `GoldenError` for a bad manifest.
     """
@@ -143,10 +146,7 @@ def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
 
 
 def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:
-    """Delete the strays that are leftovers, and no others.
-
-    Returns: the deleted ones.
-    """
+    """Delete those strays that are leftovers of a killed write or deletion, and return them."""
     leftovers = [stray for stray in candidates if stray.leftover]
     for stray in leftovers:
         # A case's folder is removed only if it is empty: a golden may have been written into it since it was listed.

@@ -1,7 +1,7 @@
 """The check that goldens are complete, and that their claims about themselves are true.
 
-Every file is as it was written, every artifact is read whole; writer, build date and conversion are those that the
-artifact's bytes and the calendar show.
+Every file must be as it was written, and every artifact is read whole. Writer, build date and conversion must be those
+that the artifact's bytes and the calendar show.
 """
 
 import datetime
@@ -32,7 +32,7 @@ MOST = 10  # The most goldens that one error names: a clone without the files of
 def check_read_whole(artifact: Artifact, allow: Mapping[str, str]) -> None:
     """Raise `GoldenError` for an artifact with a part that the reader does not know, unless `allow` gives a reason.
 
-    It may hold a custom call that no audit sees, so it is neither stored nor run.
+    Such a part may hold a custom call that no audit sees, so the artifact is neither stored nor run.
     """
     problems = [str(finding) for finding in unread_findings(artifact, allow) if not finding.ok]
     if problems:
@@ -46,20 +46,20 @@ def verify_goldens(
     *,
     all_known: bool = True,
 ) -> list[Golden]:
-    """Return every golden of the store, after checking that all are complete.
+    """Return every golden of the store, after checking that all are complete and true.
 
-    What the artifact's bytes contradict is an error too (`check_bytes`), and so is a date that is not the calendar's
-    (`check_dates`).
+    Besides the hashes of files, `check_bytes` compares each golden with its artifact's bytes, and `check_dates` its
+    build date with the calendar.
 
     Args:
         store: all goldens.
         calendar: all known releases.
-        audited: a function that returns why an artifact must not be compiled, empty for no problem. A matrix leaves
-            this to the audit of each cell.
-        all_known: as `check_dates` takes it.
+        audited: a function that returns why an artifact must not be compiled, or "". A matrix leaves this to the audit
+            of each cell.
+        all_known: whether a writer that the calendar lacks is an error, as in `check_dates`.
 
     Raises:
-        GoldenError: Goldens that are not complete, by name; or there is no golden at all.
+        GoldenError: Goldens are not complete or not true, and the message names them; or there is no golden at all.
     """
     goldens = store.goldens()
     if not goldens:
@@ -83,7 +83,7 @@ def verify_goldens(
 
 
 def no_goldens(root: Path) -> str:
-    """Return the sentence about a folder without goldens, with what to do."""
+    """Return the message for a folder without goldens, with what to do."""
     expected = f"{root}: expected goldens, found none."
     # The likeliest mistake: the command was run in a subfolder of the project.
     for parent in () if root.is_absolute() else Path.cwd().parents:
@@ -96,10 +96,10 @@ def no_goldens(root: Path) -> str:
 
 
 def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
-    """Raise `GoldenError`, naming file and line, for each golden whose writer was built on another day than it claims.
+    """Raise `GoldenError` for each golden whose build date is not the one that the calendar has for its writer.
 
-    With `all_known`, a writer that the calendar lacks is an error too, since nothing contradicts the date that it
-    claims.
+    The message names file and line. With `all_known`, a writer that the calendar lacks is an error too, since nothing
+    confirms the date that it claims.
     """
     problems = []
     for golden in goldens:
@@ -122,7 +122,8 @@ def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: boo
 def check_claims(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
     """Raise `GoldenError` for a golden whose bytes or whose date contradict its manifest.
 
-    Raises `ArtifactError` for an artifact without a header. `check_dates` explains `all_known`.
+    Raises `ArtifactError` for an artifact without a header. With `all_known`, the calendar must have every writer: see
+    `check_dates`.
     """
     goldens = list(goldens)
     for golden in goldens:
@@ -131,16 +132,20 @@ def check_claims(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bo
 
 
 def is_unusual(manifest: Manifest) -> bool:
-    """Return whether a manifest says that its artifact was changed after its export, or runs in no reader here."""
+    """Return whether, by its manifest, an artifact may differ from what its writer exported, or cannot run on a CPU.
+
+    It may differ if it was converted, or if its writer was derived and not recorded.
+    """
     derived = manifest.origin is not None and "writer" in manifest.origin.derived
     return manifest.converted_from is not None or derived or "cpu" not in manifest.replayed_on
 
 
 def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
-    """Raise `GoldenError` where the artifact's own bytes contradict its golden.
+    """Raise `GoldenError` if the artifact's own bytes contradict its golden.
 
-    By another writer's name, or as a converted artifact, a golden would leave its window early. With fewer platforms or
-    checks, it would have fewer cells, or cells that show less. Raises `ArtifactError` for an artifact without a header.
+    Under another writer's name, or as a converted artifact, a golden would leave its window early. With fewer platforms
+    or checks, it would have fewer cells, or cells that show less. Raises `ArtifactError` for an artifact without a
+    header.
     """
     writer = golden.manifest.writer
     entry = calendar.jaxlib.get(writer.jaxlib)
@@ -161,7 +166,7 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
 
 
 def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> list[tuple[str, Any, Any]]:
-    """Return each field of a manifest that its artifact shows too: its name, what it should be, and what it is."""
+    """Return each field of a manifest that its artifact shows too, as (name, value in artifact, value in manifest)."""
     options, signature = manifest.options, signature_of(envelope)
     fields: list[tuple[str, Any, Any]] = [
         ("options.platforms", envelope.platforms, options.platforms),
@@ -217,7 +222,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
 
 
 def _line(golden: Golden, key: str) -> str:
-    """Return the place of a key of the writer, such as ``golden.yaml:5``, or the path alone where it cannot be read."""
+    """Return where a key of the writer is, such as ``golden.yaml:5``; only the path if the line is not found."""
     path = golden.folder / MANIFEST
     try:
         lines = read_regular(path).decode(errors="replace").splitlines()
@@ -238,7 +243,7 @@ contradict. `python -m tools.jax_goldens` adds those of a new jax.
 
 @functools.cache
 def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
-    """Return the days of JAX's data in which each module is, by the module's SHA-256."""
+    """Return the days of JAX's data that have each StableHLO module, by the module's SHA-256."""
     table: dict[str, list[datetime.date]] = {}
     for line in JAX_GOLDENS.read_text(encoding="ascii").splitlines():
         day, module = line.split()
@@ -247,9 +252,9 @@ def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
 
 
 def is_jax_golden(artifact: Artifact, writer: Writer) -> bool:
-    """Return whether JAX has this module as a golden, and the writer may stand for the build that wrote it.
+    """Return whether JAX has the artifact's module as a golden, and `writer` may stand for the build that wrote it.
 
-    That is a release from the day of the data on, up to the first one that this package knows.
+    It may if it was built between the day of JAX's data and the first release after that day that this package knows.
     """
     calendar = load_calendar()
     built = [calendar.built(version) for version in calendar.versions()]

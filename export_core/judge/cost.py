@@ -89,7 +89,7 @@ def runs_of(result: Result) -> Sequence[float]:
 
 
 def _least(figure: str) -> float:
-    """Return the smallest difference of a figure that counts. Smaller ones may come from rounded buffer sizes."""
+    """Return the smallest difference of a figure that counts: smaller ones may come from rounded buffer sizes."""
     if figure.endswith("bytes") or figure == "bytes_accessed":
         return 1024
     return {"run_seconds": 0, "instructions": 10, "fusions": 10}.get(figure, 1000)

@@ -105,6 +105,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     results inside the program could not be changed."""
     plan: str = ""  # A digest of the whole plan: the same for all its shards.
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
+    missing_shards: list[Shard] = []  # Of joined shards, those that are missing or did not finish.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
     later: dict[str, datetime.date] = {}
     """The selected goldens that the run does not have: by writers that were built after its day, or written since; with
@@ -118,7 +119,7 @@ class Summary(RunFacts, frozen=True, kw_only=True):
     results: int  # The number of cells that have a result.
     verdicts: dict[str, int]  # Cells by verdict.
     judgements: dict[str, int]  # Cells by judgement.
-    stale: list[str]  # What of the list of known failures or quirks is no longer true, a sentence each.
+    stale: list[str]  # Which known failures or quirks have expired or are no longer true, a sentence each.
     policy: dict[str, Any]  # The policy by which it was judged, in the form of its JSON Schema.
     exit_code: int  # The exit code of the run.
     custom_call_changes: list[JudgedChange] = []  # The declared changes of custom calls as of that day.
@@ -186,7 +187,7 @@ def summarize(
     # A part of a run cannot show that an entry matches nothing.
     whole = bool(facts.selection["whole"]) and facts.shard is None and not facts.later
     stale = stale_entries(results, policy, facts.as_of, whole=whole)
-    missing = _miscounted(facts.planned, results)
+    missing = _miscounted(facts.planned, results, facts.missing_shards)
     platforms = _without_modes(facts.selection.get("platforms", ()))
     if not facts.shard:  # a shard cannot know what the others cover
         missing += uncovered(results, policy.required, platforms)
@@ -253,7 +254,7 @@ def exit_code_of(summary: Summary) -> ExitCode:
 
 
 def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
-    """Return a sentence if cells outside the window fail other than by a refusal, and the policy forbids that.
+    """Return a sentence if cells outside the window fail without being refused, and the policy's `fail_on` forbids it.
 
     The policy forbids it by `fail_on`. Otherwise the list is empty.
     """
@@ -286,12 +287,15 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(map(str, names)).items()))
 
 
-def _miscounted(planned: int, results: Sequence[Result]) -> list[str]:
+def _miscounted(planned: int, results: Sequence[Result], missing: Sequence[Shard]) -> list[str]:
     if planned == 0:
         return ["Nothing was planned: expected at least one cell."]
     # Counting alone would take a result that is given twice for the one that is missing.
     if duplicates := len(results) - len({result.key for result in results}):
         return [f"{plural(duplicates, 'duplicate result')}: expected one for each of {planned} planned cells."]
+    if missing:
+        shards = f"{len(missing)} of {missing[0].count} shards missing or not finished"
+        return [f"{shards}: --shard {', '.join(map(str, missing))}. Run them, then judge all shards again."]
     if len(results) != planned:
         return [f"Expected one result for each of {planned} planned cells, found {len(results)}."]
     return []

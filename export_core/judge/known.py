@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from export_core.artifact import ArtifactError
 from export_core.goldens import Golden, GoldenError
+from export_core.judge.causes import Cause
 from export_core.knowledge.concerns import About, is_concerned
 from export_core.knowledge.knowledge_base import consumers_of
 from export_core.matrix import Cell
@@ -14,7 +15,7 @@ from export_core.matrix.comparisons import is_about
 from export_core.matrix.result import Cells, Result, titles
 from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.policy import Policy, PolicyError
-from export_core.policy.entries import KnownFailure, matches
+from export_core.policy.entries import LONGEST_DAYS, KnownFailure, Quirk, matches
 from export_core.policy.known_issues import Concerns, KnownIssue, days_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -22,7 +23,7 @@ from export_core.releases.runtimes import JAXLIB
 
 
 class Scope(NamedTuple):
-    """The properties of a cell that entries of the policy match. The writer is a jaxlib version, the reader a name."""
+    """The properties of a cell that an entry of the policy matches: the writer is a jaxlib, the reader a name."""
 
     case: str
     writer: str
@@ -46,6 +47,15 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
     named = ((scope.case, entry.cases), (scope.writer, entry.writers), (scope.reader, entry.readers))
     has_platform = scope.platform in entry.platforms
     return has_platform and all(any(matches(name, pattern) for pattern in patterns) for name, patterns in named)
+
+
+def may_excuse(entry: KnownFailure, cause: Cause) -> bool:
+    """Return whether an entry may be about some of the cells of a cause: the cells themselves show which."""
+    named = ((cause.cases, entry.cases), (cause.writers, entry.writers), (cause.readers, entry.readers))
+    fails_so = (cause.platform in entry.platforms, cause.verdict, cause.stage) == (True, entry.verdict, entry.stage)
+    return fails_so and all(
+        any(matches(name, pattern) for name in names for pattern in patterns) for names, patterns in named
+    )
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
@@ -73,7 +83,7 @@ def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
 
 
 def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool) -> list[str]:
-    """Return a sentence for each statement in the policy's known failures and quirks that is no longer true.
+    """Return which of the policy's known failures and quirks have expired or are not true, a sentence for each defect.
 
     `whole` is whether the run had every golden with its whole window: only then an entry that matches nothing is stale.
     """
@@ -136,14 +146,34 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
     # In the time zone where the entry was written it may be tomorrow already.
     latest = max(as_of, datetime.datetime.now(tz=datetime.UTC).date()) + datetime.timedelta(days=1)
     problems = []
-    for table in ("known_failures", "quirks"):
+    for table in _NOUNS:
         for number, entry in enumerate(getattr(policy, table)):
             name = entry_name(table, number, entry)
-            if entry.expires is not None and entry.expires < as_of:
-                problems.append(f"{name}: expired on {entry.expires}; this is as of {as_of}. Extend or delete it.")
+            if _has_expired(entry, as_of):
+                problems.append(
+                    f"{name}: expired on {entry.expires}; this is as of {as_of}. If it is still needed, write a new "
+                    f"`expires`, at most {LONGEST_DAYS} days after a new `added`; else delete it."
+                )
             if entry.added > latest:
                 problems.append(f"{name}: added in the future, on {entry.added}. Write the day on which it was added.")
     return problems
+
+
+_NOUNS = {"known_failures": "known failure", "quirks": "quirk"}
+"""The tables of a policy whose entries expire, and what one of their entries is called."""
+
+
+def expired_by_noun(policy: Policy, as_of: datetime.date) -> dict[str, list[KnownFailure | Quirk]]:
+    """Return the entries that have expired as of a day, the first to expire first, by what they are called."""
+    by_noun = {
+        noun: [entry for entry in getattr(policy, table) if _has_expired(entry, as_of)]
+        for table, noun in _NOUNS.items()
+    }
+    return {noun: sorted(past, key=lambda entry: entry.expires or as_of) for noun, past in by_noun.items() if past}
+
+
+def _has_expired(entry: KnownFailure | Quirk, as_of: datetime.date) -> bool:
+    return entry.expires is not None and entry.expires < as_of
 
 
 def entry_name(table: str, number: int, entry: Any) -> str:

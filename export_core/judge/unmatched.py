@@ -180,7 +180,7 @@ def targets_without_golden(
 
 
 def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
-    """Return a sentence for each pattern of a pin that matches no golden: it is misspelled, or its goldens are gone."""
+    """Return a sentence for each pattern of a pin that matches no golden: it is misspelled, or all are deleted."""
     return [
         f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
         for number, pin in enumerate(policy.retention.pinned)

@@ -21,11 +21,13 @@ class CellForecasts:
 
     def __init__(self, cells: Iterable[Cell], calendar: Calendar) -> None:
         self._calendar = calendar
-        self._left: dict[str, list[Cell]] = {}  # by golden
+        self._cells: dict[str, list[Cell]] = {}  # by golden
         for cell in cells:
-            self._left.setdefault(cell.golden.id, []).append(cell)
+            self._cells.setdefault(cell.golden.id, []).append(cell)
         self._readers: dict[Release, Reader] = {}
-        self._texts: dict[CellKey, str] = {}
+        # By golden, in the order of its cells. A large plan has 100,000 of them: no keys, and equal texts only once.
+        self._texts: dict[str, list[str]] = {}
+        self._shared: dict[str, str] = {}
 
     @functools.cached_property
     def _terms(self) -> Terms:
@@ -36,10 +38,17 @@ class CellForecasts:
 
         Empty where the golden must be refused, or its artifact cannot be read.
         """
-        if (cells := self._left.pop(cell.golden.id, None)) is not None:
+        golden, here = cell.golden.id, (cell.reader, cell.platform)
+        cells = self._cells.get(golden, [])
+        if golden not in self._texts:
+            texts: dict[CellKey, str] = {}
             for platform in dict.fromkeys(each.platform for each in cells):
-                self._texts |= self._of_golden([each for each in cells if each.platform == platform])
-        return self._texts.pop(cell.key, "")  # A large run has no room for what nobody asks for again.
+                texts |= self._of_golden([each for each in cells if each.platform == platform])
+            self._texts[golden] = [
+                self._shared.setdefault(text, text) for text in (texts.get(c.key, "") for c in cells)
+            ]
+        places = (number for number, each in enumerate(cells) if (each.reader, each.platform) == here)
+        return next((self._texts[golden][number] for number in places), "")
 
     def _of_golden(self, cells: Sequence[Cell]) -> Iterator[tuple[CellKey, str]]:
         """Yield the forecasts of cells of one golden on one platform."""

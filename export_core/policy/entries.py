@@ -13,9 +13,10 @@ from export_core.releases import JaxlibRelease, JaxRelease, Windows
 from export_core.releases.calendar import RuntimeRelease
 from export_core.releases.names import title_of
 
-ALL = "all"  # The name of every deployment target together, which none can have.
+ALL = "all"  # The name that stands for all deployment targets; no single target can have it.
+LONGEST_DAYS = 90  # The most days that a known failure or a quirk is in force, unless it is permanent and was approved.
 
-# What a file may have in several forms, or what its schema knows more of than mypy needs to.
+# For mypy, the single form to which a value is converted; for the schema, every form that a file may have.
 if TYPE_CHECKING:
     Days = int
     Platform = str
@@ -24,7 +25,7 @@ else:
     Platform = Literal[PLATFORMS]
 
 WRITTEN = r"^(?!\s*[tT][oO][dD][oO])\s*\S"
-"""A text that a person has written: `jaxexport judge --propose` leaves texts that begin with TODO."""
+"""A pattern of text that a person has written, and not the TODO that `jaxexport judge --propose` writes instead."""
 Text = Annotated[str, Meta(pattern=WRITTEN)]
 
 Names = tuple[Annotated[str, Meta(pattern=r"\S")], ...]  # Names or globs, maybe none.
@@ -34,14 +35,14 @@ Platforms = Annotated[tuple[Platform, ...], Meta(min_length=1)]
 FailingVerdict = Literal["numerics", "refused", "error", "crash", "timeout"]
 FailingStage = Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"]
 Amount = float | dict[str, float] | None
-"""A tolerance for every dtype, or one for each that it names; None leaves it to others."""
-Ulps = int | dict[str, int] | None  # Likewise, in units of the last place.
+"""A tolerance for every dtype, or a tolerance by dtype; None if this entry sets none."""
+Ulps = int | dict[str, int] | None  # Such a tolerance in units of the last place.
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Return whether a pattern matches a name.
+    """Return whether a glob pattern matches a name.
 
-    One that is the name itself does, although an id may have brackets.
+    A pattern equal to the name always does, since the brackets of an id would otherwise be read as a part of the glob.
     """
     return name == pattern or fnmatch.fnmatchcase(name, pattern)
 
@@ -55,7 +56,7 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A reader built at most so long before a writer must run its artifacts."""
 
     def __post_init__(self) -> None:
-        """``180 days`` is 180, and ``3 weeks`` is 21."""
+        """Convert text to days: ``180 days`` to 180, and ``3 weeks`` to 21."""
         for name in ("backward", "forward"):
             # The type has checked the pattern: the text begins with digits.
             if isinstance(text := getattr(self, name), str):
@@ -209,17 +210,17 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
     def in_force(self, day: datetime.date | None) -> bool:
-        """Return whether artifacts have to run there on a day; without a day, whether they ever have to."""
+        """Return whether artifacts have to run on this deployment target on a day. If `day` is None, return True."""
         return day is None or ((self.since or day) <= day <= (self.until or day))
 
     @property
     def release(self) -> str:
-        """The name of the reader that runs there, as --readers takes it."""
+        """The name of the reader that runs on this deployment target, as --readers takes it."""
         settings = f"[{';'.join(sorted(self.settings))}]" if self.settings else ""
         return f"{self.reader or self.jaxlib}{settings}"
 
     def has_case(self, case: str) -> bool:
-        """Return whether artifacts of a case have to run there."""
+        """Return whether artifacts of a case have to run on this deployment target."""
         return any(matches(case, pattern) for pattern in self.cases)
 
     def __str__(self) -> str:
@@ -229,6 +230,9 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def names_of(
     targets: Iterable[DeploymentTarget], case: str, reader: str, platform: str, day: datetime.date | None
 ) -> tuple[str, ...]:
-    """Return the names of the deployment targets in force on a day in which a cell has to run."""
+    """Return the names of the deployment targets on which a cell has to run, among those in force on a day.
+
+    The cell is that of a case, in a reader, on a platform. If `day` is None, every target is in force.
+    """
     there = (target for target in targets if (target.release, target.platform) == (reader, platform))
     return tuple(target.name for target in there if target.in_force(day) and target.has_case(case))

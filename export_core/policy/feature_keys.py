@@ -1,4 +1,4 @@
-"""Keys of the policy that features add: their entries, the rules of these, and the keyword that the marker has."""
+"""Keys of the policy that features add: their entries, the rules for these entries, and their keyword in the marker."""
 
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -11,7 +11,7 @@ from msgspec import Meta
 from export_core.base.feature import hooks
 
 Key = tuple[str | int, ...]  # The path to a value: ``("known_failures", 0, "verdict")``.
-Problems = Iterator[tuple[Key, str]]  # What is wrong with values, a sentence each, with the paths to them.
+Problems = Iterator[tuple[Key, str]]  # What is wrong with values: the path to each, and a sentence about it.
 
 Entry = TypeVar("Entry", bound=msgspec.Struct)
 
@@ -20,35 +20,35 @@ Entry = TypeVar("Entry", bound=msgspec.Struct)
 class FeatureKey(Generic[Entry]):
     """A table of the policy that belongs to a feature, which names it as its `policy_key`.
 
-    `entry` is what each entry is. It needs a field `location`, called ``place`` in JSON. The kernel knows what its
-    fields `cases`, `writers`, `readers` and `platforms` are: it reports the patterns there that match nothing.
+    `entry` is the type of its entries. It needs a field `location`, called ``place`` in JSON. The kernel knows what its
+    fields `cases`, `writers`, `readers` and `platforms` are: it reports patterns in them that match nothing.
     """
 
-    name: str  # The key, as a policy has it.
-    entry: type[Entry]
-    description: str  # What it is for: in the schema, which editors show.
-    noun: str  # What one entry is called where `jaxexport policy check` counts them.
+    name: str  # The key in a policy file.
+    entry: type[Entry]  # The type of its entries.
+    description: str  # What the key is for: the schema has it, and editors show it.
+    noun: str  # What an entry is called in the counts of `jaxexport policy check`.
     problems: Callable[[Key, Entry], Problems]
-    """What is wrong with an entry beside its types, each problem with its path, which begins with the given one."""
-    never_weaker: str  # Why no entry makes a verdict say less, as `judge.accepted` asks of every key.
+    """A function that yields what is wrong with an entry beside its types; it is given the path to the entry."""
+    never_weaker: str  # Why no entry makes a verdict say less: `judge.accepted` asks this of every key.
     in_marker: Collection[str] = ()
-    """The fields of an entry that a test's marker may set, by the keyword of this name; that entry comes before those
-    of the policy. Its meaning is in the `keywords` of the `Feature`."""
+    """The fields of an entry that a test's marker may set, by a keyword with the name of this key. The marker's entry
+    comes before those of the policy. The `keywords` of the `Feature` explain the keyword."""
 
     def of(self, policy: object) -> tuple[Entry, ...]:
-        """Return the entries of a policy."""
+        """Return the entries that a policy has for this key."""
         entries: tuple[Entry, ...] = getattr(policy, self.name)
         return entries
 
 
 @functools.cache
 def feature_keys() -> tuple[FeatureKey[Any], ...]:
-    """Return the keys that features add, in the order of their list."""
+    """Return the keys that features add, in the order of the list of features."""
     return tuple(hooks("policy_key", FeatureKey))
 
 
 def with_feature_keys(policy: type[Entry]) -> type[Entry]:
-    """Return the class of a policy with the keys that features add, which they read with `FeatureKey.of`."""
+    """Return the class of a policy with the keys that features add, which `FeatureKey.of` reads."""
     added = [
         (key.name, Annotated[tuple[key.entry, ...], Meta(description=key.description)], ())  # type: ignore[name-defined]
         for key in feature_keys()
@@ -64,14 +64,14 @@ def with_feature_keys(policy: type[Entry]) -> type[Entry]:
 
 
 def marker_keywords() -> dict[str, FeatureKey[Any]]:
-    """Return the keys that the marker has a keyword for, by its name."""
+    """Return the keys for which the marker has a keyword, by its name."""
     return {key.name: key for key in feature_keys() if key.in_marker}
 
 
 def with_entries(policy: Entry, entries: Mapping[str, Mapping[str, Any]]) -> Entry:
-    """Return the policy of a test whose marker sets these entries, by key.
+    """Return the policy for a test whose marker sets these entries, given by key.
 
-    They come first, and are located in the marker.
+    They come before the entries of the policy, and their location is "marker".
     """
     keys = marker_keywords()
     own = {

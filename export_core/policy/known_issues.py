@@ -22,7 +22,7 @@ from export_core.releases import load_calendar
 from export_core.releases.runtimes import JAXLIB, built_on
 
 SHIPPED = Path(knowledge.__file__).parent / "data"
-_UPGRADE = re.compile(r"[Uu]pgrade the reader to jaxlib (\d[\w.]*\w)")  # The words by which an entry names a release.
+_UPGRADE = re.compile(r"[Uu]pgrade the reader to jaxlib (\d[\w.]*\w)")  # The words by which `todo` names a release.
 
 Outcome = Literal["refused", "error", "crash", "timeout", "numerics", "overwritten"]
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What it says, by key: as `knowledge.concerns` asks it."""
+        """The conditions that are given, by key, as `knowledge.concerns` takes them."""
         own = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in own.items() if value not in (None, (), "")}
 
@@ -95,29 +95,30 @@ class KnownIssue(msgspec.Struct, frozen=True):
 
     @property
     def readers(self) -> str:
-        """The readers that have it, in words; empty where the other properties decide."""
+        """The readers that have the issue, in words; empty if it has no range of releases."""
         ends = self.since and f"from {self.since}", self.mended_in and f"before {self.mended_in}"
         return ", ".join(filter(None, ends))
 
     @property
     def shown_by(self) -> tuple[str, ...]:
-        """The verdicts of its cells."""
+        """The verdicts of the cells that have the issue."""
         # Whether a message is a refusal is a table of its own, and what is overwritten shows as other numbers.
         own = {"refused": ("refused", "error"), "error": ("error", "refused"), "overwritten": ("numerics",)}
         return self.verdicts or own.get(self.outcome, (self.outcome,))
 
 
 class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
-    """An entry of a file, in which nothing may be misspelled.
+    """An entry of a file, in which an unknown key is an error.
 
-    One of a stored run may have keys of another version.
+    An entry of a stored run may have keys of another version of this package.
     """
 
 
 def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
-    """Return the shipped tables, with the entries of a newer or a project's own file before them.
+    """Return the shipped entries, with the entries of a newer or a project's own file before them.
 
-    Raises `PolicyError` for a file that cannot be read, or an entry that is none.
+    An entry of the file replaces a shipped entry with its id. Raises `PolicyError` for a file that cannot be read, or
+    an entry that is wrong.
     """
     own = _checked(Path(file)) if file else ()
     named = {issue.id for issue in own}
@@ -126,7 +127,7 @@ def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
 
 @functools.cache
 def shipped_issues() -> tuple[KnownIssue, ...]:
-    """Return the shipped entries of all consumers. A test checks them."""
+    """Return the shipped entries of all consumers. They are not checked here: a test checks them."""
     tables = (SHIPPED / f"{consumer}.yaml" for consumer in CONSUMERS)
     return tuple(issue for table in tables if table.exists() for issue in _read(table))
 
@@ -154,7 +155,7 @@ def _checked(path: Path) -> tuple[KnownIssue, ...]:
 
 
 def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
-    """Yield the problems of an entry, a sentence each."""
+    """Yield the problems of an entry, a sentence each. `before` are the ids of the entries before it."""
     if issue.id in before:
         yield "expected each id once, found it again."
     if not issue.outcome:
@@ -178,7 +179,10 @@ def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
 
 
 def _range_problems(issue: KnownIssue) -> Iterator[str]:
-    """Yield the problems of the range of readers, or of an upgrade that is no upgrade for one of them."""
+    """Yield the problems of an entry's range of readers, and of an upgrade that it recommends.
+
+    For a reader in the range, the upgrade must lead to a younger release, after the range.
+    """
     calendar, (since, mended) = load_calendar(), days_of(issue)[:2]
     if issue.any_reader and (since or mended):
         yield "any_reader: cannot be combined with since or mended_in."
@@ -197,7 +201,7 @@ def _range_problems(issue: KnownIssue) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=1024)  # each failing cell is compared with each entry
 def days_of(issue: KnownIssue) -> tuple[str, str, str]:
-    """Return the build dates of `since`, `mended_in` and `written_before`, as text; empty where the entry has none."""
+    """Return the build dates of `since`, `mended_in` and `written_before`, as text; "" for those that are not given."""
     calendar, of = load_calendar(), "" if issue.consumer == JAXLIB else f"{issue.consumer}=="
     names = issue.since and of + issue.since, issue.mended_in and of + issue.mended_in, issue.written_before
     return tuple(str(built_on(name, calendar)) if name else "" for name in names)  # type: ignore[return-value]

@@ -1,7 +1,4 @@
-"""Finding and reading the policy of a project.
-
-Every error names file, line and key.
-"""
+"""Finding and reading the policy of a project. Every error names file, line and key."""
 
 from pathlib import Path
 
@@ -28,14 +25,17 @@ def find_policy(folder: Path, named: str | None = None) -> Policy:
 
 
 def releases_file(folder: Path, named: str | None = None) -> Path:
-    """Return the file of releases beside a project's policy, whether or not it exists."""
+    """Return the path of the file of releases beside a project's policy, whether or not it exists.
+
+    `named` is the policy file; if it is None, the policy is in `folder`.
+    """
     return (Path(named).parent if named is not None else folder) / RELEASES
 
 
 def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> Policy:
-    """Return the policy with the releases of this file.
+    """Return the policy with the releases of the file `path` added to its own.
 
-    Raises `PolicyError` for a release that they date differently.
+    Raises `PolicyError` for a release with different build dates in the two files.
     """
     if not path.exists():
         return policy
@@ -56,9 +56,9 @@ def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> P
 
 
 def read_releases(path: Path) -> ExtraReleases:
-    """Read a file of releases. Raises `PolicyError` with file, line and release where one cannot be right.
+    """Read a file of releases. Raises `PolicyError`, which names file, line and release, if an entry cannot be right.
 
-    It is the key `releases` of a policy in a file of its own, which may also say what was withdrawn since.
+    The file has the form of the key `releases` of a policy. It may also say what was withdrawn since this package.
     """
     read = read_source(path, "file of releases", "releases refresh")
     lines = {("releases", *key): line for key, line in read.lines.items()}
@@ -74,9 +74,9 @@ def read_releases(path: Path) -> ExtraReleases:
 
 
 def policy_file(folder: Path, named: str | None = None) -> Path | None:
-    """Return the named file, else the YAML file or the table of `folder`.
+    """Return the policy file of a project: `named`, else the YAML file or the pyproject.toml in `folder`; None if none.
 
-    Raises `PolicyError` where both are there.
+    Raises `PolicyError` if `folder` has both a YAML file and a table in its pyproject.toml.
     """
     if named is not None:
         return Path(named)
@@ -100,7 +100,7 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
 def load_policy(file: Path) -> Policy:
     """Read a policy file, and the releases beside it.
 
-    Raises `PolicyError` naming file, line, key and what was expected.
+    Raises `PolicyError`, which names file, line, key and what was expected.
     """
     policy, source = read_policy(file)
     policy = _with_releases(policy, source, file.with_name(RELEASES))
@@ -115,7 +115,7 @@ def load_policy(file: Path) -> Policy:
 
 
 def read_policy(file: Path) -> tuple[Policy, PolicySource]:
-    """Return a policy, and the lines of its keys.
+    """Return a policy without the releases beside it, and its source, which knows the lines of keys.
 
     Raises `PolicyError` with a line for each problem.
     """
@@ -123,7 +123,7 @@ def read_policy(file: Path) -> tuple[Policy, PolicySource]:
     policy = _converted(source)
     if any(entry.location for table in LOCATED for entry in getattr(policy, table)):
         # The JSON form of a policy has this field, and msgspec reads it; a file must not have it.
-        raise _schema_error(source, "expected no `place` in an entry.")
+        raise _schema_error(source, "expected no key `place` in an entry, which this tool sets itself. Delete it.")
     # After the types, since these rules compare dates and numbers.
     if wrong := list(problems(policy)):
         raise source.error(wrong)

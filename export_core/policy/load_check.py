@@ -1,4 +1,4 @@
-"""The check before an artifact is loaded: does one release load it, and does it promise the custom calls."""
+"""The check of an artifact before it is loaded: whether a release loads it, and promises its custom calls."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class LoadCheck:
     """
 
     reader: str  # The jaxlib that was asked about, or another runtime, such as tensorflow==2.21.0.
-    loads: bool | None  # Whether it loads the artifact; None where that is not known.
-    reasons: tuple[str, ...]  # Why not, or what is not known.
-    compiles: str  # Whether it compiles it, as far as is known: `yes`, `yes, but`, `unknown` or `no`.
-    runs: str  # Whether it runs it, likewise.
-    numbers: str  # Whether its results are those of the writer, likewise.
-    known: str  # Why it does not run it, or on which condition; empty for nothing, and where it does not load it.
+    loads: bool | None  # Whether it loads the artifact; None if that is not known.
+    reasons: tuple[str, ...]  # Why it does not load the artifact, or what is not known.
+    compiles: str  # Whether it compiles the artifact, as far as is known: `yes`, `yes, but`, `unknown` or `no`.
+    runs: str  # Whether it runs the artifact, in the same words.
+    numbers: str  # Whether its results are those of the writer, in the same words.
+    known: str  # Why it loads the artifact but does not run it, or on which condition it does; else empty.
     custom_calls: tuple[str, ...]  # The targets of all custom calls.
     unpromised: tuple[str, ...]
     """Targets that the writer or the reader does not promise, and parts of the artifact that are not known; for another
@@ -58,9 +58,9 @@ class LoadCheck:
 
     @property
     def ok(self) -> bool | None:
-        """True if it loads and every custom call is promised (of a bare module: listed); None if that is not known.
+        """True if it loads and every custom call is promised (for a bare module: listed); None if that is not known.
 
-        False too where the reader is known not to compile or run it, or to compute other numbers.
+        False, too, if the reader is known not to compile or run it, or to compute other numbers.
         """
         return False if self.unpromised or self.numbers == NO else self.loads
 
@@ -108,7 +108,11 @@ def check(
 
 
 def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str = "") -> LoadCheck:
-    """Check an artifact by the terms of a project. Raises `ArtifactError` for a module that cannot be read."""
+    """Check an artifact by the terms of a project.
+
+    `platform` is where it is to run; "" is a CPU, or else the first platform of the artifact. Raises `ArtifactError`
+    for a StableHLO module that cannot be read.
+    """
     writer = find_writer(artifact, terms.releases)
     listed_by = None if reader.release.runtime else reader.release.jaxlib
     findings = [x for x in audit_calls(artifact, writer, terms.allow, listed_by) if x.standing != DISABLED]
@@ -147,9 +151,10 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str =
 
 
 def _known(known: Forecast, unpromised: Sequence[str]) -> str:
-    """Return what is known about running an artifact, to follow whether it loads; empty where it runs or does not load.
+    """Return what is known about running an artifact, as the end of a sentence.
 
-    The audit reports `unpromised` custom calls elsewhere.
+    It is "" if the artifact is known to run, or not to load. Reasons about `unpromised` custom calls are left out,
+    since the audit reports them.
     """
     spoiled = known.spoiled
     reasons = [reason for reason in spoiled.reasons if not any(call in reason.text for call in unpromised)]
@@ -162,9 +167,10 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:
-    """Return the jaxlib of that number, or the release of another runtime.
+    """Return the reader of this name: a jaxlib such as ``0.12.0.1``, or a release of a runtime, with its settings.
 
-    Raises `ReleaseError` where there is none. A calendar may have releases of runtimes that the project has added.
+    Raises `ReleaseError` if there is no such release. `calendar` may have releases of runtimes that the project has
+    added.
     """
     readers, title = _readers(terms.releases), f"jaxlib {name}"
     release = name.removesuffix(parts_of(name)[2])  # settings change nothing of what a release reads
@@ -197,9 +203,9 @@ _readers = functools.lru_cache(maxsize=4)(readers_of)
 
 @functools.cache
 def _installed_reader() -> Reader:
-    """Return the jax and jaxlib that are installed here.
+    """Return the jax and jaxlib that are installed here, as a reader.
 
-    Of a jaxlib outside the calendar, nothing more is known.
+    If the calendar lacks the jaxlib, only their versions are known.
     """
     from importlib.metadata import PackageNotFoundError, version  # 50 ms, where no reader is named
 

@@ -36,8 +36,7 @@ REPLAYED = (
 INSTALLED = ("reader_packages", "backfill_install")
 """Keys whose texts are requirements as pip takes them."""
 
-# A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
-# that one.
+# A file may have these values in several forms. `__post_init__` converts them to the form that the types for mypy name.
 if TYPE_CHECKING:
     Platforms = Mapping[str, PlatformMode] | None
     Readers = str
@@ -111,7 +110,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     working folder."""
 
     def __post_init__(self) -> None:
-        """A list of readers is a text with commas; platforms without modes are replayed as the machine can."""
+        """Convert a list of readers to text with commas, and a list of platforms to a table with the mode auto."""
         readers: object = self.readers
         platforms: object = self.platforms
         # force_setattr: the struct is frozen, and nobody else has it yet.
@@ -131,10 +130,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(name if mode == "auto" else f"{name}:{mode}" for name, mode in wanted.items())
 
     def targets_on(self, day: datetime.date) -> tuple[DeploymentTarget, ...]:
-        """Return the deployment targets in force on a day.
-
-        One whose release was not built by then runs nothing yet.
-        """
+        """Return the deployment targets in force on a day, except for those whose release was not built by then."""
         targets = [target for target in self.deployed if target.in_force(day)]
         calendar = self.calendar().as_of(day) if targets else None
         return tuple(target for target in targets if calendar and built_on(target.release, calendar))
@@ -142,20 +138,20 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def calendar(self) -> Calendar:
         """Return the shipped calendar with this project's releases.
 
-        Raises `ReleaseError` for a date that cannot be right.
+        Raises `ReleaseError` for a release whose build date cannot be right.
         """
         # Here too, and not only where a file is read: the policy in summary.json has not been checked.
         calendar = project_calendar(load_calendar(), self.releases.jaxlib, self.releases.jax)
         return replace(calendar, runtimes=self.releases.runtimes)
 
     def window_lengths(self) -> Windows:
-        """Return the windows as the judge takes them."""
+        """Return the windows in days, as `promise` takes them."""
         return Windows(self.windows.backward, self.windows.forward)
 
     def replays_otherwise(self, earlier: Policy) -> str:
-        """Return the first key that changes how cells run or are compared since an earlier policy; empty for none.
+        """Return the first key, changed since an earlier policy, that decides how cells run or are compared, or "".
 
-        Results under another value of it are no evidence under this policy.
+        Results under the earlier value of this key are not evidence under this policy.
         """
         # Without locations: a quirk that only moved to another line is the same quirk.
         now, then = self.replayed(), earlier.replayed()
@@ -167,16 +163,16 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {name: getattr(plain, name) for name in REPLAYED}
 
     def without_passwords(self) -> Policy:
-        """Return a copy that a run may store: a URL in it may name an index or a package with a password."""
+        """Return a copy that a run may store, without passwords in URLs of indexes and packages."""
         shown = {name: tuple(map(without_credentials, getattr(self, name))) for name in INSTALLED}
         return msgspec.structs.replace(self, **shown)
 
     def without_locations(self) -> Policy:
-        """Return a copy whose entries have no lines of a file: moving a line does not make another policy."""
+        """Return a copy whose entries have no lines of a file, so that policies are equal if only lines have moved."""
         return self.located(lambda _: "")
 
     def located(self, location: Callable[[Key], str]) -> Policy:
-        """Return a copy whose entries have the location of their key, such as ``("known_failures", 0)``."""
+        """Return a copy whose entries have the location of their key, such as `location(("known_failures", 0))`."""
         tables = {
             table: tuple(
                 msgspec.structs.replace(entry, location=location((table, number)))
@@ -188,7 +184,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def policy_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a policy file, as msgspec makes it: `policy_schema_file` has what its keys mean."""
+    """Return the JSON Schema of a policy file, as msgspec makes it; `policy_schema_file` has what keys mean, too."""
     schema = msgspec.json.schema(Policy)
     for table in schema["$defs"].values():
         # The location of an entry is found when a policy is read, and must not be in a file: see `read_policy`.
@@ -197,5 +193,8 @@ def policy_schema() -> dict[str, Any]:
 
 
 def policy_schema_file() -> bytes:
-    """Return ``policy.schema.json``, which `python -m tools.schemas` writes: editors check and complete keys by it."""
+    """Return the content of ``policy.schema.json``, by which editors check and complete keys.
+
+    `python -m tools.schemas` writes this file.
+    """
     return SCHEMA_FILE.read_bytes()

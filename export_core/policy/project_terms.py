@@ -1,6 +1,6 @@
 """The terms of a project, read from its policy, and their storage for the next process.
 
-`stored_terms` loads this where it finds none: with it come YAML and msgspec.
+`stored_terms` imports this module only if it finds no stored terms, since YAML and msgspec are imported with it.
 """
 
 import time
@@ -33,7 +33,10 @@ def terms_of(policy: Policy) -> Terms:
 
 
 def store(name: str, parts: Iterable[bytes]) -> None:
-    """Store terms, and delete what is older than STORED_DAYS. A folder that cannot be written to leaves it undone."""
+    """Store terms in a file, and delete files beside it that are older than `STORED_DAYS`.
+
+    If the folder cannot be written to, nothing is stored.
+    """
     path = Path(name)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

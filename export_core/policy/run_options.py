@@ -1,6 +1,6 @@
-"""The options of a run, each declared once: a field with its flag, its help, and how a command repeats it.
+"""The options of a run, each declared once: a field with its flag, its help, and how a printed command repeats it.
 
-The help of a field says what it means. A default of the policy or of the machine is None here.
+The help of a field says what it means. If its default comes from the policy or the machine, its default here is None.
 
 From these fields come the options of the commands (cli/click_options.py), what they read (`read_options`), and the
 options of a printed command (`option_words`).
@@ -25,7 +25,7 @@ GIB = 1 << 30
 GROUPS = ("window", "all")  # The words that name a group of readers, which depends on the goldens or on the calendar.
 PROMISED = "promised"
 BACKWARD = "backward"
-COMPARISONS = frozenset("<>=!~")  # What the comparisons of a range of releases are made of, such as >=0.11.
+COMPARISONS = frozenset("<>=!~")  # The characters of the comparisons in a range of releases, such as >=0.11.
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 _KEY = "option"
 _Options = TypeVar("_Options")
@@ -43,14 +43,14 @@ class Shard:
     count: int  # How many shards the plan has.
 
     def __str__(self) -> str:
-        """As --shard takes it."""
+        """The text of the option --shard, such as ``3/16``."""
         return f"{self.index}/{self.count}"
 
 
 def parse_shard(text: str) -> Shard:
     """Return the shard that a text such as ``3/16`` names.
 
-    Raises `OptionError` for anything else.
+    Raises `OptionError` for any other text.
     """
     match = _SHARD.fullmatch(text.strip())
     if not match or int(match[1]) > int(match[2]):
@@ -61,7 +61,7 @@ def parse_shard(text: str) -> Shard:
 def comma_separated(text: str | None) -> tuple[str, ...]:
     """Return the parts of a comma-separated list.
 
-    ``tensorflow>=2.19,<2.21`` and ``>=0.11,<0.12`` are one part each.
+    A range with commas, such as ``tensorflow>=2.19,<2.21`` or ``>=0.11,<0.12``, is a single part.
     """
     parts: list[str] = []
     for part in filter(None, map(str.strip, (text or "").split(","))):
@@ -74,33 +74,25 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Option:
-    """The form of a field on the command line, and in the commands that are printed.
+    """The form of a field on the command line, and in the commands that are printed."""
 
-    `flag` is its name there, with a slash between that of yes and that of no. `metavar` is what its value is called in
-    help, None for one without a value. `kind` is the type of the value there, unless it is the field's, or the words to
-    choose from. `least` and `most` are the range of a number. `multiple`: it may be given several times, as each tuple
-    that nothing reads from one text. `of_policy`: the policy may have another default. `read` makes the field's value
-    of the one on the command line, or of its text; `write` makes the text of a value, or of each where there may be
-    several. `repeated`: every printed command about the same goldens has it.
-    """
-
-    flag: str
-    metavar: str | None
-    help: str
-    kind: type | tuple[str, ...] | None = None
-    least: float | None = None
-    most: float | None = None
-    read: Callable[[Any], Any] | None = None
-    write: Callable[[Any], str] = str
-    multiple: bool = False
-    of_policy: bool = False
-    repeated: bool = False
+    flag: str  # The name on the command line; for yes and no two names with a slash between them.
+    metavar: str | None  # What help calls the value; None for an option without a value.
+    help: str  # What the option means.
+    kind: type | tuple[str, ...] | None = None  # The type on the command line, or the words to choose from.
+    least: float | None = None  # The least value of a number.
+    most: float | None = None  # The greatest value of a number.
+    read: Callable[[Any], Any] | None = None  # Makes the value of the field from the value on the command line.
+    write: Callable[[Any], str] = str  # Makes the text of a value, or of each value of an option with several.
+    multiple: bool = False  # Whether it may be given several times, as a tuple without `read`.
+    of_policy: bool = False  # Whether the policy may set the default.
+    repeated: bool = False  # Whether every printed command about the same goldens repeats it.
 
 
 def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
-    """Return a field of options, with its `Option`.
+    """Return a field of options with this default, and with its `Option`.
 
-    `usage` is how help shows it: ``--goldens DIR``.
+    `usage` is the form in help, such as ``--goldens DIR``; `text` is the help; `more` are other fields of the `Option`.
     """
     flag, _, metavar = usage.partition(" ")
     multiple = default == () and "read" not in more
@@ -199,12 +191,12 @@ class Selection:
 
     @property
     def whole(self) -> bool:
-        """Whether every golden is in it, with the readers that its window names."""
+        """Whether the selection has every golden, with all readers of `window` or `all`."""
         parts = self.cases or self.writers or self.touching or self.only
         return any(part in GROUPS for part in self.named) and not parts
 
     def as_recorded(self) -> dict[str, Any]:
-        """Return it as plan.json and summary.json have it: an index without its user and password."""
+        """Return the selection as plan.json and summary.json record it: URLs have no user and password."""
         shown = {
             name: value
             for name, value in asdict(self).items()
@@ -282,7 +274,10 @@ class RunOptions(CellOptions, ProjectOptions):
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """Return the options that a class declares or inherits, by the name of the field, whose type most options have."""
+    """Return the options of a class, inherited ones too, by the name of the field.
+
+    If an option does not give its `kind` and `read`, they follow from the type of the field.
+    """
     declared = {}
     for declaration in fields(kind):
         option: Option = declaration.metadata[_KEY]
@@ -306,7 +301,8 @@ ONE_OF_SEVERAL = {
     "--indexes": "--index",
     "--baselines": "--baseline",
 }
-"""Options by which several are chosen, and their names where one is. Commands have one of the two and accept both."""
+"""Options that choose several cases, writers and so on, with the option that chooses one. A command has one of the two
+options and accepts both names."""
 DEFAULTS = {declaration.name: declaration.default for kind in (RunOptions, Selection) for declaration in fields(kind)}
 """The default of each field, by its name."""
 
@@ -316,7 +312,7 @@ def _names(kind: type) -> list[str]:
 
 
 def of_cell(options: CellOptions) -> dict[str, Any]:
-    """Return the options that can change what a cell does, by name, as the worker gets them."""
+    """Return those options that can change what a cell does, by name, as the worker gets them."""
     return {name: getattr(options, name) for name in _names(CellOptions)}
 
 
@@ -335,7 +331,7 @@ class CellLimits(CellOptions):
 
 
 def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
-    """Return options from the values of the command line; what is missing or None there has its default."""
+    """Return options from the values of the command line. An option that is missing there, or None, has its default."""
     given = {name: values[name] for name in _names(kind) if values.get(name) is not None}
     for name, value in list(given.items()):
         option = OPTIONS[name]
@@ -350,9 +346,9 @@ def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
 
 
 def option_words(*objects: object, plan: bool = False) -> list[str]:
-    """Return the options with which a command is about the same goldens and runs cells as these objects say.
+    """Return the options by which a command is about the same goldens and runs cells as `objects` say, as words.
 
-    With `plan`, also those that choose among the cells: the command makes the same plan.
+    With `plan`, the options that choose among the cells are added, so that the command makes the same plan.
     """
     words = []
     for name, option in OPTIONS.items():
@@ -366,7 +362,7 @@ def option_words(*objects: object, plan: bool = False) -> list[str]:
 
 
 def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:
-    """Return the options that all commands which reproduce the cells of a run have in common."""
+    """Return the options that are common to all commands that reproduce the cells of a run."""
     results = RESULTS / REPRODUCED  # of their own, since a run replaces what is in its folder
     if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
         results /= REPRODUCED

@@ -1,7 +1,7 @@
-"""The errors of a policy against its types: which keys are unknown, missing, or hold a value of another type.
+"""The errors of a policy against its types: which keys are unknown, missing, or hold a value of a wrong type.
 
 msgspec makes the `Policy`, and says what is wrong in an English sentence about the first error. This module finds every
-error, each with its key. It walks through the JSON Schema that msgspec makes of the same types and that editors have.
+error, each with its key. It walks through the JSON Schema that msgspec makes of the same types, which editors use too.
 """
 
 import datetime
@@ -35,7 +35,7 @@ _MONTHS = (
 
 
 def schema_problems(data: Any) -> list[tuple[Key, str]]:
-    """Return everything in the data of a policy that its types do not allow, each problem with its key."""
+    """Return everything in the data of a policy that its types do not allow, as (key, message)."""
     schema = policy_schema()
     return list(_problems(schema, data, (), schema["$defs"]))
 
@@ -86,7 +86,7 @@ def _has_type(schema: Any, value: Any) -> bool:
 
 
 def _is_allowed(schema: Any, value: Any) -> bool:
-    """Return whether a single value of the right type is one that the type allows."""
+    """Return whether the type allows a single value, which has the right type of JSON Schema."""
     if schema.get("format") == "date" and isinstance(value, str):
         try:
             return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", value) and datetime.date.fromisoformat(value))
@@ -132,7 +132,7 @@ def _wrong_value(schema: Any, meant: Any, value: Any) -> str:
 
 
 def _expected(schema: Any) -> list[str]:
-    """Return what a value may be, in words; nothing for null, which is to leave the key out."""
+    """Return what a value may be, in words; an empty list for null, which a file expresses by leaving the key out."""
     if "anyOf" in schema:
         return [words for alternative in schema["anyOf"] for words in _expected(alternative)]
     if "enum" in schema:
@@ -150,7 +150,7 @@ def _similar(name: str, known: Iterable[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as a policy file has it, rather than as Python does."""
+    """Return a value as a policy file spells it, and not as Python does."""
     if value is None or isinstance(value, bool):
         return {None: "nothing", True: "true", False: "false"}[value]
     text = str(value) if isinstance(value, (datetime.date, datetime.time)) else repr(value)

@@ -1,4 +1,4 @@
-"""A policy file as plain data, YAML with the line of every key, or TOML, whose parser knows no lines."""
+"""A policy file as plain data: YAML with the line of every key, or TOML, whose parser does not tell lines."""
 
 import re
 import tomllib
@@ -16,9 +16,9 @@ from export_core.policy.feature_keys import Key
 
 TABLE = ("tool", "jaxexport")
 MOST_NODES = 100_000
-"""Values that a file may hold once its aliases are expanded: ten lines of aliases of aliases make billions."""
+"""The most values that a file may hold once its aliases are expanded: ten lines of nested aliases make billions."""
 
-MOST_PROBLEMS = 20  # Problems that one error lists: an entry that is copied a hundred times is wrong a hundred times.
+MOST_PROBLEMS = 20  # The most problems that an error lists: an entry that is copied a hundred times has each as often.
 
 
 class PolicyError(ExportCompatError):
@@ -27,22 +27,22 @@ class PolicyError(ExportCompatError):
 
 @dataclass(frozen=True)
 class PolicySource:
-    """A policy as it was read. `data` is None for a file of comments; `lines` count from 1, and TOML has none."""
+    """A policy as it was read."""
 
     file: Path
-    data: Any
-    lines: Mapping[Key, int]
+    data: Any  # The content as plain data; None for a file that has only comments.
+    lines: Mapping[Key, int]  # The line of each key, from 1; empty for TOML.
 
     def location(self, key: Key) -> str:
-        """Return the line of this key, or of the nearest one around it, such as ``export_compat.yaml:12``.
+        """Return the line of this key, or of the nearest table around it, such as ``export_compat.yaml:12``.
 
-        Of TOML, the file.
+        For TOML, it is only the file.
         """
         line = self._line(key)
         return f"{self.file}:{line}" if line else str(self.file)
 
     def error(self, problems: Iterable[tuple[Key, str]]) -> PolicyError:
-        """Return the error for values of keys, a line for each, in the order of the file."""
+        """Return the error about problems, given as (key, message), with a line for each in the order of the file."""
         ordered = sorted(problems, key=lambda problem: self._line(problem[0]))
         shown = [Problem(self.file, text, dotted(key), self._line(key)) for key, text in ordered[:MOST_PROBLEMS]]
         if more := len(ordered) - len(shown):
@@ -60,9 +60,10 @@ def dotted(key: Key) -> str:
 
 
 def read_source(file: Path, what: str = "policy file", command: str = "policy init") -> PolicySource:
-    """Read a policy file: a .toml has the table [tool.jaxexport], all else is YAML. Raises `PolicyError`.
+    """Read a policy file: a .toml has the table [tool.jaxexport], any other file is YAML. Raises `PolicyError`.
 
-    A file of releases is read in the same way. `what` is what messages call it, `command` writes one.
+    A file of releases is read in the same way. In messages, `what` is the name of such a file, and `command` is the
+    command that writes it.
     """
     try:
         # Editors on Windows put a byte order mark before the first key, which is no TOML.
@@ -84,9 +85,9 @@ def read_source(file: Path, what: str = "policy file", command: str = "policy in
 
 
 def has_table(file: Path) -> bool:
-    """Return whether a pyproject.toml has a table for us.
+    """Return whether a pyproject.toml has a table [tool.jaxexport].
 
-    Raises `PolicyError` for one that names us and is no TOML.
+    Raises `PolicyError` for a file that contains the name of this table but is not TOML.
     """
     try:
         text = read_named(file)
@@ -120,7 +121,7 @@ def _parsed(file: Path, text: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as people write numbers: PyYAML takes 1e-4 for text, since YAML 1.1 wants a dot."""
+    """A YAML loader that reads 1e-4 as a number, as people write it: YAML 1.1, and so PyYAML, requires a dot."""
 
 
 _Loader.add_implicit_resolver(
@@ -153,7 +154,7 @@ def _yaml(file: Path, text: str) -> PolicySource:
 def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key, int]:
     """Return the line of each key.
 
-    Also refuses what PyYAML accepts silently: duplicate keys, and aliases without end.
+    Raises `PolicyError` for what PyYAML accepts silently: duplicate keys, and aliases without end.
     """
     lines: dict[Key, int] = {}
     waiting: list[tuple[yaml.Node, Key, tuple[yaml.Node, ...]]] = [(root, (), ())] if root else []

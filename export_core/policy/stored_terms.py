@@ -2,8 +2,8 @@
 
 Loading a policy takes longer than all else that `jaxexport inspect` does, most of it to import YAML and msgspec: with
 fifty entries, `inspect` is 10 times faster than jax.export as a process with what is stored here, and 4 times without.
-So it first looks whether there can be a policy, and takes what was read from the same bytes. That is stored in the
-cache folder, under a hash of everything that decided it; a policy with an error is never stored.
+So `terms_here` first looks whether there can be a policy, and then for terms that were read from the same bytes. They
+are stored in the cache folder, under a hash of everything that decided them; a policy with an error is never stored.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 RELEASES_FILE = "export_releases.yaml"
 POLICY_FILES = ("export_compat.yaml", "export_compat.yml", RELEASES_FILE)
-"""Files that make a folder a project with terms of its own. The second is a mistake that the loader reports."""
+"""Files that make a folder a project with its own terms. `export_compat.yml` is a mistake that the loader reports."""
 PROJECT_FILE = "pyproject.toml"
 _CODE = ("base", "policy", "releases", "releases/data")
-"""Folders of this package whose files decide what a policy means, beside those of features, which add keys. Another
-version has others, in size or time."""
+"""Folders of this package whose files decide what a policy means, beside those of features, which add keys. Size and
+time of these files are in the hash, since those of another version differ."""
 
 
 def terms_here(policy_file: str | None = None) -> Terms:
@@ -64,9 +64,9 @@ def _may_have_policy() -> bool:
 
 
 def _terms_path(files: Sequence[str]) -> str | None:
-    """Return the file for the terms that these files set, of which some may be missing.
+    """Return the path of the file for the terms that these policy files set, some of which may be missing.
 
-    None where one cannot be read.
+    None if a policy file cannot be read.
     """
     try:
         # A broken link is there too, and cannot be read.
@@ -78,7 +78,7 @@ def _terms_path(files: Sequence[str]) -> str | None:
 
 
 def _load_terms(path: str) -> Terms | None:
-    """Return the terms that are stored there; None where there are none, or the file is damaged."""
+    """Return the terms that are stored in a file; None if there is no such file, or it is damaged."""
     try:
         check, _, data = read_named(path).partition(b"\n")
         if check != _checksum(data):
@@ -90,7 +90,7 @@ def _load_terms(path: str) -> Terms | None:
 
 
 def _written(terms: Terms) -> tuple[bytes, ...]:
-    """Return the parts of the file that `_load_terms` reads."""
+    """Return the content of the file for terms, in parts: what `_load_terms` reads."""
     own = None if terms.releases == shipped_entries() else [release.row for release in terms.releases]
     data = json.dumps([own, terms.windows, dict(terms.allow)]).encode()
     return _checksum(data), b"\n", data

@@ -1,4 +1,4 @@
-"""The terms that an artifact is described by, which a project's policy sets: releases, windows, allowed calls."""
+"""The terms for describing an artifact, which a project's policy sets: releases, windows, allowed custom calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PromisedDays(NamedTuple):
 
 
 def promised_days(writer: WrittenBy, terms: Terms) -> PromisedDays | None:
-    """Return the build dates of readers that are promised to read an artifact; None where no writer is known."""
+    """Return the build dates of readers that are promised to read an artifact; None if no possible writer is known."""
     built = sorted(date.fromisoformat(x.built) for x in terms.releases if x.jaxlib in writer.possible)
     if not built:
         return None

@@ -1,4 +1,4 @@
-"""The rules of a policy that its types do not express: amounts in range, dates in order, no placeholder left."""
+"""The rules of a policy that its types do not express: amounts in range, dates in order, names that exist."""
 
 import contextlib
 import datetime
@@ -12,7 +12,15 @@ from packaging.utils import canonicalize_name, is_normalized_name
 from export_core.base import tolerances
 from export_core.base.text import did_you_mean
 from export_core.base.tolerances import AMOUNTS, PLATFORMS
-from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
+from export_core.policy.entries import (
+    ALL,
+    LONGEST_DAYS,
+    CustomCallChange,
+    DeploymentTarget,
+    KnownFailure,
+    NumbersRule,
+    Quirk,
+)
 from export_core.policy.feature_keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
@@ -22,8 +30,6 @@ from export_core.releases.names import title_of
 from export_core.releases.project_releases import contradiction
 from export_core.releases.runtimes import built_on, names_runtime, runtime_named, runtime_readers
 
-LONGEST_DAYS = 90  # The most days that an entry is in force, unless it is permanent and was approved.
-
 LONGEST_WINDOW = 36_500  # The most days of a window: a century, so that no date leaves the range of Python's dates.
 
 DAYS = {
@@ -32,11 +38,11 @@ DAYS = {
     "known_failures": ("added",),
     "custom_call_changes": ("introduced", "release"),
 }
-"""The days in entries, by table."""
+"""The names of the fields of entries that hold a day, by table."""
 
 
 def problems(policy: Policy) -> Problems:
-    """Yield everything that is wrong, each with its key."""
+    """Yield everything that is wrong with a policy beside its types, as (key, message)."""
     yield from _simple_keys(policy)
     yield from problems_of_targets(policy.deployed, policy.platforms or ("cpu",))
     for table, names in DAYS.items():
@@ -124,7 +130,7 @@ def _quirk(key: Key, quirk: Quirk) -> Problems:
 
 
 def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
-    """Yield problems of an entry's end: it expires within 90 days, or somebody has approved that it is permanent."""
+    """Yield the problems of an entry's end: it must expire within 90 days, or be permanent with an approver."""
     if entry.permanent:
         if entry.expires is not None:
             yield (*key, "expires"), "expected no date, since it is permanent: true. Keep one of the two."
@@ -203,7 +209,7 @@ def _day(key: Key, day: datetime.date | None) -> Problems:
 
 
 def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collection[str]) -> Problems:
-    """Yield what is wrong with targets beside their types, each problem with its key.
+    """Yield what is wrong with deployment targets beside their types, as (key, message).
 
     `platforms` are those of the policy.
     """
@@ -223,7 +229,10 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
 
 
 def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar) -> Problems:
-    """Yield what is wrong with the releases of targets, with the calendar that has all releases of the project."""
+    """Yield what is wrong with the releases of deployment targets, as (key, message).
+
+    `calendar` has all releases, with those that the project adds.
+    """
     for number, target in enumerate(targets):
         key: Key = ("deployed", number)
         if problem := _wrong_release(target, calendar):
@@ -240,7 +249,7 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
 
 
 def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, str] | None:
-    """Return the key that names no release of the calendar, and why; None where there is one."""
+    """Return which key of a deployment target does not name a release of the calendar, and why; None if none."""
     if bool(target.jaxlib) == bool(target.reader):
         which = "both" if target.jaxlib else "neither"
         return "jaxlib", f"expected either jaxlib or reader (such as tensorflow==2.21.0), found {which}."

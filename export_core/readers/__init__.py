@@ -1,1 +1,1 @@
-"""The environments in which readers and writers run: built, locked, listed and removed; and what they run on."""
+"""The environments in which readers and writers run: built, locked, listed and removed; and the hardware below them."""

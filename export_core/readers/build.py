@@ -1,6 +1,6 @@
-"""Building a virtual environment, all or nothing; finding it again by its recipe; locking it while it is used.
+"""Virtual environments: built all or nothing, found again by their recipe, locked while they are used.
 
-And its CPython: which version it has, and where that is on this machine.
+Also the CPython of an environment: which version it has, and where it is on this machine.
 
 Locks are shared while runs use an environment, exclusive while it is removed: `flock`s on a file in it, which the
 system releases when a process ends, however it ends. The time of that file is the day of the last use.
@@ -66,17 +66,17 @@ _SYSCONFIG_LOCK = threading.Lock()
 
 
 def cache_folder() -> Path:
-    """Return the folder of everything that is cached, environments too: JAXEXPORT_CACHE, or the user's cache folder."""
+    """Return the folder of all that is cached, such as environments: JAXEXPORT_CACHE, or the user's cache folder."""
     return Path(cache_path())
 
 
 def environments_folder() -> Path:
-    """Return the folder in which each environment has its own."""
+    """Return the folder that has one subfolder for each environment."""
     return cache_folder() / "environments"
 
 
 def uv_command() -> str:
-    """Return the uv that came with this package's dependencies."""
+    """Return the path of the uv that is installed with this package."""
     # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
     with _SYSCONFIG_LOCK:
         return str(find_uv_bin())
@@ -84,27 +84,30 @@ def uv_command() -> str:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A virtual environment to build: one of `python` with these requirements."""
+    """A virtual environment to build: its interpreter, its requirements and its check."""
 
-    name: str
-    python: str
+    name: str  # The beginning of its folder's name.
+    python: str  # The path or the version of its CPython.
     requirements: tuple[str, ...]
-    check: str  # Code that must run in it.
-    salt: str = ""  # Text that stands for all else that decides the content, such as the bytes of wheels.
+    check: str  # Python code that must run in it without an error.
+    salt: str = ""  # Text that changes with all else that decides the content, such as the bytes of wheels.
     options: tuple[str, ...] = ()  # Options of `uv pip install` that do not decide the content.
-    constraints: tuple[str, ...] = ()  # These hold packages to versions, whoever requires them.
+    constraints: tuple[str, ...] = ()  # The versions to which packages are held, whichever package requires them.
     packages: tuple[str, ...] = ()  # Requirements that a policy adds.
     from_source: tuple[str, ...] = ()  # Packages that are built from source; all others have to be wheels.
     expected: str = ""
-    """What the check prints, where it does not run: a worker is started at once, imports the same and says what it has
-    imported. Empty where it runs."""
+    """What the check would print, if it is skipped: a worker that is started at once checks the versions that it
+    imports. Empty if the check runs."""
     project: str = ""
-    """The folder of the project whose own configuration decides, and which may build any package from source. Nobody
-    else uses this environment. Empty: the environment is shared, and no project decides what is in it."""
+    """The folder of a project whose own configuration of uv decides what is installed. Its packages may be built from
+    source, and no other project uses the environment. Empty for an environment that projects share."""
 
     @property
     def folder(self) -> Path:
-        """The folder of this environment, built or not. Raises `EnvironmentFailed` as `index_settings` does."""
+        """The folder of this environment, built or not.
+
+        Raises `EnvironmentFailed` if the user's configuration of uv cannot be read.
+        """
         # The order must stay: the hash of these parts finds environments that are on disk.
         parts = [self.python, self.requirements, self.check, self.salt]
         added: list[object] = [self.constraints, self.packages] if self.constraints or self.packages else []
@@ -116,7 +119,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Built:
-    """A virtual environment on disk: what its check printed, and a hash of all that is installed in it."""
+    """A virtual environment on disk, with what its check printed and a hash of all that is installed in it."""
 
     folder: Path
     checked: str
@@ -124,7 +127,7 @@ class Built:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """The interpreter of the environment."""
         return interpreter_in(self.folder)
 
 
@@ -138,8 +141,14 @@ def build(
 ) -> Built:
     """Return the environment of a recipe, found or built, verified by its check, and locked for use.
 
-    One that is damaged is built anew. `notify` reports the announcement, if any, before anything is fetched, and a long
-    wait for another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
+    A damaged environment is built anew. Raises `EnvironmentFailed` if building fails twice.
+
+    Args:
+        recipe: what to build.
+        locks: takes the lock on the environment.
+        stopping: ends the build when it is set.
+        announcement: what `notify` reports before anything is fetched; "": nothing.
+        notify: reports a text, also a long wait for another process that builds the same environment.
     """
     folder = recipe.folder
     stopping = stopping or threading.Event()
@@ -157,10 +166,7 @@ def build(
 
 
 def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
-    """Return the environment in a folder, locked for use.
-
-    None when its build has not ended well, or it is being removed.
-    """
+    """Return the environment in a folder, locked for use; None if it is not complete, or is being removed."""
     try:
         if not (folder / READY).exists() or not locks.take(folder):
             return None
@@ -171,12 +177,15 @@ def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
 
 
 class _Unusable(EnvironmentFailed):
-    """An error for an environment that was installed and does not work."""
+    """An error for an environment that was installed but does not work."""
 
 
 @contextlib.contextmanager
 def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str], None]) -> Iterator[None]:
-    """Keep others from building this environment. Raises `EnvironmentFailed` when the run is stopped while it waits."""
+    """Keep other processes from building this environment, after waiting for one that does.
+
+    Raises `EnvironmentFailed` if the run is stopped while it waits. `notify` reports a long wait.
+    """
     lock = filelock.FileLock(f"{folder}.lock")
     report_at = time.monotonic() + LONG_WAIT_SECONDS
     while not lock.is_locked:
@@ -215,7 +224,7 @@ def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threa
 def _build_whole(
     recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event, look_for: Callable[[Path], str]
 ) -> Built:
-    """Build an environment from nothing, all or nothing. `look_for` looks for damage in what was installed."""
+    """Build an environment from nothing, all or nothing. `look_for` returns the damage in what was installed, or ""."""
     folder, requirements = recipe.folder, recipe.requirements + recipe.packages
     # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
@@ -243,7 +252,7 @@ def _build_whole(
 
 
 def _check(recipe: Recipe, stopping: threading.Event) -> tuple[str, str]:
-    """Return what the check of an environment printed, and why it failed, if it did."""
+    """Return what the check of an environment printed, and why the check failed, or ""."""
     with shared_place() as neutral:
         # The packages' own code runs here. Without PYTHONDONTWRITEBYTECODE what it imports is compiled, so that no
         # worker has to. -I, and an empty folder: nothing of the working folder takes the place of a package.
@@ -281,10 +290,10 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
 def _run(
     command: list[str], doing: str, stopping: threading.Event, place: CommandPlace, seconds: float = math.inf
 ) -> str:
-    """Run a command, and return what it printed.
+    """Run a command, and return what it printed. `doing` says in messages what the command does.
 
-    It is killed when the run is stopped or its time is up. Commands that fetch have no limit, since nobody knows how
-    slow a network is; uv itself gives up when nothing comes. Raises `EnvironmentFailed`.
+    It is killed when the run is stopped or its `seconds` are over. Commands that fetch have no limit, since networks
+    may be slow; uv itself gives up when nothing comes. Raises `EnvironmentFailed`, also if the command fails.
     """
     until = time.monotonic() + seconds
     with subprocess.Popen(
@@ -309,7 +318,10 @@ def _run(
 
 
 def _reason(output: str) -> str:
-    """Return why a command failed. Its first line has the reason: where there is little room, only that is shown."""
+    """Return why a command failed, from its output, with the reason in the first line.
+
+    Where there is little room, only the first line is shown.
+    """
     lines = without_credentials(output).strip().splitlines()[-LAST_LINES:]
     if "Traceback (most recent call last)" in output:
         return "\n".join([lines[-1], *lines])
@@ -321,9 +333,9 @@ def _reason(output: str) -> str:
 
 
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:
-    """Return what a process printed, and what it printed on stderr.
+    """Return what a process printed on stdout and on stderr; two empty texts if it was killed.
 
-    Nothing of a process that is killed, since nobody wants it or it is late.
+    It is killed when `stopping` is set, or at the time `until` of the monotonic clock.
     """
     while True:
         try:
@@ -337,7 +349,7 @@ def _printed(process: subprocess.Popen[str], until: float, stopping: threading.E
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
+    """Return the sum of the sizes of all files below a folder, in bytes."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -348,11 +360,11 @@ def size_of(folder: Path) -> int:
 
 @dataclass(eq=False)
 class EnvironmentLocks:
-    """Shared locks on environments, of all threads of a run, until the end of its ``with``, or of the process."""
+    """Shared locks of all threads of a run on environments, until the end of its ``with``, or else of the process."""
 
     _descriptors: list[int] = field(default_factory=list, init=False, repr=False)
     hashed: HashedFiles = field(default_factory=HashedFiles, init=False, repr=False)
-    """The files of what this run has built."""
+    """The hashes of files in environments that this run has built."""
 
     def __enter__(self) -> Self:
         return self
@@ -362,9 +374,9 @@ class EnvironmentLocks:
             os.close(self._descriptors.pop())
 
     def take(self, folder: Path) -> bool:
-        """Lock an environment for use, and record the day.
+        """Lock an environment for use, and record today as the day of its last use.
 
-        False when it is being removed just now.
+        Returns False if the environment is being removed at the moment.
         """
         try:
             descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -386,7 +398,10 @@ class EnvironmentLocks:
 
 @contextmanager
 def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
-    """Keep others out of an environment; False where one uses it. `create`: make a lock file that is missing."""
+    """Lock an environment against all use. Yields False if it is in use and so not locked.
+
+    `create` makes a lock file that is missing.
+    """
     try:
         descriptor = os.open(folder / _LOCK, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
     except OSError as error:
@@ -403,12 +418,12 @@ def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
 
 
 def is_ours(folder: Path) -> bool:
-    """Return whether a folder is an environment that `build` has made, or began to make: no link, with our lock."""
+    """Return whether `build` made a folder, or began to: it is not a symbolic link and contains our lock file."""
     return folder.is_dir() and not folder.is_symlink() and (folder / _LOCK).is_file()
 
 
 def last_used(folder: Path) -> datetime.date:
-    """Return the day on which an environment was last used, or built, if it was not used yet."""
+    """Return the day on which an environment was last used, or built, if it has not been used yet."""
     path = folder / _LOCK if (folder / _LOCK).exists() else folder
     try:
         seconds = path.stat().st_mtime
@@ -425,22 +440,22 @@ INSTALL_SECONDS = 600.0
 
 
 def python_for(pythons: tuple[str, ...]) -> str:
-    """Return the CPython for a release that has wheels for `pythons`: 3.12 if it can, else the newest of them."""
+    """Return the version of CPython to prefer for a release that has wheels for `pythons`: 3.12, or else the newest."""
     return PREFERRED if PREFERRED in pythons else max(pythons, key=Version)
 
 
 @dataclass(frozen=True)
 class CPython:
-    """One CPython: its path, or its version if uv has it. `note` says which it is where another one is preferred."""
+    """One CPython: its path, or its version if uv has it. `note` says that it is not the preferred version, and why."""
 
     python: str
     note: str = ""
 
 
 def interpreter_here(pythons: tuple[str, ...]) -> CPython | None:
-    """Return the CPython for wheels of `pythons` that is on this machine; None for none.
+    """Return a CPython on this machine for a release with wheels for `pythons`; None if there is none.
 
-    It is that of `python_for`, else the newest.
+    It has the version of `python_for`, or else the newest that is here.
     """
     preferred = python_for(pythons)
     for version in (preferred, *sorted({*pythons} - {preferred}, key=Version, reverse=True)):
@@ -451,9 +466,10 @@ def interpreter_here(pythons: tuple[str, ...]) -> CPython | None:
 
 
 def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
-    """Return the CPython for wheels of `pythons`: that of `python_for`, maybe downloaded, else the newest one here.
+    """Return a CPython for a release with wheels for `pythons`, and download it if need be.
 
-    Raises `EnvironmentFailed` where there is none.
+    It has the version of `python_for`, or else, if that cannot be downloaded, the newest that is here. Raises
+    `EnvironmentFailed` if there is none.
     """
     here = interpreter_here(pythons)
     if here and not here.note:
@@ -467,10 +483,10 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
 
 
 def find_python(version: str, uv: str) -> str:
-    """Return a path to CPython `version` (``3.12``), or the version itself if uv has just downloaded one.
+    """Return a path to CPython `version` (``3.12``), or the version itself if uv has just downloaded it elsewhere.
 
-    It looks at the running interpreter, at PATH, at pyenv's versions and at what uv manages, in this order. uv is asked
-    last because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed`.
+    Searched are the running interpreter, PATH, pyenv's versions and what uv manages, in this order. uv is asked last
+    because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed`.
     """
     if path := _installed(version):
         return path
@@ -484,16 +500,13 @@ def find_python(version: str, uv: str) -> str:
 
 
 def _installed(version: str) -> str:
-    """Return a path to CPython `version` on this machine; empty if there is none."""
+    """Return a path to CPython `version` on this machine; "" if there is none."""
     return next((str(path) for path in _candidates(version) if _version_of(path) == version), "")
 
 
 @functools.cache
 def _why_not_downloaded(version: str, uv: str) -> str:
-    """Let uv download a CPython, and return why it could not; empty if it could.
-
-    It is asked once, whatever the number of readers.
-    """
+    """Have uv download a CPython, and return why it could not; "" if it could. Each version is tried once."""
     try:
         with shared_place() as place:
             installing = subprocess.run(
@@ -526,9 +539,9 @@ def _candidates(version: str) -> Iterator[Path]:
 
 @functools.cache  # readers of one run prefer the same few
 def _version_of(python: Path) -> str | None:
-    """Return the version that an interpreter reports, as ``3.12``.
+    """Return the version that an interpreter reports, such as ``3.12``; None if it does not start.
 
-    None if it does not start, such as a shim of pyenv.
+    A shim of pyenv does not start if its version is not activated.
     """
     try:
         # In the root folder: a shim of pyenv looks for `.python-version` in the working folder.

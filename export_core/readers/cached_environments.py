@@ -1,4 +1,4 @@
-"""The environments in the cache folder: their sizes, who uses them, which can be removed; and those still missing."""
+"""The environments in the cache folder: their sizes, their use, which can be removed; and the cost of missing ones."""
 
 import datetime
 import fnmatch
@@ -19,7 +19,7 @@ from export_core.readers.placement import Placement, typical
 
 @dataclass(frozen=True)
 class CachedEnvironment:
-    """One folder of the cache."""
+    """One environment in the cache folder."""
 
     folder: Path
     kind: str  # `reader` or `writer`.
@@ -28,21 +28,24 @@ class CachedEnvironment:
     size: int  # In bytes, of files that are hard links into uv's cache: removing them may free less.
     last_used: datetime.date
     in_use: bool
-    is_built: bool  # False for what a killed build left behind.
-    packages: tuple[str, ...] = ()  # Those that a policy adds to its readers.
+    is_built: bool  # False if its build was killed and left an incomplete folder.
+    packages: tuple[str, ...] = ()  # The requirements that a policy added: its `reader_packages`.
 
 
 def cached_environments() -> list[CachedEnvironment]:
-    """Return all that this program has made, the most recently used first; a folder that somebody else made is none."""
+    """Return all environments that this program has made, the most recently used first.
+
+    A folder in the cache that this program did not make is skipped.
+    """
     root = environments_folder()
     environments = [_describe(path) for path in root.iterdir() if is_ours(path)] if root.is_dir() else []
     return sorted(environments, key=lambda cached: (cached.last_used, cached.folder.name), reverse=True)
 
 
 def to_clean(environments: list[CachedEnvironment], today: datetime.date, older_than: int) -> list[CachedEnvironment]:
-    """Return those that were unused for this many days, and what killed builds left.
+    """Return the environments to remove: unused for at least `older_than` days, or left incomplete by a killed build.
 
-    Never one that is in use.
+    An environment in use is never returned.
     """
     return [
         cached
@@ -52,9 +55,9 @@ def to_clean(environments: list[CachedEnvironment], today: datetime.date, older_
 
 
 def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> list[CachedEnvironment]:
-    """Return those whose folder has one of these names, which may be globs.
+    """Return the environments whose folder names match any of `names`, which may be globs.
 
-    Raises `UnknownEnvironment` for a name that matches none.
+    Raises `UnknownEnvironment` for a name that matches no environment.
     """
     matching = {name: [one for one in environments if fnmatch.fnmatchcase(one.folder.name, name)] for name in names}
     if unknown := [name for name, matches in matching.items() if not matches]:
@@ -67,9 +70,9 @@ def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> li
 
 
 def remove(environment: CachedEnvironment) -> bool:
-    """Remove a folder.
+    """Remove the folder of an environment.
 
-    False when it is used or being built just now.
+    Returns False, and removes nothing, if the environment is being used or built at the moment.
     """
     folder = environment.folder
     try:
@@ -123,9 +126,9 @@ class EnvironmentsCost(msgspec.Struct, frozen=True):
 
 
 def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placement]) -> EnvironmentsCost:
-    """Return the cost of the environments of these placements.
+    """Return how many environments these placements need, how many exist already, and the cost of the missing ones.
 
-    Nothing is built, and nothing downloaded.
+    Nothing is built or downloaded.
     """
     needed = {environments.folder(placement) or placement: placement for placement in placements}
     missing = [

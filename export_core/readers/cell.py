@@ -30,7 +30,7 @@ _NO_LIMIT_SECONDS = 1e9
 """Not infinity: JSON has none, and `threading.Timer`, which gets twice this, takes at most 9.2e9."""
 
 WRONG_PLATFORM = r"(exported|lowered) for platforms"
-"""The messages about a platform that an artifact was not exported for, as a regular expression."""
+"""A regular expression for the messages of jax about a platform for which an artifact was not exported."""
 
 
 class CellKey(NamedTuple):
@@ -59,28 +59,28 @@ class Cell:
     reader: Release
     platform: str
     mode: Mode = Mode.RUN
-    target: Target | None = None  # What it is compiled for where the platform is missing; None on a CPU.
-    promised: bool = False  # Its reader is inside the window of its writer.
+    target: Target | None = None  # The plugin and device to compile for if the platform is missing; None on a CPU.
+    promised: bool = False  # Whether its reader is inside the window of its writer.
     deployed: tuple[str, ...] = ()  # The names of the policy's deployment targets in which it has to run.
 
     @property
     def decides(self) -> bool:
-        """Whether the gate depends on it: a replay runs such cells first."""
+        """Whether the exit code depends on this cell. A replay runs such cells first."""
         return self.promised or bool(self.deployed)
 
     @property
     def key(self) -> CellKey:
-        """Unique in a plan."""
+        """The name of the cell, unique in a plan."""
         return CellKey(self.golden.id, self.reader.name, self.reader.jax, self.platform)
 
     @property
     def placement(self) -> Placement:
-        """What its environment and its worker are for."""
+        """The placement that the cell's environment and worker are for."""
         return Placement(self.reader, self.platform, self.mode, self.target)
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """Its calls in order, the plain one first: its name is empty."""
+        """The calls of the cell in order. The plain call is the first, and its name is empty."""
         manifest = self.golden.manifest
         options, checks = manifest.options, manifest.checks
         plain = Check("", inputs=INPUTS, outputs=None if options.without_outputs else OUTPUTS)
@@ -94,9 +94,13 @@ class Cell:
 
 
 def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None = None) -> Request:
-    """Return a cell as a request to its worker.
+    """Return the request that a worker gets for a cell.
 
-    Outputs go into `scratch`, and modules as text into the folders of `make_dump_folders` below `dump`, unless None.
+    Args:
+        cell: the cell.
+        scratch: the folder for outputs.
+        limits: the limits of time and memory.
+        dump: below this folder modules are written as text, into the folders of `make_dump_folders`; None: nowhere.
     """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
@@ -130,7 +134,7 @@ def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None 
 
 
 def _place(check: Check, mesh: dict[str, int]) -> Place:
-    """Return how the arguments of a call are placed, for an artifact that was exported for this mesh."""
+    """Return how the arguments of a call are placed. `mesh` is the mesh for which the artifact was exported."""
     if check.spread:
         return "spread"
     if check.in_specs:
@@ -139,23 +143,23 @@ def _place(check: Check, mesh: dict[str, int]) -> Place:
 
 
 def register_modules(golden: Golden) -> tuple[tuple[str, str], ...]:
-    """Return the modules that a reader imports first, by name, and the golden's copies of them."""
+    """Return the Python modules that a reader imports first: (name, path of the golden's copy)."""
     folder = golden.folder.resolve()
     return tuple((name, str(folder / f"{name}.register.py")) for name in golden.manifest.options.register)
 
 
 def dump_folder(cell: Cell, check: str, folder: Path) -> Path:
-    """Return the folder of a call below that of all modules: ``<case>/<writer>/<reader>-<platform>``.
+    """Return the folder for the modules of one call: ``<case>/<writer>/<reader>-<platform>`` below `folder`.
 
-    The worker writes into it: ``exported.mlir`` as this reader reads it, what jax dumps (``jax_dump_ir_to``) and
-    ``compiled.hlo``. Each further check of the golden has a folder of its own in it, by its name.
+    The worker writes into it: ``exported.mlir``, the module as the reader parses it, what jax dumps
+    (``jax_dump_ir_to``) and ``compiled.hlo``. A call other than the plain one has a subfolder, named after the check.
     """
     own = folder / cell.golden.id / f"{cell.reader.name}-{cell.platform}"
     return own / re.sub(r"[^\w.-]+", "_", check)
 
 
 def make_dump_folders(cell: Cell, folder: Path) -> None:
-    """Make the folders of a cell's calls, and put the writer's module above them."""
+    """Make the folders of a cell's calls, and put the golden's own module into the folder above them."""
     for check in cell.checks:
         dump_folder(cell, check.name, folder).mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
@@ -164,7 +168,7 @@ def make_dump_folders(cell: Cell, folder: Path) -> None:
 
 
 def has_devices_for(reader: Release, devices: int) -> bool:
-    """Return whether a reader is called with this many devices: a runtime that is not jaxlib is called with one."""
+    """Return whether a reader can be called with this many devices. A runtime other than jaxlib takes only one."""
     return devices <= 1 or not reader.runtime
 
 
@@ -200,7 +204,7 @@ def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Prom
 
 
 def cannot_pass(cell: Cell) -> str:
-    """Return why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
+    """Return why a runtime other than jaxlib cannot be given this golden; "" if it can, and for jaxlib."""
     devices = cell.golden.manifest.options.devices
     if has_devices_for(cell.reader, devices):
         return ""
@@ -208,12 +212,16 @@ def cannot_pass(cell: Cell) -> str:
 
 
 def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, ModuleCall]]:
-    """Return the module of an artifact and those of its derivatives, by order, and how each is called.
+    """Return the module of an artifact and of each of its derivatives, by order, with how it is called.
 
-    The path in a call is empty: nothing is written yet. Raises `GoldenError` for a bare module.
+    The path of the module in each call is still empty. Raises `GoldenError` for a StableHLO module without the envelope
+    of jax.export.
     """
     if artifact.envelope is None:
-        raise GoldenError(f"{artifact.name}: expected an artifact of jax.export, found a bare module.")
+        raise GoldenError(
+            f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "
+            "not say how it is called. Export the function again, or wrap the module."
+        )
     return [
         (
             level.module_source.copy(),
@@ -239,10 +247,10 @@ def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, 
 
 
 def write_calls(request: Request, cell: Cell, folder: Path) -> Request:
-    """Write a cell's modules into a folder; return the request for a runtime that does not read artifacts.
+    """Write the modules of a cell into a folder, and return its request for a runtime that does not read artifacts.
 
-    Each check has its module in it, and how that is called. Raises `ArtifactError` for an artifact that cannot be read,
-    `GoldenError` for one that is gone or has no envelope, and `OSError` where the disk refuses.
+    Each check of the returned request says which module is called and how. Raises `ArtifactError` for an artifact that
+    cannot be read, `GoldenError` if it is missing or has no envelope, and `OSError` if the disk refuses.
     """
     calls = []
     for order, (module, call) in enumerate(called_modules(cell.golden.read_artifact(), cell.golden.manifest)):
@@ -254,7 +262,7 @@ def write_calls(request: Request, cell: Cell, folder: Path) -> Request:
 
 
 def _wire_type(aval: Aval) -> WireType:
-    """Return the type of a value on its way to a runtime: keys are their data, float0 is bool."""
+    """Return how a value is passed to a runtime: a key as its uint32 data, float0 as bool."""
     shape = tuple(size if isinstance(size, int) else None for size in aval.shape)
     if aval.dtype in KEY_WORDS:
         return "uint32", (*shape, KEY_WORDS[aval.dtype]), aval.dtype

@@ -1,6 +1,6 @@
 """The environment of a reader: jax, jaxlib, numpy and flatbuffers, and nothing of this project.
 
-And what a jaxlib says of itself in its own.
+Also the StableHLO versions that a jaxlib reports in its own environment.
 """
 
 from __future__ import annotations
@@ -68,36 +68,33 @@ class Environment:
     release: Release
     python: Path
     variables: Mapping[str, str]
-    content_hash: str = ""  # A hash of everything installed that can decide an outcome; empty where nobody knows it.
-    note: str = ""  # A note for outcomes; empty for none.
-    folder: Path | None = None  # Where it was built, and may be built again; None for the user's own interpreter.
+    content_hash: str = ""  # A hash of everything installed that can decide an outcome; empty if not known.
+    note: str = ""  # A note for outcomes, or empty.
+    folder: Path | None = None  # Where it was built, and can be built again; None for the user's own interpreter.
     half: Path = (
         JAXLIB_WORKER  # The half that its worker runs, beside the program that all workers share: see program.py.
     )
 
 
 def with_variables(environment: Environment, **variables: str) -> Environment:
-    """Return an environment whose processes are started with more variables.
-
-    It takes a worker of its own.
-    """
+    """Return an environment whose processes get more variables. It needs a worker of its own."""
     return replace(environment, variables={**environment.variables, **variables})
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of packages: single wheels of jaxlib, all the wheels of folders, and URLs of indexes."""
+    """Where packages come from beside the usual index: wheels of jaxlib, folders of wheels, and URLs of indexes."""
 
-    files: tuple[Wheel, ...] = ()
-    held: tuple[Wheel, ...] = ()
+    files: tuple[Wheel, ...] = ()  # Wheels of jaxlib that are named as readers.
+    held: tuple[Wheel, ...] = ()  # Wheels whose folders uv searches (`--find-links`).
     indexes: tuple[str, ...] = ()
 
     def file_of(self, release: Release) -> Wheel | None:
-        """Return the wheel file that was named as this reader."""
+        """Return the wheel file that was named as this reader, or None."""
         return next((wheel for wheel in self.files if wheel.version == release.jaxlib), None)
 
     def options(self) -> tuple[str, ...]:
-        """Return the options of ``uv pip install``."""
+        """Return the options of ``uv pip install`` for these sources."""
         # Absolute: uv runs in another folder.
         links = dict.fromkeys(f"--find-links={wheel.path.parent.absolute()}" for wheel in self.held)
         # An index of nightlies has no releases, and uv looks for a package only in the first index that knows its name.
@@ -105,7 +102,10 @@ class Sources:
         return (*links, *(f"--index={url}" for url in self._indexes()), *strategy)
 
     def content(self, release: Release) -> str:
-        """Return what else than versions decides what is installed: hashed local wheels, and indexes."""
+        """Return text for what decides the installed packages, beside versions: hashes of local wheels, and index URLs.
+
+        It is "" if there are neither local wheels for this release nor indexes.
+        """
         paths = {wheel.path for wheel in (self.file_of(release),) if wheel}
         for path in {path for wheel in self.held for path in wheel.path.parent.glob("*.whl")}:
             with contextlib.suppress(InvalidWheelFilename):  # uv ignores such a file
@@ -120,23 +120,23 @@ class Sources:
         return json.dumps([hashes, [without_credentials(url) for url in self._indexes()]])
 
     def _indexes(self) -> list[str]:
-        """Return the URLs of indexes, a folder by its absolute path: each working folder has another ``./wheels``."""
+        """Return the indexes, each as a URL or an absolute path, since ``./wheels`` depends on the working folder."""
         return [url if ":/" in url or not Path(url).exists() else str(Path(url).absolute()) for url in self.indexes]
 
 
-PUBLISHED = Sources()  # Nothing but what is published.
+PUBLISHED = Sources()  # The usual index only.
 
 
 def this_interpreter(
     release: Release, added: Iterable[str] = (), started_with: Mapping[str, str] | None = None
 ) -> Environment:
-    """Return the interpreter that runs now, as a reader.
+    """Return the interpreter that runs now as the environment of a reader.
 
     Args:
-        release: its release.
-        added: names of variables that its cells get beside the usual ones.
-        started_with: the variables of this process before it imported anything that sets some, as jax's Pallas sets
-            CUDA_ROOT; None is those of now.
+        release: the release of the reader, which is installed here.
+        added: names of variables that cells get beside the usual ones.
+        started_with: the variables of this process before it imported anything that changes them, as jax's Pallas sets
+            CUDA_ROOT; None: those of now.
     """
     environ = os.environ if started_with is None else started_with
     own = {name: environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in environ}
@@ -145,19 +145,23 @@ def this_interpreter(
 
 
 def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables of a cold cell: `passed_variables`, ours, and those by which a cloud describes its TPUs."""
+    """Return the variables of a cold cell: `passed_variables`, `CELL_VARIABLES` and those of its placement.
+
+    A cell that runs on a TPU also gets the variables by which a cloud describes its TPUs. `added` are names of more
+    variables of this process to pass on.
+    """
     runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
     inherited = passed_variables(added, ("TPU_",) if runs_on_tpu else ())
     return {**inherited, **CELL_VARIABLES, **(placement.variables() if placement else {})}
 
 
 def writer_variables() -> dict[str, str]:
-    """Return all variables but settings of the caller's jax or Python, for a project's tests in another release."""
+    """Return the variables for a project's tests in another release: all but settings of jax, Python and pytest."""
     return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | CELL_VARIABLES
 
 
 def pythons(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
-    """Return the versions of CPython that a reader has wheels for."""
+    """Return the versions of CPython for which a reader has wheels, such as ``3.12``."""
     if release.runtime:
         return runtime_of(release.runtime).release(release.version, calendar).python
     wheel = sources.file_of(release)
@@ -165,7 +169,10 @@ def pythons(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) 
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
-    """Return the pip requirements of a reader: exact jax and jaxlib, and what the calendar adds; or its runtime."""
+    """Return the pip requirements of a reader: exact jax and jaxlib, and what the calendar adds.
+
+    For another runtime, they are the runtime's requirements, numpy and ml_dtypes.
+    """
     if release.runtime:
         runtime, version = runtime_of(release.runtime), release.version
         own = (requirement.format(version=version) for requirement in runtime.requirements)
@@ -189,33 +196,31 @@ _OTHER_PLUGINS = (
 class ReaderEnvironments(EnvironmentLocks):
     """The environments of a run's readers, built once and shared by all projects of this user.
 
-    Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
+    Environments that were returned are locked for use until the end of the ``with``, or else of the process. Nobody
+    removes them meanwhile.
     """
 
     calendar: Calendar
     sources: Sources = PUBLISHED
-    packages: Sequence[str] = ()  # Requirements of every reader, beside jax.
-    from_source: Sequence[str] = ()  # Those of them that are built from source; any other has to be a wheel.
+    packages: Sequence[str] = ()  # Requirements that every reader gets beside jax.
+    from_source: Sequence[str] = ()  # Names of packages that may be built from source; all others have to be wheels.
     variables: Sequence[str] = ()  # Names of environment variables that cells get beside the usual ones.
-    for_workers: bool = False  # A worker is started in each environment at once, so that a build need not import jax.
-    stopping: threading.Event | None = None  # When it is set, a build that is running is ended.
+    for_workers: bool = False  # Whether a worker is started in each environment at once: then a build skips its check.
+    stopping: threading.Event | None = None  # An event that, once set, ends a running build.
     notify: Callable[[str], None] = lambda text: None  # Reports downloads and long waits.
     ready: Callable[[Release], None] = lambda release: None  # Called with each reader whose environment is built.
 
     @classmethod
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
-        """Return environments with the packages and the variables that a policy names.
-
-        `more` are other fields.
-        """
+        """Return environments with the packages and variables that a policy names. `more` sets other fields."""
         packages, from_source = policy.reader_packages, policy.reader_packages_from_source
         return cls(calendar, sources, packages, from_source, policy.environment, **more)
 
     def build(self, placement: Placement) -> Environment:
-        """Return the environment of a reader, found or built; one that has lost a file is built anew.
+        """Return the environment of a placement, found or built. An environment that has lost a file is built anew.
 
-        May be called from several threads. Raises `EnvironmentFailed` with the builder's last lines when it cannot be
-        built or does not import, in two tries, and when the run is stopped meanwhile.
+        It may be called from several threads. Raises `EnvironmentFailed` if the environment cannot be built or does not
+        import jax, in two tries, or if the run is stopped meanwhile. The message ends with the builder's last lines.
         """
         release, interpreter = placement.reader, interpreter_for(self._pythons(placement), uv_command())
         recipe = self._recipe(placement, interpreter)
@@ -233,16 +238,16 @@ class ReaderEnvironments(EnvironmentLocks):
         return self._environment(placement, built, interpreter)
 
     def find(self, placement: Placement) -> Environment | None:
-        """Return the environment of a reader if it is built already; nothing is built, downloaded or waited for."""
+        """Return the environment of a placement if it is built, else None. Nothing is built, downloaded or awaited."""
         interpreter = interpreter_here(self._pythons(placement))
         if interpreter and (built := find_built(self._recipe(placement, interpreter).folder, self)):
             return self._environment(placement, built, interpreter)
         return None
 
     def folder(self, placement: Placement) -> Path | None:
-        """Return where the environment of a reader is, or will be built; None until its CPython is here.
+        """Return the folder where the environment of a placement is, or will be built.
 
-        Downloads nothing.
+        None if its CPython is not on this machine: the folder depends on it. Nothing is downloaded.
         """
         interpreter = interpreter_here(self._pythons(placement))
         return self._recipe(placement, interpreter).folder if interpreter else None
@@ -282,7 +287,7 @@ class ReaderEnvironments(EnvironmentLocks):
 
 
 def _check_versions(release: Release, built: Built) -> None:
-    """Raise `EnvironmentFailed` where an environment has other versions than its reader, by what its check printed."""
+    """Raise `EnvironmentFailed` if the check of an environment printed other versions than those of its reader."""
     if release.runtime:
         expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
         hint = f" If this happens again, correct `check` of the runtime {release.family}: it has to print the version."
@@ -297,10 +302,14 @@ def _check_versions(release: Release, built: Built) -> None:
 
 
 def problem_of_imported(environment: Environment, imported: Any) -> str:
-    """Return why a worker must run nothing, by the versions that it has imported; empty where it may.
+    """Return why a worker must run nothing, by the versions of jax and jaxlib that it imported; "" if it may run.
 
-    Metadata and the sizes of files do not show that an environment has the code of another release. In the user's own
-    interpreter the reader is what is installed, and other runtimes tell nothing.
+    Metadata and the sizes of files do not show that an environment has the code of another release. The user's own
+    interpreter has no expected versions, and other runtimes report none: for both, the answer is "".
+
+    Args:
+        environment: the environment of the worker.
+        imported: what the worker reported, such as {"jax": "0.9.0", "jaxlib": "0.9.0"}; None or empty if nothing.
     """
     if environment.folder is None or not imported:
         return ""
@@ -319,9 +328,10 @@ def _other_versions(folder: Path, expected: str, found: str) -> str:
 
 
 def give_up_damaged(environment: Environment) -> str:
-    """Return what has changed since it was installed, in words; empty for nothing, and for the user's interpreter.
+    """Return what has changed in an environment since it was installed, in words; "" if nothing has.
 
-    Reads every file. A damaged environment is given up: it is built anew when it is asked for again.
+    For the user's own interpreter it is "". Every file is read. A damaged environment is marked as not built, so that
+    it is built anew when it is next needed.
     """
     folder = environment.folder
     if folder is None:
@@ -336,7 +346,7 @@ def give_up_damaged(environment: Environment) -> str:
 
 @functools.cache
 def _sha256(path: Path, changed: int) -> str:
-    """Return the SHA-256 of a file, read again only when it was changed: a wheel has 100 MB."""
+    """Return the SHA-256 of a file, cached until `changed`, its time of change, differs: a wheel has 100 MB."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -351,9 +361,10 @@ print(json.dumps([stablehlo.get_current_version(), ask(weeks.WEEK_4), ask(weeks.
 
 
 def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> StableHloVersions:
-    """Return the StableHLO versions that this jaxlib reports in its own environment, with the jax of its number if any.
+    """Return the StableHLO versions that a jaxlib reports in its own environment.
 
-    Raises `EnvironmentFailed`.
+    They are the current version and those of 4 and of 12 weeks before. The jax of the same number is used, if there is
+    one. Raises `EnvironmentFailed` if the environment cannot be built or reports no versions.
     """
     release = calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
     with ReaderEnvironments(calendar, sources) as environments:

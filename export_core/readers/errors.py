@@ -16,11 +16,11 @@ class UnknownEnvironment(ExportCompatError):  # noqa: N818 - it names what happe
 
 
 def tried_twice(first: str, second: str) -> str:
-    """Return the message of a cell, or an environment, whose two tries both failed."""
+    """Return the error message for a cell, or an environment, that failed in both of its two tries."""
     if first == second:
         return f"infrastructure: tried twice, and each time {first}"
     return f"infrastructure: tried twice, first {first}\nthen {second}"
 
 
 class WorkerDied(InfrastructureFault):
-    """An error for a worker that ended while it had cells to run."""
+    """An error for a worker that did not start, or ended while it had cells to run."""

@@ -52,10 +52,7 @@ print(json.dumps({"cuda": cuda, "rocm": rocm, "tpu": tpu}[sys.argv[1]]()))
 
 @functools.cache
 def missing_hardware(platform: str) -> str:
-    """Return why cells of this platform cannot run on this machine; empty if they can.
-
-    A CPU is always there.
-    """
+    """Return why cells of this platform cannot run on this machine; "" if they can, as on a CPU."""
     if platform == "cpu":
         return ""
     try:
@@ -75,13 +72,13 @@ def missing_hardware(platform: str) -> str:
 
 
 def resolve_mode(mode: Mode, platform: str) -> Mode:
-    """Return the mode that `auto` is on this machine: run if it has the device, else compile."""
+    """Return the mode that a cell has on this machine: for `auto`, run if the device is here, else compile."""
     if mode is not Mode.AUTO:
         return mode
     return Mode.COMPILE if missing_hardware(platform) else Mode.RUN
 
 
-# What XLA's option xla_cpu_max_isa calls them, each with the flag of Linux that it needs, widest first.
+# The values of XLA's option xla_cpu_max_isa, widest first, each with the flag in /proc/cpuinfo that it needs.
 _INSTRUCTION_SETS = {
     "AMX_FP16": "amx_fp16",
     "AMX": "amx_tile",
@@ -96,12 +93,12 @@ _INSTRUCTION_SETS = {
 
 _MAX_ISA = "--xla_cpu_max_isa"
 _NOT_OF_NUMBERS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xla_gpu", "--xla_tpu")
-"""The beginnings of those flags of XLA with which a processor computes the same numbers."""
+"""The beginnings of XLA's flags that do not change the numbers that a processor computes."""
 
 
 @functools.cache
 def instruction_set() -> str:
-    """Return the processor and the widest instructions that XLA uses on it, if known: ``x86_64 AVX512_BF16``."""
+    """Return the processor and, if known, its widest instruction set that XLA uses, such as ``x86_64 AVX512_BF16``."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -112,9 +109,9 @@ def instruction_set() -> str:
 
 
 def instructions_used(variables: Mapping[str, str]) -> str:
-    """Return the instruction set that XLA uses on this processor in a process with these variables.
+    """Return the processor and the widest instruction set that XLA uses in a process with these variables.
 
-    One of them may be `--xla_cpu_max_isa`.
+    `--xla_cpu_max_isa` in XLA_FLAGS may limit it.
     """
     processor, _, widest = instruction_set().partition(" ")
     # As for XLA, the last one counts.
@@ -126,16 +123,20 @@ def instructions_used(variables: Mapping[str, str]) -> str:
 
 
 def flags_of_numbers(variables: Mapping[str, str]) -> list[str]:
-    """Return the flags of XLA by which a processor may compute other numbers, as fast math does."""
+    """Return the flags in XLA_FLAGS that may change the numbers that a processor computes, as fast math does."""
     flags = variables.get("XLA_FLAGS", "").split()
     return [flag for flag in flags if not flag.startswith((_MAX_ISA, *_NOT_OF_NUMBERS))]
 
 
 def processors(written: str, variables: Mapping[str, str]) -> str:
-    """Return the processor that wrote a golden and this one, in words, where numbers may depend on which it is.
+    """Return in words how the processor that wrote a golden differs from this one, if numbers may depend on that.
 
-    Empty where they have the same instruction set, and this one no settings that choose others; and where nobody knows
-    the instruction set that wrote it. `variables` are those of the process that reads it.
+    It is "" if both have the same instruction set and no settings choose another one here, and if the writer's is
+    unknown.
+
+    Args:
+        written: the processor and instruction set that wrote the golden; "" if unknown.
+        variables: those of the process that reads the golden.
     """
     used, others = instructions_used(variables), flags_of_numbers(variables)
     settings = [*kernel_settings(variables), *([f"XLA_FLAGS={shlex.quote(' '.join(others))}"] if others else [])]
@@ -150,9 +151,9 @@ _OPENBLAS_CORES = {"SkylakeX": "AVX512", "Haswell": "AVX2", "Sandybridge": "AVX"
 
 
 def other_openblas_core(variables: Mapping[str, str]) -> str | None:
-    """Return another OPENBLAS_CORETYPE that this processor runs, best that of other machines.
+    """Return a different value of OPENBLAS_CORETYPE that this processor can run, the widest except for SkylakeX.
 
-    None where it runs only the one that these variables ask for.
+    None if it can run only the core that these variables choose.
     """
     processor, _, widest = instruction_set().partition(" ")
     if processor not in ("x86_64", "AMD64") or not widest:

@@ -1,6 +1,6 @@
-"""The packages in an environment: their hash, and what of them is damaged or does not belong to any package.
+"""The packages in an environment: a hash of them, and which files are damaged or belong to no package.
 
-Of the interpreter that runs now, a hash of what a cell can depend on.
+For the interpreter that runs now, a hash of what a cell can depend on.
 """
 
 import base64
@@ -21,7 +21,7 @@ from packaging.version import InvalidVersion
 from export_core.base.json_text import decode_json
 from export_core.base.untrusted import read_regular
 
-READY = "ready.json"  # The file that says that an environment is complete.
+READY = "ready.json"  # The file whose presence says that an environment is complete.
 _OF_THE_ENVIRONMENT = ("_virtualenv.py", "_virtualenv.pth")
 """What some versions of the installer put beside the packages."""
 _IMPORTED = (".py", ".pyc", ".pth", ".so", ".pyd")
@@ -30,15 +30,15 @@ _IMPORTED = (".py", ".pyc", ".pth", ".so", ".pyd")
 class Ready(msgspec.Struct, frozen=True):
     """The content of `READY`, for a complete environment."""
 
-    checked: str  # What its check printed.
-    lock: str  # The hash of what is installed: environments that were built before are found by this key.
+    checked: str  # The output of the recipe's check.
+    lock: str  # `hash_of_installed`, under the key that environments of earlier versions have too.
     requirements: tuple[str, ...] = ()
     size: int | None = None  # Bytes of all files.
     packages: tuple[str, ...] = ()
 
 
 def read_ready(folder: Path) -> Ready | None:
-    """Return the content of an environment's `READY`; None where it is missing, or not what a build writes."""
+    """Return the content of an environment's `READY`; None if the file is missing, or is not what a build writes."""
     try:
         ready: Ready = decode_json(read_regular(folder / READY), Ready)
     except (OSError, msgspec.MsgspecError):
@@ -47,15 +47,15 @@ def read_ready(folder: Path) -> Ready | None:
 
 
 def interpreter_in(folder: Path) -> Path:
-    """Return the interpreter of a virtual environment."""
+    """Return the path of the interpreter of a virtual environment."""
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def hash_of_installed(folder: Path) -> str:
     """Return a hash of an environment: of its interpreter's version and of every file of its packages.
 
-    The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name
-    the folder.
+    It is made of the SHA-256 sums in the packages' RECORD files. The scripts and notes of the installer are left out,
+    since they contain the folder's path.
     """
     lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
     for record in _records(folder):
@@ -64,15 +64,15 @@ def hash_of_installed(folder: Path) -> str:
 
 
 def metadata_of(folder: Path, package: str) -> Path | None:
-    """Return the folder with the metadata of a package in an environment; None where it is not installed."""
+    """Return the folder with the metadata of a package in an environment; None if the package is not installed."""
     infos = (record.parent for record in _records(folder))
     return next((info for info in infos if info.name.partition("-")[0] == package), None)
 
 
 def damage_in(folder: Path) -> str:
-    """Return which file of an environment is gone or has the wrong size; empty for none.
+    """Return which file of an environment is missing or has the wrong size, as a message; "" if none.
 
-    Contents are not read: 350 MB.
+    The contents of files are not read, since they have 350 MB.
     """
     python, ready = interpreter_in(folder), folder / READY
     if not python.exists():
@@ -90,7 +90,7 @@ def damage_in(folder: Path) -> str:
 
 
 def other_release_in(folder: Path, requirements: Iterable[str]) -> str:
-    """Return which required package an environment lacks, or has in another release; empty for none.
+    """Return which required package an environment lacks, or has in a different release, as a message; "" if none.
 
     Only the names of the folders with packages' metadata are read.
     """
@@ -112,17 +112,17 @@ _PLUGIN = re.compile(r"jax[-_](?:cuda|rocm)\d+[-_](?:plugin|pjrt)")
 
 
 def other_plugins_in(folder: Path, jaxlib: str) -> str:
-    """Return which plugins of jax an environment has in another release than its jaxlib, in words; empty for none."""
+    """Return the plugins of jax in an environment whose release is not that of its jaxlib, in words; "" if none."""
     names = (record.parent.name.removesuffix(".dist-info").partition("-") for record in _records(folder))
     plugins = ((canonicalize_name(name), release) for name, _, release in names if _PLUGIN.fullmatch(name))
     return ", ".join(f"{name} {release}" for name, release in plugins if release != jaxlib)
 
 
-_SMALL = 1 << 20  # Up to so many bytes a file is read at once: `hashlib.file_digest` takes a buffer for each.
+_SMALL = 1 << 20  # Files up to this many bytes are read whole: `hashlib.file_digest` makes a buffer for each file.
 
 
 class HashedFiles:
-    """The SHA-256 of files, each read once: most files of an environment are hard links that others have too."""
+    """The SHA-256 of files, each read once: most files of an environment are hard links, shared with others."""
 
     def __init__(self) -> None:
         self._digests: dict[tuple[int, ...], bytes] = {}
@@ -140,10 +140,10 @@ class HashedFiles:
 
 
 def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:
-    """Return which file of an environment has another content than its package says, or of no package.
+    """Return which file of an environment has other content than its package lists, or is of no package; "" if none.
 
-    Empty for none. Every file is read that is not in `hashed`, in about half a second. Compiled bytecode is of no
-    package and not looked at.
+    Every file that is not in `hashed` is read, which takes about half a second. Compiled bytecode is not looked at: it
+    belongs to no package.
     """
     hashed = hashed or HashedFiles()
     try:
@@ -167,17 +167,14 @@ def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:
 
 
 def _files_in(folder: str) -> Iterator[str]:
-    """Yield every file in a folder, except for compiled bytecode in its place.
-
-    That is made here and belongs to no package.
-    """
+    """Yield the path of every file in a folder, except for those in ``__pycache__``, which are made here."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (f"{parent}/{name}" for name in names)
 
 
 def _records(folder: Path) -> list[Path]:
-    """Return the RECORD of each package, whether or not it exists."""
+    """Return the path of each package's RECORD, whether or not the file exists."""
     # lib/python3.12/site-packages, and Lib/site-packages on Windows.
     patterns = ("[Ll]ib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
     return sorted({info / "RECORD" for pattern in patterns for info in folder.glob(pattern)})
@@ -192,19 +189,19 @@ def _name(line: str) -> str:
 
 
 def _lines_with_hash(record: Path) -> list[str]:
-    """Return the lines for files that a package came with: path, hash, size."""
+    """Return the lines of a RECORD for files that a package came with, each "path,hash,size"."""
     return [line for line in _lines(record) if ",sha256=" in line and not line.startswith("..")]
 
 
 def _lines_of_packages(record: Path) -> list[str]:
-    """Return the lines for files that a package came with, without its metadata."""
+    """Return the lines of a RECORD for files that a package came with, without the package's metadata."""
     return [line for line in _lines_with_hash(record) if ".dist-info/" not in line]
 
 
 def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
-    """Return the SHA-256 and size of each file of these packages.
+    """Return the (SHA-256, size) of each file of these packages, by path.
 
-    Several where several packages install it, as `docs/conf.py`.
+    A file has several if several packages install it, such as `docs/conf.py`.
     """
     files: dict[str, set[tuple[str, int]]] = {}
     for record in records:
@@ -218,18 +215,15 @@ def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
 
 @functools.lru_cache(maxsize=64)
 def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, set[int]], ...]:
-    """Return every file of an environment's packages with its size, by their RECORDs.
+    """Return every file of an environment's packages with its possible sizes in bytes, as RECORD files list them.
 
-    They are read again once it is built anew.
+    `built_at` is the time of the build: the RECORD files are read again once it differs.
     """
     return tuple((path, {size for _, size in expected}) for path, expected in _recorded(_records(folder)).items())
 
 
 _DECIDING = ("jax", "jaxlib", "numpy", "ml_dtypes", "scipy", "opt_einsum", "flatbuffers")
-"""Packages that a cell imports.
-
-Every file of these is looked at: a user may edit a package where it is installed.
-"""
+"""Packages that a cell imports. The size and time of each of their files count, since a user may edit them in place."""
 _RUN_AT_START = ("*.pth", "sitecustomize.py", "usercustomize.py")
 
 
@@ -237,9 +231,9 @@ _RUN_AT_START = ("*.pth", "sitecustomize.py", "usercustomize.py")
 def hash_of_this_interpreter() -> str:
     """Return a hash that changes with the interpreter, its packages, and the files of those that a cell imports.
 
-    Of these files size and time are read, not the content: that takes 10 ms where reading them takes a second. Where
-    the interpreter lies is left out: another clone of a project with the same packages has the same hash. Empty where a
-    file or a package cannot be looked at.
+    For the files, size and time are read and not the content, which takes 10 ms and not a second. Paths of folders are
+    left out: another clone of a project with the same packages has the same hash. It is "" if a file or a package
+    cannot be read.
     """
     lines = [sys.version, os.environ.get("PYTHONPATH", "")]
     try:

@@ -1,6 +1,6 @@
-"""The packages of an environment: which are installed here, and to which versions a project holds its own.
+"""The packages of an environment: those installed here, and the versions to which a project holds its own.
 
-What a reader can import, and the pytest-jaxexport that is running as a requirement for another environment.
+Also what a reader can import, and this pytest-jaxexport as a requirement of another environment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from export_core.base.json_text import decode_json
 from export_core.readers.build import cache_folder
 from export_core.readers.errors import EnvironmentFailed
 
-_DECIDED = ("jax", "jaxlib", "pytest-jaxexport")  # Packages of which a writer's environment decides the version itself.
+_DECIDED = ("jax", "jaxlib", "pytest-jaxexport")  # A writer's environment has versions of its own of these packages.
 
 
 def installed_packages() -> dict[str, str]:
@@ -43,9 +43,10 @@ def installed_packages() -> dict[str, str]:
 
 
 def constraints_of(path: Path) -> tuple[str, ...]:
-    """Return the versions to which requirements, such as those of `pip freeze`, hold packages.
+    """Return the versions to which a file of requirements, as `pip freeze` writes it, holds packages: ``scipy==1.14``.
 
-    A package that has several versions, one for each platform or Python, is held to none. Raises `EnvironmentFailed`.
+    A package that has several versions, such as one for each Python, is left out. So are packages of whose version the
+    writer decides. Raises `EnvironmentFailed`.
     """
     try:
         versions = _required(path.read_text(encoding="utf-8"))
@@ -58,9 +59,9 @@ def constraints_of(path: Path) -> tuple[str, ...]:
 
 
 def _required(text: str) -> dict[str, list[str]]:
-    """Return the packages of a file of requirements.
+    """Return the version specifiers in a file of requirements by package.
 
-    Raises `InvalidRequirement` for the name of another file.
+    Raises `InvalidRequirement` if a line includes another file.
     """
     versions: dict[str, list[str]] = {}
     for line in text.replace("\\\n", " ").splitlines():
@@ -82,10 +83,14 @@ _GUARDS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 
 
 def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list[str]:
-    """Return the imports of registration modules among a golden's files that no reader has, a sentence for each.
+    """Return a sentence for each import of a golden's registration modules that no reader can do.
 
-    `packages` are the policy's `reader_packages`. Imports in functions count: a reader may call them. Those that may
-    fail (``try``) and those for types do not.
+    Imports in functions count, since a reader may call them. Imports in a ``try`` that may fail, and those for types
+    only, do not.
+
+    Args:
+        files: the content of the golden's files by name; a registration module is ``<name>.register.py``.
+        packages: the policy's `reader_packages`.
     """
     problems = []
     registered: set[str] = set()
@@ -104,17 +109,14 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
 
 @functools.cache
 def _distributions() -> Mapping[str, list[str]]:
-    """Return the packages that have each module here.
-
-    This is asked once, since it reads the metadata of all, for 0.1 s.
-    """
+    """Return the names of the packages that provide each top-level module here, read once, since that takes 0.1 s."""
     return packages_distributions()
 
 
 def _is_in_a_reader(module: str, packages: Sequence[str]) -> bool:
-    """Return whether a reader has a module.
+    """Return whether readers have a module: in the standard library, or in a package that is installed in each reader.
 
-    Then it is of the standard library, or of a package that is installed by its name.
+    `packages` are requirements that every reader gets beside jax.
     """
     package = module.partition(".")[0]
     installed = _IN_EVERY_READER | {canonicalize_name(Requirement(text).name) for text in packages}
@@ -123,7 +125,7 @@ def _is_in_a_reader(module: str, packages: Sequence[str]) -> bool:
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that code needs, by their full names; one that is relative begins with a dot."""
+    """Yield the full names of the modules that code imports and needs; that of a relative import begins with a dot."""
     match node:
         case ast.Import(names=names):
             yield from (alias.name for alias in names)
@@ -171,10 +173,11 @@ class _Origin(msgspec.Struct, frozen=True):
 
 
 def make_own_requirement(package: Distribution | None = None) -> str:
-    """Return a pip requirement for the code that runs here: its folder if it is editable, else a wheel that is made.
+    """Return a pip requirement for the pytest-jaxexport that runs here: its folder if editable, else a wheel of it.
 
-    A name and a version would be looked up in an index, which may have other code under them, or none: a fork, a branch
-    or a wheel that was never published. Raises `EnvironmentFailed` where a part of the installed package is missing.
+    A name and a version would be looked up in an index, which may have different code under them, or none: a fork, a
+    branch or a wheel that was never published. Raises `EnvironmentFailed` if a file of the installed package is
+    missing.
     """
     package = package or metadata.distribution("pytest-jaxexport")
     # The form of direct_url.json is that of PEP 610.
@@ -203,9 +206,9 @@ def make_own_requirement(package: Distribution | None = None) -> str:
 
 
 def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
-    """Yield the files that a wheel had, as they are now.
+    """Yield the files that came with a package's wheel as (path, content), with the content that they have now.
 
-    The commands, which name an interpreter, and bytecode are left out.
+    Bytecode, the commands and the installer's own files are left out: the commands name an interpreter.
     """
     # Not `package.files`, which leaves out what is lost since CPython 3.12.
     for name in sorted(row[0] for row in csv.reader((package.read_text("RECORD") or "").splitlines()) if row):
@@ -217,9 +220,9 @@ def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
 
 
 def wheel_of(record: str, files: dict[str, bytes]) -> bytes:
-    """Return a wheel of these files.
+    """Return the bytes of a wheel with these files, by path. The same files give the same bytes.
 
-    Its RECORD, of the form in PEP 427, is the last of them.
+    `record` is the path of its RECORD, which is made in the form of PEP 427.
     """
     lines = [
         f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"

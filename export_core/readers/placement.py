@@ -1,8 +1,7 @@
 """Placements: where cells run, or what they are compiled for.
 
-Reader, platform, mode and, without hardware, a device.
-
-The libtpu of each jaxlib, which its jax wheel pins, is in data/libtpu.yaml; `tools/libtpu_pins.py` renews it.
+A placement is a reader, a platform, a mode and, without hardware, a device. The libtpu of each jaxlib, which its jax
+wheel pins, is in data/libtpu.yaml; `tools/libtpu_pins.py` renews it.
 """
 
 import functools
@@ -29,24 +28,21 @@ class Mode(StrEnum):
 
 
 class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A device to compile for: topologies by name, each with its count of devices, or the file of a GPU's config."""
+    """A device to compile for: its topologies by name, each with its number of devices, or a GPU's config file."""
 
     topologies: dict[str, int] = {}
     config: str = ""
 
 
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The plugins that compile for a platform, and the devices that can be described to it.
-
-    The first is the default.
-    """
+    """The plugins and the devices of a platform, for compiling without its hardware; the default is the first."""
 
     plugins: tuple[str, ...]
     devices: dict[str, Device]
 
 
 class Described(msgspec.Struct, frozen=True):
-    """A device that this machine lacks, as a worker describes it to jax: arguments of `get_topology_desc`."""
+    """A device that this machine lacks, in the form that a worker passes to `get_topology_desc` of jax."""
 
     name: str
     options: dict[str, str]
@@ -54,7 +50,7 @@ class Described(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Target:
-    """A plugin, and a device that it compiles for: ``cuda12/h100``."""
+    """A plugin and the device that it compiles for, such as ``cuda12/h100``."""
 
     platform: str
     plugin: str
@@ -64,7 +60,7 @@ class Target:
         return f"{self.plugin}/{self.device}"
 
     def described(self, devices: int) -> Described:
-        """Return this many devices.
+        """Return the description of the smallest known topology that has this many devices.
 
         Raises `PlacementError` if no topology has that many.
         """
@@ -82,7 +78,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Placement:
-    """A reader on a platform: what an environment is built for, and one worker serves. A CPU needs no target."""
+    """A reader on a platform, for which an environment is built and one worker runs. A CPU needs no target."""
 
     reader: Release
     platform: str = "cpu"
@@ -91,25 +87,25 @@ class Placement:
 
     @property
     def name(self) -> str:
-        """What its environment has beside jax: empty for a CPU, else the plugin, and ``-run`` with what it runs on."""
+        """The plugin that its environment has beside jax, with ``-run`` if it is for running; empty for a CPU."""
         if self.target is None or self.reader.runtime:
             return ""
         return self.target.plugin + ("" if self.mode is Mode.COMPILE else "-run")
 
     @property
     def title(self) -> str:
-        """What people read: ``jaxlib 0.12.0.1 for libtpu``."""
+        """The placement as messages name it, such as ``jaxlib 0.12.0.1 for libtpu``."""
         return f"{self.reader.title} for {self.name}" if self.name else self.reader.title
 
     @property
     def shares_device(self) -> bool:
-        """Whether its cells share a device that has memory for one at a time."""
+        """Whether its cells run on a device that has memory for only one of them at a time."""
         return self.platform != "cpu" and self.mode is Mode.RUN
 
     def requirements(self) -> tuple[str, ...]:
-        """Return the requirement of exactly this release's plugin, beside jax and jaxlib.
+        """Return the requirements of this release's plugin, beside jax and jaxlib; none for a CPU.
 
-        To run, CUDA comes too: 2 GB of wheels.
+        To run on CUDA they include the CUDA libraries: 2 GB of wheels.
         """
         if self.target is None:
             return ()
@@ -122,7 +118,7 @@ class Placement:
         return tuple(f"jax-{plugin}-{part}=={self.reader.jaxlib}" for part in (f"plugin{extra}", "pjrt"))
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables of its cells, beside those of all cells."""
+        """Return the environment variables that its cells get beside those of all cells."""
         if self.platform == "cpu":
             return {}
         if self.mode is not Mode.COMPILE:
@@ -144,7 +140,7 @@ class Placement:
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """The size of one environment: megabytes on disk, megabytes to download. None is not known."""
+    """The size of an environment in megabytes, on disk and to download. None is unknown."""
 
     megabytes: int | None = None
     download: int | None = None
@@ -158,14 +154,14 @@ TYPICAL = {
     "cuda12-run": Figures(None, 3365),
     "cuda13-run": Figures(None, 2635),
 }
-"""By what an environment has beside jax: see `Placement.name`.
+"""The sizes of environments by `Placement.name`, measured for jaxlib 0.9.2 to 0.12.0.1 on Linux.
 
-Measured for jaxlib 0.9.2 to 0.12.0.1 on Linux: `jaxexport environments`, and what is announced before a download.
+On disk as `jaxexport environments` shows them; the downloads are announced before a build.
 """
 
 
 def typical(placement: Placement) -> Figures:
-    """Return the typical figures of an environment of this placement; unknown ones where nobody measured it."""
+    """Return the typical size of an environment of this placement, with None for what was not measured."""
     if placement.reader.runtime:
         runtime = runtime_of(placement.reader.runtime)
         return Figures(runtime.megabytes, runtime.download_megabytes)
@@ -173,9 +169,9 @@ def typical(placement: Placement) -> Figures:
 
 
 def parse_platform(text: str) -> tuple[str, Mode]:
-    """Return a platform and a mode from a text such as ``cuda:run``; a platform alone runs if it can.
+    """Return the platform and the mode that a text such as ``cuda:run`` names. Without a mode it is `Mode.AUTO`.
 
-    Raises `PlacementError`.
+    A CPU always has the mode run. Raises `PlacementError`.
     """
     platform, _, mode = text.partition(":")
     if platform not in PLATFORMS:
@@ -195,9 +191,10 @@ def parse_platform(text: str) -> tuple[str, Mode]:
 
 
 def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
-    """Return the target of each platform but the CPU: the default, unless a text names another one.
+    """Return the target of each platform but the CPU: the default one, with the plugin and device that texts name.
 
-    A text is ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` or ``cuda=cuda13/b200``. Raises `PlacementError` for others.
+    A text is ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` or ``cuda=cuda13/b200``. Raises `PlacementError` for other
+    texts.
     """
     platforms = load_devices()
     targets = {
@@ -226,13 +223,13 @@ def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
 
 @functools.cache
 def load_devices() -> dict[str, Platform]:
-    """Return the table of devices that ships with this package, by platform."""
+    """Return the platforms but the CPU by name, from the table of devices that ships with this package."""
     return msgspec.yaml.decode(_data("devices.yaml").read_bytes(), type=dict[str, Platform])
 
 
 @functools.cache
 def load_pins() -> dict[str, str]:
-    """Return the table that ships with this package: by jaxlib, the libtpu that was published with it."""
+    """Return the version of libtpu that was published with each jaxlib, from the table that ships with this package."""
     return msgspec.yaml.decode(_data("libtpu.yaml").read_bytes(), type=dict[str, str])
 
 

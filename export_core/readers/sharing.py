@@ -1,4 +1,4 @@
-"""What the environments of a run share by hard links: bytecode, and the notes of which modules cells import."""
+"""What the environments of a run share by hard links: Python bytecode, and the notes of which modules cells import."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from export_core.readers.worker.program import ELSEWHERE
 
 
 def share(folder: Path, others: Iterable[Path]) -> None:
-    """Give an environment in which nothing was imported yet the bytecode of its own files that others have, and notes.
+    """Give a new environment, in which nothing was imported yet, Python bytecode and notes of others, as hard links.
 
-    A file is the same where the installer has made hard links of one in its cache: NumPy and SciPy, and jax where two
-    readers have the same. To compile what jax imports takes twice as long as to import it. Python itself looks whether
-    bytecode fits its source. Of the notes any will do: two releases import much the same.
+    Bytecode is linked if its source file is the same file in both environments: the installer makes hard links of one
+    file in its cache. This saves time, since compiling what jax imports takes twice as long as importing it. Python
+    itself checks that bytecode fits its source. The notes of any environment will do, since two releases import much
+    the same modules.
     """
     if next(_compiled(folder), None):
         return
@@ -36,7 +37,7 @@ def share(folder: Path, others: Iterable[Path]) -> None:
 
 
 def _compiled(folder: Path) -> Iterator[str]:
-    """Yield the paths of the bytecode in an environment."""
+    """Yield the paths of the complete bytecode files (``.pyc``) in an environment."""
     for parent, _, names in os.walk(folder):
         if parent.endswith("__pycache__"):
             # Another name is of bytecode that a process is writing now.

@@ -40,7 +40,7 @@ PATH_VARIABLES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "NETRC", "UV_CREDENTIALS_DIR"),
     *("UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME"),
 )
-"""Variables with a path. A relative one is that of the working folder, as the user meant it."""
+"""Variables that hold a path. A relative path is resolved against the user's working folder, not the one of uv."""
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 OTHER_VARIABLES = (
     *("UV_KEYRING_PROVIDER", "UV_INSECURE_HOST", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_OFFLINE"),
@@ -49,7 +49,7 @@ OTHER_VARIABLES = (
     *("UV_PYTHON_DOWNLOADS", "UV_PYTHON_INSTALL_MIRROR"),
 )
 CREDENTIALS = ("_USERNAME", "_PASSWORD")
-"""How ``UV_INDEX_NAME_USERNAME`` and ``UV_INDEX_NAME_PASSWORD`` end, which uv reads for the index NAME."""
+"""The endings of ``UV_INDEX_NAME_USERNAME`` and ``UV_INDEX_NAME_PASSWORD``, which uv reads for the index NAME."""
 
 # An activated environment, or variables of the caller's jax, must not leak into another release's.
 _DROPPED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
@@ -57,7 +57,7 @@ _DROPPED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDO
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """The place where a command runs that builds an environment: its folder, and the variables that it gets."""
+    """The working folder and the environment variables of a command that builds an environment."""
 
     folder: Path
     variables: Mapping[str, str]
@@ -65,9 +65,9 @@ class CommandPlace:
 
 @contextlib.contextmanager
 def shared_place() -> Iterator[CommandPlace]:
-    """Yield an empty folder, the user's own configuration and the variables that an installation needs.
+    """Yield an empty folder with the user's own ``uv.toml``, and the variables that an installation needs.
 
-    Raises `EnvironmentFailed` for a configuration that cannot be read.
+    No file of a project is found from there. Raises `EnvironmentFailed` if the user's configuration cannot be read.
     """
     configuration = _user_configuration()
     with scratch_folder() as folder:
@@ -78,15 +78,15 @@ def shared_place() -> Iterator[CommandPlace]:
 
 @contextlib.contextmanager
 def project_place(project: str) -> Iterator[CommandPlace]:
-    """Yield a project's folder, and all variables but the caller's settings of Python and jax."""
+    """Yield a project's folder and the variables of this process, without the caller's settings of Python and jax."""
     passed = {name: os.environ[name] for name in os.environ if name not in _DROPPED and not name.startswith("JAX_")}
     yield CommandPlace(Path(project), {**passed, "JAX_PLATFORMS": "cpu"})
 
 
 def index_settings() -> list[tuple[str, str]]:
-    """Return the user's settings that decide what is installed, by name, without passwords.
+    """Return the user's settings that decide what is installed, as sorted pairs of name and value, without passwords.
 
-    Raises `EnvironmentFailed` for a configuration that cannot be read.
+    Raises `EnvironmentFailed` if the user's configuration cannot be read.
     """
     configuration = _user_configuration()
     pip = configuration.get("pip", {})
@@ -97,7 +97,7 @@ def index_settings() -> list[tuple[str, str]]:
 
 
 def _variables() -> dict[str, str]:
-    """Return the variables of this process that an installation gets."""
+    """Return the variables of this process that an installation gets, with absolute paths."""
     names = {*SYSTEM, *INDEX_VARIABLES, *OTHER_VARIABLES, *PROXIES, *map(str.lower, PROXIES)}
     variables = {
         name: value
@@ -109,10 +109,10 @@ def _variables() -> dict[str, str]:
 
 
 def _user_configuration() -> dict[str, Any]:
-    """Return the user's settings, and the machine's where the user's leave them open: `INDEX_KEYS` and `OTHER_KEYS`.
+    """Return uv's configuration of this user: the settings of the user's file, then those of the machine's file.
 
-    https://docs.astral.sh/uv/concepts/configuration-files/ says where they are. A list of the user comes before that of
-    the machine.
+    Only `INDEX_KEYS` and `OTHER_KEYS` are read. The user's value replaces the machine's; of two lists, the user's items
+    come first. https://docs.astral.sh/uv/concepts/configuration-files/ says where the files are.
     """
     merged: dict[str, Any] = {}
     for path in _configuration_files():
@@ -128,9 +128,9 @@ def _user_configuration() -> dict[str, Any]:
 
 
 def _configuration_files() -> list[Path]:
-    """Return the file of the user, then that of the machine, if they exist.
+    """Return the user's ``uv.toml``, then the machine's, if they exist.
 
-    One that UV_CONFIG_FILE names stands for both.
+    If UV_CONFIG_FILE is an absolute path, that file is the only one.
     """
     named = os.environ.get("UV_CONFIG_FILE", "")
     if Path(named).is_absolute():
@@ -149,9 +149,9 @@ def _configuration_files() -> list[Path]:
 
 
 def _settings_in(path: Path) -> dict[str, Any]:
-    """Return the settings of a file that count, those of its table ``pip`` too.
+    """Return the settings of a ``uv.toml`` that are used, and under "pip" those of its table ``pip``.
 
-    Raises `EnvironmentFailed` if it is none.
+    Raises `EnvironmentFailed` if the file is not TOML or cannot be read.
     """
     try:
         content = tomllib.loads(read_named(path).decode())
@@ -163,9 +163,9 @@ def _settings_in(path: Path) -> dict[str, Any]:
 
 
 def _counting(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the keys of a table that count.
+    """Return the entries of a table whose keys are in `INDEX_KEYS` or `OTHER_KEYS`, with absolute paths.
 
-    A path in them is relative to the folder of its file.
+    A relative path in uv's configuration is relative to `folder`, which holds the configuration file.
     """
     counting = {key: table[key] for key in (*INDEX_KEYS, *OTHER_KEYS) if key in table}
     for key, value in counting.items():
@@ -190,7 +190,7 @@ def _absolute(value: Any, folder: Path) -> Any:
 def _as_toml(value: Mapping[str, Any]) -> str:
     """Return a configuration as TOML.
 
-    Each table is in one line, so that JSON's forms of texts, numbers and lists are TOML's.
+    Each table is written on one line, so that JSON's form of strings, numbers and lists is valid TOML.
     """
     return "".join(f"{json.dumps(key)} = {_value(item)}\n" for key, item in value.items())
 

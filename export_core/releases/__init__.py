@@ -1,6 +1,6 @@
 """Dates: the calendar of releases, and the windows of the promise.
 
-A name is imported from its module when it is first used: `jaxexport inspect` needs `releases.calendar_entries` alone,
+A name is imported from its module when it is first used: `jaxexport inspect` needs only `releases.calendar_entries`,
 and the calendar's libraries take longer to load than an artifact takes to read.
 """
 

@@ -17,7 +17,7 @@ from export_core.releases.errors import ReleaseError
 from export_core.releases.names import Titled
 
 StableHloVersions = tuple[str | None, str | None, str | None]
-"""The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
+"""The StableHLO versions of a jaxlib: current, WEEK_4 and WEEK_12; None if not reported or not measured."""
 
 
 class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,12 +77,12 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
     @property
     def label(self) -> str:
-        """What a table of readers shows: ``0.12.0.1``, ``tensorflow 2.21.0``."""
+        """The name in a table of readers: ``0.12.0.1``, ``tensorflow 2.21.0``."""
         return self.name.replace("==", " ")
 
     @property
     def pair(self) -> str:
-        """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do; ``tensorflow==2.21.0``."""
+        """The name with both versions, such as ``0.11.2-jax0.12.0.1``; of a runtime, ``tensorflow==2.21.0``."""
         return self.runtime or f"{self.jaxlib}-jax{self.jax}{self.with_settings}"
 
     @property
@@ -93,9 +93,10 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
 @functools.cache
 def version_key(version: str) -> Version:
-    """Return the sort key of ``0.12.0.1`` or ``0.13.0.dev20261101``.
+    """Return the sort key of a version such as ``0.12.0.1`` or ``0.13.0.dev20261101``.
 
-    Dates order releases; this pairs them and breaks ties.
+    Dates order releases; the key pairs jax with jaxlib, and orders releases of the same day. Raises `ReleaseError` for
+    text that is not a version.
     """
     try:
         return Version(version)
@@ -105,9 +106,9 @@ def version_key(version: str) -> Version:
 
 @functools.cache
 def numbers_of(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, by which jax pairs.
+    """Return the numbers of a version, by which jax decides which jaxlib it works with.
 
-    Those of 0.13.0.dev20261120 and 0.13.0rc1 are those of 0.13.0. Source: `check_jaxlib_version` in jax/_src/lib, which
+    0.13.0.dev20261120 and 0.13.0rc1 have the numbers of 0.13.0. Source: `check_jaxlib_version` in jax/_src/lib, which
     compares the dotted numbers that a version begins with.
     """
     return version_key(version).release
@@ -136,7 +137,7 @@ class Calendar:
     def versions(self) -> list[str]:
         """Return all jaxlib versions that can be installed, oldest build first.
 
-        They are neither yanked nor without a matching jax.
+        A version that is yanked, or that no jax works on, is left out.
         """
         return list(self._versions)
 
@@ -148,7 +149,7 @@ class Calendar:
         return sorted(usable, key=lambda version: (self.jaxlib[version].built, version_key(version)))
 
     def newest(self) -> str:
-        """Return the jaxlib built last."""
+        """Return the version of the jaxlib that was built last. Raises `ReleaseError` if no release is known."""
         versions = self.versions()
         if not versions:
             raise ReleaseError(f"No jaxlib release is known on {self.day}. Choose a later --as-of.")
@@ -170,9 +171,9 @@ class Calendar:
         )
 
     def built(self, jaxlib: str) -> datetime.date:
-        """Return the day this jaxlib was built.
+        """Return the day on which this jaxlib was built.
 
-        Raises `ReleaseError` where the calendar lacks it: a date is never guessed.
+        Raises `ReleaseError` if the calendar lacks it: a date is never guessed.
         """
         return self._entry(jaxlib).built
 
@@ -181,9 +182,10 @@ class Calendar:
         return self._entry(jaxlib).python
 
     def release(self, jaxlib: str) -> Release:
-        """Return the release, paired with the newest jax that works on it.
+        """Return the release of this jaxlib, paired with the newest jax that works on it.
 
-        The jax's minimum jaxlib allows it, and jaxlib <= jax.
+        A jax works on it if the jaxlib is not older than the jax's minimum jaxlib, and not newer than the jax. Raises
+        `ReleaseError` if there is none.
         """
         entry = self._entry(jaxlib)
         # Several can match: 0.4.27 to 0.4.30 all go with jax 0.4.30, the newest that accepts them.
@@ -200,8 +202,8 @@ class Calendar:
     def pair(self, jaxlib: str, jax: str) -> Release:
         """Return this jaxlib with this jax.
 
-        Raises `ReleaseError` naming the rule of jax that forbids it. Source: `check_jaxlib_version` in jax/_src/lib,
-        which jax runs when it is imported.
+        Raises `ReleaseError`, which names the rule of jax that forbids the pair. Source: `check_jaxlib_version` in
+        jax/_src/lib, which jax runs when it is imported.
         """
         built = self.built(jaxlib)
         if jax not in self.jax:
@@ -240,7 +242,7 @@ class Calendar:
     def extended(self, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
         """Return this calendar with more releases, such as a nightly.
 
-        Raises `ReleaseError` for text that is no version.
+        Raises `ReleaseError` for text that is not a version.
         """
         for version in (*jaxlib, *jax, *(entry.minimum_jaxlib for entry in jax.values())):
             version_key(version)
@@ -256,7 +258,7 @@ class Calendar:
         ]
 
     def _installable_jax(self, jaxlib: str) -> list[str]:
-        """Return every jax that works on this jaxlib and was not withdrawn; withdrawn ones where no other works."""
+        """Return every jax that works on this jaxlib and was not withdrawn; if all were withdrawn, return all."""
         matching = self.all_matching_jax(jaxlib)
         return [version for version in matching if not self.jax[version].yanked] or matching
 
@@ -270,7 +272,7 @@ class Calendar:
             raise ReleaseError(self._unknown(jaxlib)) from None
 
     def _unknown(self, jaxlib: str) -> str:
-        """Return the sentence about a jaxlib that the calendar lacks."""
+        """Return the message for a jaxlib that the calendar lacks."""
         known = self.versions()
         text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
         oldest = min(known, key=version_key, default="")
@@ -287,9 +289,10 @@ class Calendar:
 
 
 def _similar_release(text: str, known: Sequence[str]) -> str:
-    """Return a hint at a release that can run, from `known`, oldest build first: the newest of the line that was named.
+    """Return a hint at the release that a text most likely means, from `known`, oldest build first; "" if none.
 
-    The line decides and not the letters alone: 0.4.13 looks like 0.13, and is years older than what was meant.
+    It is a release with the first two numbers of the text, the most similar or else the newest. Letters alone would
+    mislead: 0.4.13 looks like 0.13, and is years older than what was meant.
     """
     try:
         line = version_key(text).release[:2]

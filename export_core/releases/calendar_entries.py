@@ -27,17 +27,17 @@ RUNTIMES = os.path.join(os.path.dirname(FILE), "runtimes.json")  # noqa: PTH118,
 
 
 class _Entry(NamedTuple):
-    jaxlib: str  # Empty for a runtime that is not jaxlib, unless it is a part of jaxlib.
-    built: str  # 2026-10-20; empty where it is in no calendar.
-    jax: str  # The newest jax on it; empty for a runtime that is not jaxlib.
-    # Of jaxlib the current version, those of 4 and of 12 weeks before; None where it was not measured.
+    jaxlib: str  # The version of jaxlib; empty for a runtime that is not jaxlib, unless it is a part of jaxlib.
+    built: str  # The build date, such as 2026-10-20; empty for a release that is in no calendar.
+    jax: str  # The newest jax that works on it; empty for a runtime that is not jaxlib.
+    # The StableHLO versions: for jaxlib the current one, those of 4 and of 12 weeks before; None if not measured.
     stablehlo: tuple[str | None, ...]
-    # All jax that work on it: an artifact by one of them may be by a jaxlib with another number.
+    # All versions of jax that work on it: the writer of an artifact by such a jax may be a jaxlib with another number.
     all_jax: tuple[str, ...] = ()
-    runtime: str = ""  # Its name: tensorflow==2.21.0.
+    runtime: str = ""  # The name of another runtime with its version, such as tensorflow==2.21.0; empty for jaxlib.
     convention: int | None = None  # The highest calling convention that it takes; None for any.
-    dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, where they do not follow from a jaxlib.
-    with_settings: str = ""  # What is set in a jaxlib, `[JAX_ENABLE_X64=true]`.
+    dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, if they do not follow from a jaxlib.
+    with_settings: str = ""  # The settings of a jaxlib, such as `[JAX_ENABLE_X64=true]`.
 
 
 class CalendarEntry(Titled, _Entry):
@@ -47,14 +47,14 @@ class CalendarEntry(Titled, _Entry):
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """The list that `data/entries.json` and `data/runtimes.json` have of it."""
+        """The entry as a list, for `data/entries.json` or, for another runtime, `data/runtimes.json`."""
         if self.runtime:
             return self.version, self.built, self.stablehlo[0], self.convention, self.dialects
         return self.jaxlib, self.built, self.jax, self.stablehlo, self.all_jax
 
 
 RuntimeEntries = str | tuple[CalendarEntry, ...]
-"""The releases of a runtime, oldest build first; or the name of the one whose releases it has, such as jaxlib."""
+"""The releases of a runtime, oldest build first; or the name of the runtime whose releases it has, such as jaxlib."""
 
 
 @functools.cache  # a server asks about each artifact that it loads
@@ -65,7 +65,7 @@ def shipped_entries() -> tuple[CalendarEntry, ...]:
 
 
 def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
-    """Return entries from their rows in JSON, a list each."""
+    """Return the entries of jaxlibs from their rows in JSON, each a list as `CalendarEntry.row`."""
     return tuple(
         CalendarEntry(jaxlib, built, jax, tuple(stablehlo), tuple(all_jax))
         for jaxlib, built, jax, stablehlo, all_jax in rows
@@ -73,7 +73,7 @@ def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
 
 
 def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
-    """Return the entries of a calendar that was read whole, such as one with a project's own releases."""
+    """Return the entries of a calendar that was read whole, such as a calendar with a project's own releases."""
     return tuple(
         CalendarEntry(
             jaxlib,
@@ -104,9 +104,9 @@ def _runtime_entry(
 
 
 def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
-    """Return the entries of a runtime that was read whole, such as one of another package.
+    """Return the entries of a runtime that was read whole, such as a runtime of another package.
 
-    The releases that a project adds are among them.
+    `added` are releases that a project adds; those of the runtime itself count before them.
     """
     releases = {**added, **runtime.releases}
     own = ((version, str(release.built), release) for version, release in releases.items())

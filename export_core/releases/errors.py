@@ -4,4 +4,4 @@ from export_core.base.errors import ExportCompatError
 
 
 class ReleaseError(ExportCompatError):
-    """A release or a date that the calendar does not have."""
+    """An error for a release or a date that the calendar does not have, or that cannot be right."""

@@ -1,6 +1,6 @@
 """A package index: its address, the files of a package, its nightlies, and reading parts of a file.
 
-A page of an index is read as HTML (PEP 503), which every index has.
+The page of a package is read as HTML (PEP 503), which every index has.
 """
 
 import base64
@@ -33,7 +33,7 @@ _TIMEOUT = 60.0  # seconds without a byte
 
 @dataclass
 class IndexFile:
-    """One file that an index lists. `yanked` is the reason why it was withdrawn, true where none is given."""
+    """A file that an index lists. `yanked` is the reason why it was withdrawn, True if the index gives no reason."""
 
     name: str
     url: str
@@ -41,14 +41,14 @@ class IndexFile:
 
 
 def configured_index() -> str:
-    """Return the index of uv's or pip's variables; else the public one."""
+    """Return the URL of the package index that variables of uv or pip name, or else the public index."""
     return next((url for name in VARIABLES if (url := os.environ.get(name, "").strip())), PUBLIC)
 
 
 def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
-    """Return the files of a package.
+    """Return the files of a package on an index.
 
-    Raises `ReleaseError` where the index has no such page.
+    Raises `ReleaseError` if the index has no such page, or lists no files there.
     """
     url = f"{index.rstrip('/')}/{package}/"
     if urlsplit(url).scheme == "file":
@@ -69,7 +69,7 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
 
 
 class _Links(html.parser.HTMLParser):
-    """The files that the links of a page name. A link's text is the file's name."""
+    """A parser for the files to which the links of a page lead. A link's text is the name of the file."""
 
     def __init__(self, base: str, text: str) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class _Links(html.parser.HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a link, or take the address that the page's links are relative to."""
+        """Begin a link, or take the address to which the page's links are relative."""
         values = dict(attrs)
         href = values.get("href")
         if tag == "base" and href:
@@ -97,7 +97,7 @@ class _Links(html.parser.HTMLParser):
             raise ValueError(f"expected version 1 of the simple API, found {version!r}")
 
     def handle_data(self, data: str) -> None:
-        """Take the text of a link, maybe one part of it."""
+        """Take the text inside a link, or a part of it."""
         if self._is_open:
             self.files[-1].name += data.strip()
 
@@ -109,7 +109,7 @@ class _Links(html.parser.HTMLParser):
 def with_nightlies_of(indexes: Iterable[str], calendar: Calendar) -> Calendar:
     """Return the calendar with the nightlies of these indexes, which are URLs or folders.
 
-    Nothing but the list of files is fetched. Raises `ReleaseError` for an index that does not answer.
+    Only the lists of files are fetched. Raises `ReleaseError` for an index that does not answer.
     """
     for index in indexes:
         url = index if "://" in index else Path(index).resolve().as_uri()
@@ -120,7 +120,7 @@ def with_nightlies_of(indexes: Iterable[str], calendar: Calendar) -> Calendar:
 
 
 def _nightlies(url: str, package: str) -> list[Wheel]:
-    """Return the wheels of a package whose version names a day, and that were not withdrawn."""
+    """Return those wheels of a package whose version names a day, except for withdrawn ones."""
     wheels = []
     for file in index_files(url, package):
         try:
@@ -138,8 +138,8 @@ def _nightlies(url: str, package: str) -> list[Wheel]:
 class RemoteFile(io.RawIOBase):
     """A file of an index that can be read from any position.
 
-    It is read by range requests where its server answers those, else fetched whole. `index` is the URL that listed it,
-    with user and password.
+    It is read by range requests if its server answers them, else it is fetched whole. `index` is the URL of the index
+    that listed the file; its user and password are sent to the same server.
     """
 
     def __init__(self, url: str, index: str = "") -> None:
@@ -157,7 +157,7 @@ class RemoteFile(io.RawIOBase):
                 self._block_start, self._size = 0, len(self._block)
 
     def seekable(self) -> bool:
-        """Return True: `seek` always works."""
+        """Return True, since `seek` always works."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -167,7 +167,7 @@ class RemoteFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Read into the buffer from the position on, and return how many bytes."""
+        """Read into the buffer from the current position, and return how many bytes were read."""
         view = memoryview(buffer).cast("B")
         end = min(self._position + len(view), self._size)
         if end <= self._position:
@@ -196,7 +196,10 @@ class RemoteFile(io.RawIOBase):
 
 
 def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> Any:
-    """Return the response to a request; one with a status in `also` is no error."""
+    """Return the response to a request. A response with a status in `also` is returned, too; other errors are raised.
+
+    Raises `ReleaseError`.
+    """
     parts = urlsplit(url)
     # urllib also opens ftp: and data:, which no index is.
     if parts.scheme not in ("https", "http", "file"):
@@ -225,9 +228,9 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
 
 
 def _read(response: Any, url: str) -> bytes:
-    """Return the body of a response.
+    """Return the whole body of a response.
 
-    Raises `ReleaseError` where the connection ends before all of it has come.
+    Raises `ReleaseError` if the connection ends before that.
     """
     try:
         data: bytes = response.read()
@@ -237,7 +240,7 @@ def _read(response: Any, url: str) -> bytes:
 
 
 def _with_credentials_of(index: str, url: str) -> str:
-    """Return the URL with the user and password of the index, where it is on the same server."""
+    """Return a URL with the user and password of the index if it is on the same server; else unchanged."""
     own, listing = urlsplit(url), urlsplit(index)
     # An index may list files of other servers, which must not get its password.
     if listing.username and not own.username and own.hostname == listing.hostname:

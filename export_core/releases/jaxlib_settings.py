@@ -8,7 +8,7 @@ from export_core.releases.names import X64, Titled
 
 _FLAG, _PACKAGE = r"(JAX_[A-Z][A-Z0-9_]*|--xla_[a-z0-9_]+)=[\w.:+-]+", r"(?!jax_)[a-z][a-z0-9_.-]*=\d[\w.+-]*"
 _SETTING = f"(?a:{_FLAG}|{_PACKAGE})"
-"""No value has a path in it: the name of a reader is also a part of the names of folders."""
+"""A setting as a regular expression. No value may have a path in it, since folders are named after readers."""
 _ELSEWHERE = {
     "JAX_PLATFORMS": "a cell has its platform",
     "x64": "the flag of jax is JAX_ENABLE_X64",
@@ -18,9 +18,9 @@ _ELSEWHERE = {
 
 
 def jaxlib_settings(texts: Iterable[str]) -> str:
-    """Return settings of a jaxlib as the name of a reader has them, ``[NAME=VALUE;…]``; empty for none.
+    """Return settings of a jaxlib in the form in which a reader's name has them, ``[NAME=VALUE;…]``; "" if none.
 
-    Raises `ReleaseError` for a text that is no setting, and for one that is given twice.
+    Raises `ReleaseError` for a text that is not a setting, and for a setting that is given twice.
     """
     words = sorted(filter(None, texts))
     names = [_one_spelling(word.partition("=")[0]) for word in words]
@@ -40,19 +40,19 @@ def jaxlib_settings(texts: Iterable[str]) -> str:
 
 
 def _one_spelling(name: str) -> str:
-    """Return a package's name in the form that all its spellings have; the name of a flag unchanged."""
+    """Return the name of a package in its normalized spelling; the name of a flag is returned unchanged."""
     # https://packaging.python.org/en/latest/specifications/name-normalization/, since to import packaging takes 20 ms.
     return name if name.startswith(("JAX_", "--")) else re.sub(r"[-_.]+", "-", name)
 
 
 def variables_of(reader: Titled) -> dict[str, str]:
-    """Return the environment variables that the settings of a jaxlib reader are: those of jax, and XLA_FLAGS."""
+    """Return the environment variables that set the flags of a jaxlib reader: those of jax, and XLA_FLAGS."""
     of_jax = dict(setting.split("=", 1) for setting in reader.settings if setting.startswith("JAX_"))
     flags = " ".join(setting for setting in reader.settings if setting.startswith("--"))
     return {**of_jax, **({"XLA_FLAGS": flags} if flags else {})}
 
 
 def packages_of(reader: Titled) -> dict[str, str]:
-    """Return the requirements among the settings of a jaxlib reader, by the name of the package."""
+    """Return the pip requirements among the settings of a jaxlib reader, by the name of the package."""
     named = (setting.split("=", 1) for setting in reader.settings if not setting.startswith(("JAX_", "--")))
     return {_one_spelling(name): f"{name}=={version}" for name, version in named}

@@ -6,12 +6,18 @@ X64 = "JAX_ENABLE_X64"  # The setting of a jaxlib that turns 64-bit types on, or
 
 
 def title_of(names: str) -> str:
-    """Return the names of readers in a sentence, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``."""
+    """Return the names of readers for a sentence, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``.
+
+    `names` is the text that options take, such as ``0.11.2, 0.12.0.1, tensorflow==2.21.0``.
+    """
     return f"{'' if names[:1].isalpha() else 'jaxlib '}{names.replace('==', ' ')}"
 
 
 def parts_of(reader: str) -> tuple[str, str, str]:
-    """Return the parts of a reader's name: ``iree``, ``3.13.0`` and ``[NAME=VALUE]``, empty where nothing is set."""
+    """Return the parts of a reader's name: ``iree``, ``3.13.0`` and ``[NAME=VALUE]``; "" for each that it lacks.
+
+    The first part of a jaxlib's name is its version, and the second is "".
+    """
     named = reader.partition("[")[0]
     runtime, _, version = named.partition("==")
     return runtime, version, reader[len(named) :]
@@ -19,10 +25,10 @@ def parts_of(reader: str) -> tuple[str, str, str]:
 
 @functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Return (0, 9, 2) for 0.9.2 and for its nightlies.
+    """Return the numbers of a version, such as (0, 9, 2) for 0.9.2 and for its nightlies.
 
     Raises:
-        InvalidVersion: it is no version. A `ValueError`.
+        InvalidVersion: the text is not a version. A `ValueError`.
     """
     parts = version.split(".")
     if version.isascii() and all(map(str.isdigit, parts)):
@@ -33,7 +39,7 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 
 class Titled:
-    """The names of a release, by its `jaxlib` with what is set in it, or by its `runtime`."""
+    """A base class for releases, with the names that follow from `jaxlib`, its settings, and `runtime`."""
 
     __slots__ = ()
     jaxlib: str
@@ -42,18 +48,18 @@ class Titled:
 
     @property
     def name(self) -> str:
-        """What options take and policies name: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of another runtime."""
+        """The name that options take and policies use: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of a runtime."""
         # Not an f-string: where nothing is set this is the same text, of which a large run asks for each cell.
         return self.runtime or self.jaxlib + self.with_settings
 
     @property
     def title(self) -> str:
-        """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
+        """The name for people: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
         return title_of(self.name)
 
     @property
     def family(self) -> str:
-        """The runtime without its version: empty for jaxlib."""
+        """The name of its runtime without the version; empty for jaxlib."""
         return parts_of(self.runtime)[0]
 
     @property
@@ -63,12 +69,12 @@ class Titled:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The settings that differ from the defaults, each as `NAME=VALUE`, which its name has in brackets."""
+        """The settings that differ from the defaults, each as `NAME=VALUE`: those in brackets in the name."""
         own = self.with_settings or parts_of(self.runtime)[2]
         return tuple(own.strip("[]").split(";")) if own else ()
 
     @property
     def x64(self) -> bool | None:
-        """Whether its settings turn 64-bit types on or off; None where they say nothing of them."""
+        """Whether its settings turn 64-bit types on or off; None if they do not mention them."""
         given = [setting for setting in self.settings if setting.startswith(f"{X64}=")]
         return given[0] == f"{X64}=true" if given else None

@@ -1,10 +1,10 @@
 """The releases that a project adds to the shipped calendar: checking them, and editing its export_releases.yaml.
 
-They are for a project that has upgraded to a jaxlib published after this package was, or to one that nobody published:
-without a build date, nothing can be said of it. JAX has a release each month, and a project upgrades the two apart.
+A project needs them after it has upgraded to a jaxlib that was published after this package, or never was: without a
+build date, nothing can be said of it. JAX has a release each month, and a project upgrades the two apart.
 
 Windows count from build dates, so whoever may date a release decides what is promised. The calendar decides: a project
-adds releases, and changes none. What it may not say of one is what the calendar, or the release's number, contradicts.
+adds releases, and changes none. Nor may its entry for a release contradict the calendar or the release's number.
 """
 
 import datetime
@@ -32,9 +32,9 @@ NIGHTLY_DAYS = 1  # The most days between a nightly's number and its files: they
 
 
 def read_calendar(path: Path) -> CalendarFile:
-    """Read a calendar, or the part of one that a project adds, unchecked.
+    """Read a calendar, or the releases that a project adds to it. What they say is not checked.
 
-    Raises `ReleaseError` for a file that is none.
+    Raises `ReleaseError` for a file that is not a calendar.
     """
     try:
         return decode_yaml(read_named(path), CalendarFile | None) or CalendarFile()
@@ -46,9 +46,9 @@ def read_calendar(path: Path) -> CalendarFile:
 def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
     """Return the shipped calendar with a project's releases, which change nothing of its own: see `contradiction`.
 
-    A shipped line was measured; what may have come since is that it was withdrawn, or built for another CPython. Which
-    jaxlib a jax is paired with decides no promise, and is the project's choice. Raises `ReleaseError` for a release
-    whose date cannot be right.
+    A shipped entry was measured. Since then, its release may have been withdrawn, or built for another CPython: these
+    are taken from the project. With which jaxlib a jax is paired is the project's choice, since it decides no promise.
+    Raises `ReleaseError` for a release whose date cannot be right.
     """
     for package, version, problem in contradictions(shipped, jaxlib, jax):
         raise ReleaseError.about(Problem(f"releases.{package}.{version}", problem))
@@ -63,10 +63,10 @@ def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax
 def contradiction(
     shipped: Mapping[str, JaxlibRelease] | Mapping[str, JaxRelease], version: str, entry: JaxlibRelease | JaxRelease
 ) -> str:
-    """Return why a project's entry for a release cannot be right, as a sentence; empty where nothing is against it.
+    """Return why a project's entry for a release cannot be right, as a sentence; "" if nothing contradicts it.
 
-    A date that nothing contradicts is believed: that of a source build, or of a release younger than this package. It
-    raises `ReleaseError` for text that is no version.
+    A date that nothing contradicts is believed, such as that of a source build, or of a release younger than this
+    package. Raises `ReleaseError` for text that is not a version.
     """
     if isinstance(entry, JaxRelease) and (problem := _wrong_minimum(version, entry.minimum_jaxlib)):
         return problem
@@ -89,7 +89,7 @@ def contradiction(
 
 
 def _wrong_minimum(jax: str, minimum: str) -> str:
-    """Return why no jax can have this minimum jaxlib.
+    """Return why this jax cannot have this minimum jaxlib, as a sentence; "" if it can.
 
     Source: "Jax and Jaxlib versioning" in the documentation of jax.
     """
@@ -102,9 +102,9 @@ def _wrong_minimum(jax: str, minimum: str) -> str:
 
 
 def unreleased_minimums(jaxlibs: Iterable[str], jax: Mapping[str, JaxRelease]) -> Iterator[tuple[str, str]]:
-    """Yield each jax of a project whose minimum jaxlib is unknown, with a sentence.
+    """Yield each jax of a project whose minimum jaxlib is not known, with a sentence about it.
 
-    `jaxlibs` are all that are known.
+    `jaxlibs` are the versions of all known jaxlibs.
     """
     known = {version_key(name) for name in jaxlibs}
     for name, entry in jax.items():
@@ -124,9 +124,9 @@ def _difference(source: str, expected: datetime.date, found: datetime.date) -> s
 
 
 def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> str:
-    """Return the text of a file of releases with these entries.
+    """Return the text of a file of releases with these entries added or replaced.
 
-    Each is on a line in order of version; other lines stay.
+    Each entry is on a line, in the order of versions; other lines are unchanged.
     """
     lines = text.splitlines()
     for section, entries in (("jaxlib", jaxlib), ("jax", jax)):
@@ -136,7 +136,10 @@ def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[st
 
 
 def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
-    """Write a file of releases, all or nothing. Raises `ReleaseError` unless its lines mean what is expected."""
+    """Write a file of releases, all or nothing.
+
+    Raises `ReleaseError` if the text does not mean `expected` when it is read again, or if it cannot be written.
+    """
     try:
         releases = decode_yaml(text.encode(), CalendarFile)
     except msgspec.MsgspecError:
@@ -153,7 +156,7 @@ def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
 
 
 def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:
-    """Return the line of a release."""
+    """Return the line of a release in a file of releases."""
     fields = [f"built: {entry.built}"]
     if entry.yanked:
         fields.append(f"yanked: {json.dumps(entry.yanked, ensure_ascii=False)}")
@@ -165,7 +168,7 @@ def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:
 
 
 def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
-    """Put the line of a version into a section: over its old one, else before the next higher number."""
+    """Put the line of a version into a section: over its old line, else before the next higher version."""
     if f"{section}:" not in lines:
         # A calendar's file has jaxlib before jax.
         at = lines.index("jax:") if section == "jaxlib" and "jax:" in lines else len(lines)
@@ -186,7 +189,7 @@ def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
 def contradictions(
     shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield package, version and problem of each release whose date cannot be right: see `contradiction`."""
+    """Yield (package, version, problem) for each release whose entry cannot be right: see `contradiction`."""
     for package, entries in (("jaxlib", jaxlib), ("jax", jax)):
         for version, entry in entries.items():
             if problem := contradiction(getattr(shipped, package), version, entry):

@@ -24,19 +24,17 @@ Entry = JaxlibRelease | JaxRelease
 
 @dataclass(frozen=True)
 class Published:
-    """The releases that were published: wheels, oldest number first, and those that were withdrawn.
+    """The releases that an index or a folder has: wheels, oldest number first, and which were withdrawn."""
 
-    `yanked` is by package and version, False for one that is not; a folder does not say.
-    """
-
-    source: str
+    source: str  # The index, or the folder.
     wheels: tuple[Wheel, ...]
     yanked: Mapping[tuple[str, str], bool | str]
+    """By package and version, why a release was withdrawn, or True; False if it was not. Empty for a folder."""
 
 
 @dataclass(frozen=True)
 class CalendarUpdate:
-    """Entries that a calendar lacks or has with other content, and a line for people about each of them."""
+    """Entries that a calendar lacks or has with different content, and a line for people about each of them."""
 
     jaxlib: Mapping[str, JaxlibRelease]
     jax: Mapping[str, JaxRelease]
@@ -46,7 +44,7 @@ class CalendarUpdate:
 def published_in_folder(folder: Path) -> Published:
     """Return the releases of the wheels in a folder.
 
-    Raises `ReleaseError` where there is no wheel for x86-64 Linux, or one has no date.
+    Raises `ReleaseError` if there is no wheel for x86-64 Linux, or if the date of one is not known.
     """
     wheels = tuple(wheel for wheel in wheels_in(folder) if _dates_its_release(wheel.path.name))
     if not wheels:
@@ -57,10 +55,10 @@ def published_in_folder(folder: Path) -> Published:
 
 
 def published_on_index(index: str, known: Calendar) -> Published:
-    """Return the releases of an index that `known` lacks, read from the ends of their wheels, and what is withdrawn.
+    """Return the releases of an index that `known` lacks, read from the ends of their wheels, and what was withdrawn.
 
-    Left out are releases whose number is below the calendar's oldest, pre-releases, and wheels of CPythons that it has
-    already.
+    Left out are releases whose number is below the calendar's oldest, pre-releases, and wheels for versions of CPython
+    that the calendar has already.
     """
     wheels: list[Wheel] = []
     yanked: dict[tuple[str, str], bool | str] = {}
@@ -94,11 +92,12 @@ def published_on_index(index: str, known: Calendar) -> Published:
 def calendar_update(
     known: Calendar, published: Published, measure: Callable[[Calendar, str], StableHloVersions] | None = None
 ) -> CalendarUpdate:
-    """Compare what was published with a calendar.
+    """Compare what was published with a calendar, and return the difference.
 
-    `measure` is called for each jaxlib that is new, with the calendar that has it. Raises `ReleaseError` for a release
-    of the calendar whose wheels have another day, or another oldest jaxlib: a known release does not change. Wheels for
-    CPythons that it did not have yet are added, and leave its day as it is, also where they were built later.
+    `measure` returns the StableHLO versions of a jaxlib; it is called for each new jaxlib, with the calendar that has
+    it. Wheels for a CPython that a release did not have yet are added; its build date stays, even if they were built
+    later. Raises `ReleaseError` for a known release whose wheels have a different day or minimum jaxlib, since it
+    cannot change.
     """
     before: dict[tuple[str, str], Any] = {
         (package, version): entry for package in PACKAGES for version, entry in getattr(known, package).items()
@@ -131,7 +130,7 @@ def calendar_update(
 
 
 def _dates_its_release(name: str) -> bool:
-    """Return whether this is a wheel that dates its release: one for x86-64 Linux, or for any machine."""
+    """Return whether the file of this name is a wheel that dates its release: for x86-64 Linux, or for any machine."""
     try:
         tags = parse_wheel_filename(name)[3]
     except InvalidWheelFilename:

@@ -38,7 +38,7 @@ class DatedCalendar(msgspec.Struct, frozen=True):
 def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> DatedCalendar:
     """Return the calendar as of a day.
 
-    Raises `ReleaseError` before the first release.
+    Raises `ReleaseError` for a day before the first release.
     """
     then = calendar.as_of(day)
     newest, versions = then.built(then.newest()), then.versions()
@@ -68,7 +68,7 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
 
 
 def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
-    """Yield a table with a line for each release, then those that were withdrawn."""
+    """Yield the lines of a table of releases, then a line for each withdrawn release."""
     promises = "runs artifacts of", "promised to jaxlibs built until", "newest runs them"
     rows: list[tuple[str, ...]] = [("jaxlib", "built", "days ago", " jax", *promises)]
     for release in calendar.releases:

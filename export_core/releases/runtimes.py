@@ -1,7 +1,7 @@
 """The runtimes that read artifacts and are not jaxlib: their releases, their promises, and what they need to run.
 
-A runtime is a YAML file and a worker half beside it. An entry point of the group `jaxexport.runtimes` names it: a
-function without arguments that returns a `Runtime`. Six ship in export_core.runtimes.
+A runtime is a YAML file and a worker half beside it. An entry point of the group `jaxexport.runtimes` names a function
+without arguments that returns its `Runtime`. Six runtimes ship in export_core.runtimes.
 """
 
 import datetime
@@ -25,16 +25,13 @@ from export_core.releases.windows import Promise, Windows, promise
 GROUP = "jaxexport.runtimes"
 JAXLIB = "jaxlib"
 _TAKEN = ("all", "deployed", "newest", "window", "writer")
-"""The names that no runtime can have.
-
---readers takes these words, and folders of environments begin with the last.
-"""
+"""The names that no runtime can have: words of --readers, and "writer", with which folders of environments begin."""
 _LONGEST_DAYS = 36_500  # A century, so that no date leaves the range of Python's dates.
 _NAMED = re.compile(
     r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~][^\[]*|\s+\d[^\[]*)?(\[(?P<settings>[^\[\]]*)\])?"
 )
 SETTINGS = "JAXEXPORT_READER_SETTINGS"
-"""The variable by which a worker half gets the settings of its reader, each as `NAME=VALUE`, with `;` between them."""
+"""The environment variable that gives a worker half the settings of its reader: `NAME=VALUE`, with `;` between them."""
 
 
 class RuntimePromise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,9 +80,9 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return self.folder / self.worker
 
     def release(self, version: str, calendar: Calendar) -> RuntimeRelease:
-        """Return a release.
+        """Return the release with this version.
 
-        Raises `ReleaseError` for one that is not known on the day of the calendar.
+        Raises `ReleaseError` if it is not known on the day of the calendar.
         """
         known = self.known(calendar)
         if version not in known:
@@ -102,17 +99,18 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return {**self.variables, **({SETTINGS: ";".join(reader.settings)} if reader.settings else {})}
 
     def checked_settings(self, text: str) -> str:
-        """Return the settings behind the version in a reader's name, from the text in its brackets; empty for None.
+        """Return the settings in a reader's name, ``[NAME=VALUE;…]``, from the text in its brackets; "" if none.
 
-        Raises `ReleaseError` for a setting that this runtime does not have, or for another value.
+        Raises `ReleaseError` for a setting that this runtime does not have, or a value that the setting cannot have.
         """
         words = sorted(filter(None, text.split(";")))
         for word in words:
             name, _, value = word.partition("=")
             if name not in self.settings:
+                names = ", ".join(self.settings)
+                expected = f"one of {names}" if names else f"no settings, since {self.name} has none"
                 raise ReleaseError(
-                    f"Expected a setting of {self.name} ({', '.join(self.settings) or 'it has none'}), found {name!r}."
-                    f"{did_you_mean(name, self.settings)}"
+                    f"{self.name}[{word}]: expected {expected}, found {name!r}.{did_you_mean(name, self.settings)}"
                 )
             if not re.fullmatch(self.settings[name], value):
                 raise ReleaseError(f"{self.name}[{name}=…]: expected {self.settings[name]}, found {value!r}.")
@@ -123,7 +121,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return f"The newest known are {newest or 'none'}. `jaxexport releases list --runtime {self.name}` shows all."
 
     def known(self, calendar: Calendar) -> dict[str, RuntimeRelease]:
-        """Return the releases that were built by the day of a calendar, oldest build first."""
+        """Return the releases that were built by the day of a calendar, by version, oldest build first."""
         if self.releases_of == JAXLIB:
             entries = {version: calendar.jaxlib[version] for version in calendar.versions()}
             return {
@@ -143,17 +141,14 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return dict(sorted(built.items(), key=lambda item: (item[1].built, version_key(item[0]))))
 
     def refusal(self, message: str) -> RuntimeRefusal | None:
-        """Return the refusal that this message, or what was printed with it, is known for.
-
-        None if it is another error.
-        """
+        """Return the known refusal that this message shows, or what was printed with it; None if there is none."""
         return next((refusal for refusal in self.refusals if re.search(refusal.message, message)), None)
 
 
 def load_runtime(path: Path) -> Runtime:
-    """Return a runtime from its YAML file; `NAME_releases.yaml` beside it has its releases where it has none itself.
+    """Return a runtime from its YAML file. If the file has no releases, ``NAME_releases.yaml`` beside it has them.
 
-    Raises `ReleaseError` with the file where it is not as `Runtime` says.
+    Raises `ReleaseError`, which names the file, if it does not have the form of `Runtime`.
     """
     try:
         runtime = msgspec.yaml.decode(path.read_bytes(), type=Runtime)
@@ -169,7 +164,7 @@ def load_runtime(path: Path) -> Runtime:
 
 
 def _problems(runtime: Runtime, path: Path) -> Iterator[Problem]:
-    """Yield what is wrong with the file of a runtime beside its types: later, its author would not see it."""
+    """Yield what is wrong with the file of a runtime beside its types, so that its author sees it at once."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", runtime.name) or runtime.name in _TAKEN:
         taken = ", ".join(_TAKEN)
         text = f"expected letters, digits and _, a letter first, and none of {taken}; found {runtime.name!r}."
@@ -198,7 +193,7 @@ def _problems(runtime: Runtime, path: Path) -> Iterator[Problem]:
 def known_runtimes() -> Mapping[str, Runtime]:
     """Return every runtime that is installed, by name.
 
-    Raises `ReleaseError` where two have one name, or one cannot load.
+    Raises `ReleaseError` if two have the same name, or if one cannot be loaded.
     """
     runtimes: dict[str, Runtime] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
@@ -218,7 +213,7 @@ def known_runtimes() -> Mapping[str, Runtime]:
 
 
 def _with_base(runtime: Runtime, found: Mapping[str, Runtime]) -> Runtime:
-    """Return a runtime with what it has from the one whose releases it has."""
+    """Return a runtime with the promise and the refusals that it lacks, from the runtime whose releases it has."""
     base = found.get(runtime.releases_of, runtime)
     promise, refusals = runtime.promise or base.promise, runtime.refusals or base.refusals
     return msgspec.structs.replace(runtime, promise=promise, refusals=refusals)
@@ -227,7 +222,7 @@ def _with_base(runtime: Runtime, found: Mapping[str, Runtime]) -> Runtime:
 def runtime_named(name: str) -> Runtime:
     """Return the runtime of this name.
 
-    Raises `ReleaseError` for none.
+    Raises `ReleaseError` if no such runtime is installed.
     """
     runtimes = known_runtimes()
     if name not in runtimes:
@@ -239,9 +234,9 @@ def runtime_named(name: str) -> Runtime:
 
 
 def runtime_of(reader: str) -> Runtime:
-    """Return the runtime of a reader, such as ``tensorflow==2.21.0``.
+    """Return the runtime of a reader, given by its name, such as ``tensorflow==2.21.0``.
 
-    Raises `ReleaseError` where it is not installed.
+    Raises `ReleaseError` if it is not installed.
     """
     return runtime_named(parts_of(reader)[0])
 
@@ -291,7 +286,7 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
 
 
 def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
-    """Return the day on which a reader was built, by its name; None where the calendar lacks it."""
+    """Return the day on which a reader, given by its name, was built; None if the calendar lacks it."""
     if not names_runtime(reader):
         jaxlib = parts_of(reader)[0]
         return calendar.jaxlib[jaxlib].built if jaxlib in calendar.jaxlib else None
@@ -302,7 +297,7 @@ def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
 def promise_to(reader: Release, writer_built: datetime.date, windows: Windows) -> Promise:
     """Return the promise to a reader that follows from the writer's build date.
 
-    For jaxlib it is by the policy's windows, else by the reader's own promise.
+    For jaxlib it follows from the policy's `windows`, for another runtime from its own promise.
     """
     if reader.runtime:
         own = runtime_of(reader.runtime).promise

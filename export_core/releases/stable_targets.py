@@ -1,4 +1,4 @@
-"""The custom-call targets that each release promises to keep, in a data file of its own, without the calendar."""
+"""The custom-call targets that each release promises to keep, from a data file of their own, without the calendar."""
 
 import functools
 import json
@@ -30,10 +30,11 @@ def _lists() -> dict[str, frozenset[str]]:
 
 
 def measured_release(jaxlib_version: str) -> str:
-    """Return the release whose list stands for this one: itself if measured, else the nearest earlier measured one.
+    """Return the release whose list of targets is used for this release: itself if measured, else an earlier one.
 
-    Build dates say what is earlier; a version without a known date (a nightly, a release to come) goes by its number. A
-    version before the first measured one gets the first, as does text that is no version: that list is the shortest.
+    It is the nearest earlier one by build date, or by number if the date is not known, as for a nightly or a release to
+    come. Before the first measured release, and for text that is not a version, it is the first, whose list is the
+    shortest.
     """
     releases: dict[str, dict[str, Any]] = _data()["releases"]
     first = next(iter(releases))
@@ -54,13 +55,13 @@ def measured_release(jaxlib_version: str) -> str:
 def stable_targets(version: str) -> frozenset[str]:
     """Return the custom-call targets that this release guarantees stable when it exports.
 
-    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. It is in jax: of a jax on a jaxlib of
-    another number, the version of jax counts. A release that was not measured gets the list that `measured_release`
-    names.
+    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. The list is in jax: if jax and jaxlib
+    have different numbers, the version of jax counts. For a release that was not measured, it is the list of
+    `measured_release`.
     """
     return _lists()[measured_release(version)]
 
 
 def promised_by(jax: str, jaxlib: str) -> tuple[frozenset[str], str]:
-    """Return the targets that a pair guarantees, and what messages call it."""
+    """Return the custom-call targets that a jax with a jaxlib guarantees, and the name of this pair in messages."""
     return stable_targets(jax), f"jaxlib {jaxlib}" if jax == jaxlib else f"jax {jax} on jaxlib {jaxlib}"

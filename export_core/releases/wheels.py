@@ -1,4 +1,4 @@
-"""Wheel files of jax and jaxlib: which release one holds, when it was built, and which jaxlib its jax needs."""
+"""Wheel files of jax and jaxlib: the release of each, when it was built, and which jaxlib a jax needs."""
 
 import datetime
 import email
@@ -18,35 +18,35 @@ from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, d
 from export_core.releases.errors import ReleaseError
 
 OLDEST = datetime.date(2018, 12, 1)
-"""jaxlib was first published then. Builders without time stamps write one from before: 1980 (zip), 2010 (bazel)."""
+"""The day of the first jaxlib. An older time stamp means none: builders write 1980 (zip) or 2010 (bazel) instead."""
 
-LARGEST_METADATA = 1 << 22  # Bytes of a wheel's metadata that are read. That of jax has 13 kB.
+LARGEST_METADATA = 1 << 22  # The most bytes of a wheel's metadata that are read; jax has 13 kB.
 
 
 @dataclass(frozen=True)
 class Wheel:
     """A wheel of jax or jaxlib."""
 
-    path: Path  # Its file on disk; only the file name of a wheel that was read on its index.
+    path: Path  # Its path on disk; for a wheel that was read on an index, only its file name.
     name: str  # The package: jax or jaxlib.
     version: str  # The version of the package.
-    entry: JaxlibRelease | JaxRelease  # What a calendar has of a release with this wheel alone.
+    entry: JaxlibRelease | JaxRelease  # The calendar's entry for a release that has only this wheel.
 
     @property
     def built(self) -> datetime.date:
-        """The day on which this file was built, which dates its release unless another wheel of that is newer."""
+        """The day on which this file was built. The newest wheel of a release dates the release."""
         return self.entry.built
 
     @property
     def pythons(self) -> tuple[str, ...]:
-        """The versions of CPython (``3.12``) that it is for; none are named by a wheel of jax."""
+        """The versions of CPython (``3.12``) that it is for; empty for a wheel of jax."""
         return self.entry.python if isinstance(self.entry, JaxlibRelease) else ()
 
 
 def read_wheel(path: Path) -> Wheel:
     """Read a wheel's file name, time stamps and metadata.
 
-    Raises `ReleaseError` for what is no wheel, or one whose build date cannot be known: a date is never guessed.
+    Raises `ReleaseError` for a file that is not a wheel, or whose build date is not known: a date is never guessed.
     """
     try:
         with open_regular(path, follow=True) as file:
@@ -58,10 +58,15 @@ def read_wheel(path: Path) -> Wheel:
 
 
 def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wheel:
-    """Read file name, time stamps and metadata of a wheel that is open.
+    """Read file name, time stamps and metadata of a wheel from an open file.
 
-    `name` is its file name, and `source` is how an error names it: its path or URL. Raises `ReleaseError` as
-    `read_wheel` does.
+    Raises `ReleaseError` as `read_wheel` does.
+
+    Args:
+        file: the open file.
+        name: its file name, which has package, version and tags.
+        path: the path of the `Wheel` that is returned.
+        source: its path or URL, for messages.
     """
     try:
         package, version, _, tags = parse_wheel_filename(name)
@@ -97,9 +102,9 @@ def pythons_of(tags: Iterable[Tag]) -> tuple[str, ...]:
 
 
 def wheels_in(folder: Path) -> tuple[Wheel, ...]:
-    """Return the jax and jaxlib wheels of a folder.
+    """Return the wheels of jax and jaxlib in a folder.
 
-    Raises `ReleaseError` where there is none.
+    Raises `ReleaseError` if there are none.
     """
     wheels = [read_wheel(path) for path in sorted(folder.glob("*.whl")) if path.name.startswith(("jax-", "jaxlib-"))]
     if not wheels:
@@ -108,10 +113,7 @@ def wheels_in(folder: Path) -> tuple[Wheel, ...]:
 
 
 def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
-    """Return the calendar with the releases of these wheels.
-
-    A release that it has already stays as it is.
-    """
+    """Return the calendar with the releases of these wheels. A release that it has already stays as it is."""
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}
     for wheel in wheels:

@@ -55,9 +55,9 @@ def promise(writer_built: datetime.date, reader_built: datetime.date, windows: W
 
 
 def parse_day(text: str) -> datetime.date:
-    """Return the day of --as-of, such as ``2026-10-25``.
+    """Return the day that the text of --as-of names, such as ``2026-10-25``.
 
-    Raises `ReleaseError` on anything else.
+    Raises `ReleaseError` for any other text.
     """
     try:
         return datetime.date.fromisoformat(text)

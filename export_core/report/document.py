@@ -40,9 +40,10 @@ class ReportError(ExportCompatError):
 class Finding:
     """One fact that a report shows, with its evidence.
 
-    `number` orders findings of the same rank. `sentence` says the fact in a line, and `brief` in a shorter line without
-    the dates of a single cell. `details` are pairs of a label and a text of one or more lines. `results` are the cells
-    that the finding is about, empty if it is about the run; `cause` is what these cells have in common, if anything.
+    `number` is its place among the findings of kinds with one rank. `sentence` says it in a line, and `brief` in a
+    shorter one, without the dates of a single cell; `details` are labels with texts of one line or more. `results` are
+    the cells that it is about, and `cause` is what these have in common: none where the finding is about the run.
+    `fault` is what the golden's own writer did, where that tells who is to blame; the sentences end with it.
     """
 
     kind: FindingKind
@@ -52,6 +53,7 @@ class Finding:
     results: tuple[Result, ...] = ()
     cause: Cause | None = None
     brief: str = ""
+    fault: str = ""
 
     @property
     def title(self) -> str:

@@ -16,14 +16,18 @@ from export_core.report.page_data import filter_link
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.svg import add, add_months, make_axis, picture, width_of
 
-_WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0
+_WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0  # The left edge is further right where the names of writers are long.
+_DIAGONAL = math.sin(math.radians(45))
 _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the last one for its turned name.
 
 
 def map_svg(
     drawn: ReleaseMap, *, standalone: bool = False, links: bool = False, heading: tuple[str, str] | None = None
 ) -> str:
-    """Return the map as SVG text. With `links`, each square links to its cells in the page's table.
+    """Return the map. With `links`, it is that of the page: each square leads to its cells in the table.
+
+    There the legend is text of the page, and the names of writers are a group on top, which stays where the map is
+    scrolled.
 
     `heading` is two lines above the map, the first in large letters; `standalone` is for a file of its own rather than
     a part of the page. Raises `ReportError` if the run has no cell.
@@ -31,29 +35,34 @@ def map_svg(
     if not drawn.rows:
         raise ReportError("The map of a run shows its cells: expected at least one result, found none.")
     plane = _Plane(drawn, top=74.0 if heading else 24.0)
-    legend = list(_legend(drawn, plane))
+    legend = [] if links else list(_legend(drawn))
     bottom = plane.bottom + (46 if plane.axis.length else 16)  # Below jaxlib's readers are months and the day.
     label = f"Map of the run: {len(drawn.rows)} writers (rows) and {len(drawn.readers)} readers by build date"
     kind = "release-map" if plane.width == _WIDTH else "release-map wide"
-    root = picture(kind, plane.width, bottom + legend[-1][2] + 12, label, standalone=standalone)
+    root = picture(kind, plane.width, bottom + (legend[-1][2] + 12 if legend else 0), label, standalone=standalone)
+    names = Xml.Element("g", {"class": "names"}) if links else root
+    if links:
+        add(names, "rect", "paper", width=plane.left - 6, y=plane.top - 32, height=plane.bottom - plane.top + 32)
     if heading:
         add(root, "text", "headline", heading[0], x=20, y=36)
         add(root, "text", "legend", heading[1], x=20, y=54)
     for text, above in (("read by jaxlib →" if plane.axis.length else "read by →", 21), ("written by jaxlib ↓", 9)):
-        add(root, "text", "date", text, x=_LEFT - 2, y=plane.top - above, text_anchor="end")
+        add(names, "text", "date", text, x=plane.left - 2, y=plane.top - above, text_anchor="end")
     _time(root, drawn, plane)
     named = _with_room(plane.rows)
     for row, middle in zip(drawn.rows, plane.rows, strict=True):
-        _row(root, row, plane, middle, named=middle in named)
+        _band(root, row, plane, middle)
+        if middle in named:
+            _name(names, row, plane, middle)
     if plane.axis.length:
-        today = _LEFT + plane.axis.end(drawn.as_of)
+        today = plane.left + plane.axis.end(drawn.as_of)
         add(root, "line", "today", x1=today, y1=plane.top - 6, x2=today, y2=plane.bottom + 6)
         add(root, "text", "today", f"as of {drawn.as_of}", x=today, y=plane.bottom + 34, text_anchor="end")
     _squares(root, drawn, plane, links=links)
     firsts = {row.platform: middle for row, middle in zip(drawn.rows[::-1], plane.rows[::-1], strict=True)}
     for platform, first in firsts.items() if len(firsts) > 1 else ():
         y = first - plane.pitch / 2 - 7
-        add(root, "text", "platform", f"on {platform}", x=_LEFT - 12, y=y, text_anchor="end")
+        add(names, "text", "platform", f"on {platform}", x=plane.left - 12, y=y, text_anchor="end")
     for look, x, below, text in legend:
         y = bottom + below
         if look == "band":
@@ -61,6 +70,8 @@ def map_svg(
         else:
             add(add(root, "g", f"square is-{look}"), "rect", "", x=x, y=y - 5, width=10, height=10, rx=2.5)
         add(root, "text", "legend", text, x=x + 17, y=y + 4)
+    if links:
+        root.append(names)
     return text_of(root)
 
 
@@ -94,13 +105,17 @@ class _Plane:
     """The layout of a map: jaxlib's time axis, the middles of all columns and rows, and the height of a row."""
 
     def __init__(self, drawn: ReleaseMap, top: float) -> None:
+        self.left = max([_LEFT, *(width_of(row.writer.name, 11.5) + 24 for row in drawn.rows)])
         runtimes = grouped(drawn.readers, lambda reader: reader.release.family)
-        built = [reader.release.built for reader in runtimes.pop("", [])]
+        jaxlibs = runtimes.pop("", [])
+        built = [reader.release.built for reader in jaxlibs]
+        # A turned name is as wide as it is high.
+        end = max([_END, *(width_of(reader.column, 11.5) * _DIAGONAL - _RIGHT + 8 for reader in jaxlibs[-1:])])
         room = {name: max(_SLOT * len(own), width_of(name, 11)) + _END for name, own in runtimes.items()}
         # The axis gives up its free room first, then the picture gets wider.
-        whole = _WIDTH - _LEFT - _RIGHT
-        length = max(whole - sum(room.values()), min(_SLOT * len(built) + _END, whole))
-        self.axis = make_axis(built, drawn.as_of, length, slot=_SLOT, end=_END)
+        whole = _WIDTH - self.left - _RIGHT
+        length = max(whole - sum(room.values()), min(_SLOT * len(built) + end, whole))
+        self.axis = make_axis(built, drawn.as_of, length, slot=_SLOT, end=end)
         self.slots = [*self.axis.slots]
         self.groups: dict[str, float] = {}  # The left edges of the columns of runtimes that are not jaxlib.
         edge = self.axis.length
@@ -108,7 +123,7 @@ class _Plane:
             self.groups[name] = edge + _END / 2
             self.slots += [self.groups[name] + self.axis.slot * (number + 0.5) for number in range(len(own))]
             edge += room[name]
-        self.width = max(_WIDTH, round(_LEFT + edge + _RIGHT))
+        self.width = max(_WIDTH, round(self.left + edge + _RIGHT))
         # Names above the columns are steeper where these are close to each other.
         self.angle = 45 if self.axis.slot >= 18 else 75
         self.head = top  # Where the names of the runtimes are.
@@ -127,30 +142,34 @@ class _Plane:
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
     """Draw the time axis: months below the map, names of readers and runtimes above it."""
     if plane.axis.length:
-        add_months(root, plane.axis, _LEFT, plane.top, plane.bottom, plane.bottom + 18)
+        add_months(root, plane.axis, plane.left, plane.top, plane.bottom, plane.bottom + 18)
     for name, edge in plane.groups.items():
-        add(root, "text", "platform", name, x=_LEFT + edge, y=plane.head)
+        add(root, "text", "platform", name, x=plane.left + edge, y=plane.head)
     named = _with_room(plane.slots[::-1])
     for reader, slot in zip(drawn.readers, plane.slots, strict=True):
         if slot in named:
             label = add(root, "text", "reader", reader.column)
-            label.set("transform", f"translate({_LEFT + slot + 3:.1f} {plane.top - 9:.1f}) rotate(-{plane.angle})")
+            label.set("transform", f"translate({plane.left + slot + 3:.1f} {plane.top - 9:.1f}) rotate(-{plane.angle})")
             add(label, "title", "", f"reader {reader.name}, built {reader.release.built}")
 
 
-def _row(root: Xml.Element, row: MapRow, plane: _Plane, middle: float, *, named: bool) -> None:
-    """Draw the name of a writer, and its window as a band."""
-    half, writer, built = plane.pitch / 2 - 1.5, row.writer.name, row.writer.release.built
+def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
+    """Draw the window of a writer."""
+    half = plane.pitch / 2 - 1.5
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
     if end > begin:
-        add(root, "rect", "band", rx=5, x=_LEFT + begin, y=middle - half, width=end - begin, height=2 * half)
-    if not named:
-        return
+        add(root, "rect", "band", rx=5, x=plane.left + begin, y=middle - half, width=end - begin, height=2 * half)
+
+
+def _name(parent: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
+    """Draw the name of a writer, with its build date where there is room."""
+    writer, built = row.writer.name, row.writer.release.built
     dated = plane.pitch > 24
-    name = add(root, "text", "writer", writer)
-    name.attrib.update(x=f"{_LEFT - 12:.1f}", y=f"{middle - 1 if dated else middle + 4:.1f}", **{"text-anchor": "end"})
+    name = add(parent, "text", "writer", writer)
+    below = middle - 1 if dated else middle + 4
+    name.attrib.update(x=f"{plane.left - 12:.1f}", y=f"{below:.1f}", **{"text-anchor": "end"})
     if dated:
-        add(root, "text", "date", str(built), x=_LEFT - 12, y=middle + 11, text_anchor="end")
+        add(parent, "text", "date", str(built), x=plane.left - 12, y=middle + 11, text_anchor="end")
     add(name, "title", "", f"writer {writer}, built {built}: {plural(row.goldens, 'golden')}")
 
 
@@ -167,7 +186,7 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
                     address = filter_link(**place, **_counted(row.squares[reader]))
                     parent.attrib |= {"href": address, "tabindex": str(tab_stop)}
                     parent.attrib |= {"data-row": str(index), "data-column": str(number)}
-                _square(parent, row, reader, plane, (_LEFT + slot, middle))
+                _square(parent, row, reader, plane, (plane.left + slot, middle))
                 tab_stop = -1
 
 
@@ -207,18 +226,23 @@ LOOKS: dict[str, str] = {
 """The looks of a square, and the words of the legend for them."""
 
 
-def _legend(drawn: ReleaseMap, plane: _Plane) -> Iterator[tuple[str, float, float, str]]:
-    """Yield the entries of the map's legend: the look, its x and y in the legend, and its meaning.
+def legend_of(drawn: ReleaseMap) -> list[tuple[str, str]]:
+    """Return what the squares and bands of a map mean: the look, and its words."""
+    looks = {square.look for row in drawn.rows for square in row.squares.values()}
+    entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]
+    entries += [("band", "promised")] if any(not reader.release.runtime for reader in drawn.readers) else []
+    if any(reader.term == row.writer.term for row in drawn.rows for reader in row.squares):
+        entries.append(("outside is-own", "read by its own writer"))
+    return entries
+
+
+def _legend(drawn: ReleaseMap) -> Iterator[tuple[str, float, float, str]]:
+    """Yield the parts of the map's legend: look, place, and meaning.
 
     The entries are wrapped into as many lines as they need.
     """
-    looks = {square.look for row in drawn.rows for square in row.squares.values()}
-    entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]
-    entries += [("band", "promised")] if plane.axis.length else []
-    if any(reader.term == row.writer.term for row in drawn.rows for reader in row.squares):
-        entries.append(("outside is-own", "read by its own writer"))
     x, y = 20.0, 8.0
-    for look, meaning in entries:
+    for look, meaning in legend_of(drawn):
         needed = width_of(meaning, 10.5) + 33
         if x + needed > _WIDTH and x > 20:
             x, y = 20.0, y + 20

@@ -9,11 +9,11 @@ from urllib.parse import quote
 from export_core.base.layout import labelled_lines
 from export_core.base.text import first_line, for_html, for_markdown, ranges, shortened, shown
 from export_core.judge import Judgement, Summary
-from export_core.matrix.result import by_build_date, grouped
+from export_core.matrix.result import Cells, grouped
 from export_core.matrix.verdicts import DEVICE_LIMIT, NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, FindingKind
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
-from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
+from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, named_among, release_map
 from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder
 from export_core.run.run import Run
 
@@ -104,7 +104,8 @@ def _row(finding: Finding, run: Run) -> str:
     if cause is None:
         return f"| ❗ | {_what(finding, summary)} | | | | | |"
     case = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
-    written, read = ranges(cause.writers, by_build_date(run.writers)), ranges(cause.readers, by_build_date(run.readers))
+    cells = Cells(finding.results)
+    written, read = named_among(cells.writers, run.writers), named_among(cells.readers, run.readers)
     when = ", ".join(f"{word} {jaxlib}" for word, jaxlib in began_and_ended(cause))
     texts = (case, written, read, when)
     words = " | ".join(for_markdown(shortened(text, 2 * _LONGEST_WORDS)) for text in texts)
@@ -225,7 +226,7 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
     lines = ["Goldens by writer (down), in readers by build date (across):", ""]
     lines += [f"| | {' | '.join(titles)} |", f"|---|{':-:|' * len(titles)}"]
     for row in rows:
-        name = row.writer.in_words + (f" on {row.platform}" if len(drawn.platforms) > 1 else "")
+        name = row.writer.name + (f" on {row.platform}" if len(drawn.platforms) > 1 else "")
         squares = [square(row, run[0], several=len(run) > 1) for run in columns]
         lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
     seen = {square.worst for run in (drawn, before) if run for row in run.rows for square in row.squares.values()}

@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from export_core.base.json_text import safe_json
-from export_core.base.text import few, plural, ranges, shown
+from export_core.base.text import few, plural, shown
 from export_core.judge import Judgement
 from export_core.matrix.result import Cells, by_build_date
 from export_core.matrix.verdicts import VERDICTS, FindingKind
@@ -20,11 +20,18 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, issue_of
-from export_core.report.map_svg import map_svg
+from export_core.report.map_svg import legend_of, map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
-from export_core.report.run_tables import release_map
+from export_core.report.run_tables import named_among, release_map
 from export_core.report.view import NOT_DECIDED
-from export_core.report.wording import MARKS, began_and_ended, first_sentence, writer_and_reader
+from export_core.report.wording import (
+    JAX_PROMISE,
+    MARKS,
+    began_and_ended,
+    first_sentence,
+    promise_basis,
+    writer_and_reader,
+)
 from export_core.run.run import Run
 
 MOST_FINDINGS = 40  # The most findings of each kind that are listed; the table has every cell anyway.
@@ -55,9 +62,11 @@ def html_page(document: Document) -> str:
         anchor=_anchor,
         cause_filter=lambda cause: filter_link(cause=cause.id, judgement=cause.judgement),
         identity=_identity(run, comparison),
+        promise=(promise_basis(run.policy, run.readers), JAX_PROMISE),
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
+        map_legend=legend_of(drawn),
         runtimes=any(reader.runtime for reader in run.readers),
         pictures=document.pictures,
         facets=_facets(run),
@@ -141,7 +150,7 @@ def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
     }
     return [
         ("judgement", [(name, f"{name} ({len(results):,})") for name, results in run.by_judgement.items()]),
-        *((name, [(value, value) for value in values]) for name, values in plain.items()),
+        *((name, [(value, value.replace("==", " ")) for value in values]) for name, values in plain.items()),
         ("cause", list(causes.items())),
         ("change", []),
     ]
@@ -184,6 +193,7 @@ def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
         "cells": size,
         "message": message,
         "change": cause.change if cause else "",
+        "fault": finding.fault,
         "to_do": to_do,
         "next_step": first_sentence(to_do.removeprefix("Run the command below. ")),
         "issue": web_address(issue.issue) if issue else "",
@@ -198,8 +208,7 @@ def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
 def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, Any]:
     """Return the template values that say where a finding's cells are: title, writers, readers, dates and cases."""
     cells, example = Cells(finding.results), finding.results[0]
-    writers = ranges(by_build_date(cells.writers), by_build_date(run.writers))
-    readers = ranges(by_build_date(cells.readers), by_build_date(run.readers))
+    writers, readers = named_among(cells.writers, run.writers), named_among(cells.readers, run.readers)
     began = began_and_ended(finding.cause, issue) if finding.cause else []
     # Where no run shows when a failure began or ended: the oldest reader that fails.
     when = began or [("oldest reader affected", cells.readers[0].label)]

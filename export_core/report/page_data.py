@@ -19,15 +19,13 @@ from export_core.base.facts import labelled_facts
 from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import cost_of
-from export_core.matrix.result import WriterOf
 from export_core.matrix.verdicts import VERDICTS, WORKING
 from export_core.policy.known_issues import shipped_issues
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
-from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document
-from export_core.report.run_tables import grid
+from export_core.report.run_tables import MapRelease, grid, map_releases
 from export_core.report.wording import figures_line, judgement_mark, promise_line, window_line
 from export_core.run.run import Run
 
@@ -119,8 +117,9 @@ def page_data(document: Document) -> dict[str, Any]:
                 timings[name].append(number)
         rows.columns["start"].append(len(cells.columns["seconds"]))
     tables: dict[str, list[Any]] = {name: [*values] for name, values in (rows.tables | cells.tables).items()}
-    for name in ("reader", "writer"):
-        tables[name] = [_release(release) for release in tables[name]]
+    readers, writers = map_releases(document.run.readers), map_releases(document.run.writers)
+    tables["reader"] = [_release(readers[reader]) for reader in tables["reader"]]
+    tables["writer"] = [_release(writers[writer.release], writer.platform) for writer in tables["writer"]]
     for name, fields in _FIELDS.items():
         tables[name] = [dict(zip(fields, map(_shown, values), strict=True)) for values in tables[name]]
     return {
@@ -225,16 +224,17 @@ def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
     return tuple(_MARKS.get(piece, piece) for piece in re.split("([\0-\2])", text))
 
 
-def _release(release: WriterOf | Release) -> dict[str, str]:
-    named = release.release if isinstance(release, WriterOf) else release
+def _release(named: MapRelease, platform: str = "") -> dict[str, str]:
+    release = named.release
     return {
-        "jaxlib": plain_text(named.name),
-        "jax": plain_text(named.jax),
-        "built": str(named.built),
-        "name": plain_text(named.pair),
-        "runtime": plain_text(named.family or JAXLIB),
-        "promise": plain_text(promise_line(named)),
-        "platform": plain_text(release.platform) if isinstance(release, WriterOf) else "",
+        "title": plain_text(named.name),
+        "jaxlib": plain_text(release.name),
+        "jax": plain_text(release.jax),
+        "built": str(release.built),
+        "name": plain_text(release.pair),
+        "runtime": plain_text(release.family or JAXLIB),
+        "promise": plain_text(promise_line(release)),
+        "platform": plain_text(platform),
     }
 
 

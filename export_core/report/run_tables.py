@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from export_core.base.text import ranges
 from export_core.judge import Judgement, Result
 from export_core.releases import Release
 from export_core.run.run import Run
@@ -42,8 +43,8 @@ class MapRelease:
 
     @property
     def name(self) -> str:
-        """The short name, such as for a row: with the jax release only if the jaxlib has several of them."""
-        return f"{self.release.name} · {self.release.jax}" if self.several else self.release.label
+        """As every table, map and sentence calls it: with its jax only where its jaxlib has several."""
+        return self.in_words.replace("==", " ")
 
     @property
     def column(self) -> str:
@@ -52,7 +53,7 @@ class MapRelease:
 
     @property
     def in_words(self) -> str:
-        """The name in a sentence, in a form that `ranges` can shorten."""
+        """As a list of releases has it, which `ranges` shortens."""
         return f"{self.release.name} with jax {self.release.jax}" if self.several else self.release.name
 
     @property
@@ -140,3 +141,10 @@ def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
     """Return the releases as a map shows them; those of a jaxlib with several jax releases also name their jax."""
     pairs = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
     return {release: MapRelease(release, pairs[release.name] > 1) for release in releases}
+
+
+def named_among(releases: Collection[Release], among: Sequence[Release]) -> str:
+    """Return releases of a run in words, neighbours among all of them as a range: ``0.9.2 to 0.11.0, 0.12.0.1``."""
+    names = {release: named.in_words for release, named in map_releases(among).items()}
+    ordered = [name for release, name in names.items() if release in releases]
+    return ranges(list(dict.fromkeys(ordered)), list(dict.fromkeys(names.values())))

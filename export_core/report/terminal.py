@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -10,10 +10,11 @@ from rich.text import Text
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.text import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
-from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.result import Cells
 from export_core.matrix.verdicts import FAIL_ON, FindingKind
+from export_core.releases import Release
 from export_core.report.document import Document, Finding, by_kind, cells_of
-from export_core.report.run_tables import grid, map_releases
+from export_core.report.run_tables import MapRelease, grid, map_releases
 from export_core.report.wording import LEGEND, cell_mark, named_folder
 from export_core.run.run import Run
 
@@ -65,9 +66,9 @@ def _print_short(console: Console, document: Document) -> None:
     deciding = _deciding(kinds)
     for kind in deciding:
         most = max(1, MOST_SHOWN // len(deciding))
-        for finding in kinds[kind][:most]:
+        for number, finding in enumerate(kinds[kind][:most]):
             console.print()
-            evidence = _evidence(finding, document.findings)
+            evidence = _evidence(finding, is_worst=finding is document.findings[0], is_first=not number)
             _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
         rest = kinds[kind][most:]
         if kind is Judgement.OWED.facts.kind:  # the policy names what has to run, so each cause is named too
@@ -107,17 +108,20 @@ def _print_finding(
     print_lines(console, [*lines[1:], *labelled_paragraphs(details, console.width, most)])
 
 
-def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str, str]]:
-    """Return the details of a finding for the short report, which has to fit on a screen.
+def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple[str, str]]:
+    """Return the details of which a screen has room for those of three findings.
 
-    The finding of a known issue needs neither message nor command; otherwise the first line of the message is shown.
-    The worst finding has its advice, since its command ends the report; other findings have their command.
+    A known issue needs no message and no command; of a message the first line is enough. The command of the worst is
+    the last thing that the report shows. What to do is said of the worst, and of the first of a kind that has advice of
+    its own, which often is that no release is to blame; that of the others is in the full report.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
         details["looks like"] = looks_like
-    last = "to do" if finding is collected[0] else "reproduce"
-    labels = ["known as", "to do"] if "known as" in details else ["message", "looks like", last]
+    has_advice = is_worst or (is_first and finding.kind.to_do)
+    labels = ["message", "looks like", *(["to do"] if has_advice else []), *([] if is_worst else ["reproduce"])]
+    if "known as" in details:
+        labels = ["known as", "to do"]
     return [
         (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
     ]
@@ -154,16 +158,13 @@ _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 
 
 def table_lines(run: Run, width: int) -> list[Text]:
-    """Return the lines of the table of writers, in colours. Its third column is wrapped to fit the width.
-
-    At most `MOST_ROWS` writers are shown, those with a failing cell first; the others are counted.
-    """
-    names, readers = map_releases(run.writers), by_build_date(run.readers)
+    """Return the table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
+    names, readers = map_releases(run.writers), map_releases(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
     bad_writers = set()
     newest_first = sorted(run.by_writer.items(), key=lambda group: group[0][0].date_order, reverse=True)
     for (writer, platform), cells in newest_first:
-        name = f"{names[writer].in_words}{f' {platform}' if len(run.platforms) > 1 else ''}"
+        name = f"{names[writer].name}{f' {platform}' if len(run.platforms) > 1 else ''}"
         rows.append((name, str(len(cells.by_golden)), *_promised_and_others(cells, readers)))
         if any(judgement.fails_run for judgement in cells.by_judgement):
             bad_writers.add(name)
@@ -189,12 +190,13 @@ def table_lines(run: Run, width: int) -> list[Text]:
     return lines
 
 
-def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Text]:
-    """Return two texts: how a writer's promised cells ended, by reader; and how many of its other cells work."""
+def _promised_and_others(cells: Cells, names: Mapping[Release, MapRelease]) -> tuple[Text, Text]:
+    """Return how the promised cells of a writer ended, by reader; and how many of the others work."""
+    readers = [*dict.fromkeys(reader.in_words for reader in names.values())]
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()
     for result in cells.results:
-        (promised[result.reader.name] if result.promised else outside)[result.judgement] += 1
+        (promised[names[result.reader].in_words] if result.promised else outside)[result.judgement] += 1
     bad = [judgement for judgement in Judgement if judgement.facts.badness]
     alike = itertools.groupby(
         (reader for reader in readers if promised[reader]),
@@ -226,9 +228,9 @@ def _wrapped(text: Text, width: int) -> list[Text]:
 def print_cells(console: Console, run: Run) -> None:
     """Print a paragraph for each golden: its outcome in each reader. Neighbours with the same outcome are a range."""
     names = {reader: release.in_words for reader, release in map_releases(run.readers).items()}
+    writers = map_releases(run.writers)
     for writer, rows in grid(run).items():
-        jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
-        print_lines(console, [f"{writer.jaxlib}{jax}  built {writer.built}"], "bold")
+        print_lines(console, [f"{writers[writer].name}  built {writer.built}"], "bold")
         for name, results in rows:
             parts = []
             for mark, cells in ((mark, list(cells)) for mark, cells in itertools.groupby(results, cell_mark)):

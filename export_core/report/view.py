@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from export_core.base.feature import hooks
-from export_core.base.text import few, plural, ranges
+from export_core.base.text import few, plural
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
@@ -40,6 +40,7 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
+from export_core.report.run_tables import named_among
 from export_core.report.wording import (
     OUTDATED,
     cell_sentence,
@@ -153,7 +154,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
     elif unfit and result.judgement.is_breach:
         kind = OTHER_PROCESSOR if result.processors else NOT_REPLAYABLE
-        details = (*evidence(result), ("to do", kind.to_do if result.processors else ""))
+        details = (*evidence(result), ("to do", kind.to_do))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
         kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
     elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and promises_nothing(result.reader):
@@ -175,11 +176,14 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     elif cause.judgement is Judgement.OUTSIDE and example.control is Control.ALIKE:
         kind = DEVICE_LIMIT
     issue = issue_of(cause, run.summary)
-    because = f"{cause.change}." if cause.change else device_limit(example)
+    fault = device_limit(example)
     if kind is NOT_REPLAYABLE:
-        because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
+        fault = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
         if both := _processors(group, run):
-            kind, because = OTHER_PROCESSOR, _OF_PROCESSOR.format(both)
+            kind, fault = OTHER_PROCESSOR, _OF_PROCESSOR.format(both)
+    elif cause.change:
+        fault = ""
+    because = fault or (f"{cause.change}." if cause.change else "")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
     todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run.folder)
@@ -202,7 +206,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         ("to do", todo),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
-    return Finding(kind, number, sentence, texts, tuple(group), cause, brief)
+    return Finding(kind, number, sentence, texts, tuple(group), cause, brief, fault)
 
 
 def _processors(group: Sequence[Result], run: Run) -> str:
@@ -217,15 +221,13 @@ def _processors(group: Sequence[Result], run: Run) -> str:
 
 
 def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
-    """Return the sentence of a cause: its subject, what happened, and in which releases.
-
-    Without `subject`, the subject is the number of cells and their cases.
-    """
-    writers, readers = by_build_date(run.writers), by_build_date(run.readers)
+    """Return how many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
+    cells = Cells(run.by_cause[cause.judgement, cause.id])
     # The phrases are in the singular: "was refused" becomes "were refused".
     phrase = VERDICTS[cause.verdict].phrase.replace("was ", "were " if cause.cells > 1 else "was ")
     platform = f" on {cause.platform}" if cause.platform != "cpu" else ""
-    where = f"written by {ranges(cause.writers, writers)}, read by {ranges(cause.readers, readers)}"
+    written, read = named_among(cells.writers, run.writers), named_among(cells.readers, run.readers)
+    where = f"written by {written}, read by {read}"
     cases = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     subject = subject or (cases if cause.cells == 1 else f"{cause.cells:,} cells of {cases}")
     return f"{subject} {phrase} in stage {cause.stage}{platform}: {where}."

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from export_core.base.text import few, first_line, plain_text, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
+from export_core.judge.known import expired_by_noun, may_excuse
 from export_core.matrix import Verdict
 from export_core.matrix.result import Control, release_name
 from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, WORKING
@@ -24,7 +25,7 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, ONE_OF_SEVERAL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Direction, Release
+from export_core.releases import Direction, Release, Windows
 from export_core.releases.runtimes import known_runtimes
 
 MARKS = [
@@ -73,11 +74,11 @@ def headline(summary: Summary) -> tuple[str, str]:
     if compiled := summary.verdicts.get(Verdict.COMPILED):
         facts += f", {compiled:,} compiled only"
     if known := summary.judgements.get(Judgement.KNOWN):
-        facts += f", {plural(known, 'known failure')}"
+        facts += f", {plural(known, 'known failure')}{_listed_until(summary)}"
     if summary.flaky:
         facts += f", {summary.flaky:,} flaky"
     if summary.exit_code in (ExitCode.BROKEN, ExitCode.INCOMPLETE) and summary.stale:
-        facts += "; the list of known failures is no longer true"
+        facts += f"; {_stale_facts(summary)}"
     facts += _readers_affected(summary)
     if summary.partial:
         facts += f"; partial: {plain_text(summary.partial)}"
@@ -138,9 +139,36 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         needed = f"{works:,} of {plural(cells, 'cell')} that {names} must run"
         all_kept = f"{all_kept}, and {needed}" if promised else needed
     if summary.exit_code == ExitCode.STALE:
-        defects = f"{plural(len(summary.stale), 'defect')} in the list of known failures"
-        return STALE_LIST.title, f"{defects}; kept: {all_kept}"
+        return STALE_LIST.title, f"{_stale_facts(summary)}; kept: {all_kept}"
     return "KEPT", all_kept
+
+
+def _stale_facts(summary: Summary) -> str:
+    """Return which entries have expired, when and whose they are, and how many others are no longer true."""
+    past = expired_by_noun(msgspec.convert(summary.policy, Policy), summary.as_of)
+    facts = []
+    for noun, entries in past.items():
+        when = "expired on" if len(entries) == 1 else "have expired, the first on"
+        owners = [*dict.fromkeys(entry.owner for entry in entries)]
+        whose = plain_text(f"{'owner' if len(owners) == 1 else 'owners'} {few(owners)}")
+        facts.append(f"{plural(len(entries), noun)} {when} {entries[0].expires}, {whose}")
+    if others := len(summary.stale) - sum(map(len, past.values())):
+        facts.append(f"{plural(others, 'defect')} in the list of known failures")
+    return ", and ".join(facts)
+
+
+def _listed_until(summary: Summary) -> str:
+    """Return the last day on which the known failures of a run are excused, after a space; empty where there is none.
+
+    What has expired is told apart.
+    """
+    known = [cause for cause in summary.causes if cause.judgement is Judgement.KNOWN]
+    entries = msgspec.convert(summary.policy, Policy).known_failures
+    ends = {entry.expires for entry in entries if any(may_excuse(entry, cause) for cause in known)}
+    days = sorted(day for day in ends if day and day >= summary.as_of)
+    if not days:
+        return ""
+    return f" until {days[0]}" if len(ends) == 1 else f", the first until {days[0]}"
 
 
 def old_calendar(summary: Summary) -> str:
@@ -209,13 +237,12 @@ def _targets(names: Sequence[str]) -> str:
 
 
 def _readers_affected(summary: Summary) -> str:
-    """Return the end of the headline that names the readers in which something is broken or owed; "" if none.
+    """Return the readers in which something is broken or owed, those of each cause apart, in their order.
 
-    If the causes differ in their readers, the range of each cause is named.
+    Empty for none.
     """
-    ends = {(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach}
-    ordered = sorted(ends, key=lambda end: (end[0].date_order, end[1].date_order))
-    spans = list(dict.fromkeys((first.label, last.label) for first, last in ordered))
+    causes = [cause for cause in summary.causes if cause.judgement.is_breach]
+    spans = list(dict.fromkeys((cause.first_reader.label, cause.last_reader.label) for cause in causes))
     if len(spans) > 1:
         texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
         return f"; readers affected, by cause: {few(texts)}"
@@ -317,6 +344,23 @@ def promise_line(reader: Release) -> str:
     if promise := runtime.promise:
         return f"{runtime.name} promises: {promise.says} ({promise.source})"
     return f"{runtime.name} promises nothing: only a deployment target of the policy requires anything of it"
+
+
+JAX_PROMISE = "https://docs.jax.dev/en/latest/export/export.html#compatibility-guarantees"
+"""Where JAX says what it promises."""
+
+
+def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
+    """Return whose promise the judgements of a run rest on: that of JAX, or the project's own, and in which days."""
+    own, of_jax = policy.window_lengths(), Windows()
+    whose = "JAX" if own == of_jax else "this project's policy"
+    days = f"{own.backward_days:,} days after the writer or {own.forward_days:,} days before it"
+    sentences = [
+        f"Promised by {whose}, to jaxlibs built at most {days}.",
+        "" if own == of_jax else f"JAX itself promises {of_jax.backward_days} and {of_jax.forward_days} days.",
+        "A cell of another runtime names its own promise." if any(reader.runtime for reader in readers) else "",
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:

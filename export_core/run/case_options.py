@@ -12,7 +12,10 @@ from export_core.policy import Policy
 def export_options(
     keywords: Mapping[str, Any], policy: Policy, platforms: tuple[str, ...] | None = None
 ) -> ExportOptions:
-    """Return how a function is to be exported: as its keywords say, else for `platforms`, else as the policy says."""
+    """Return the export options of a case.
+
+    A value in `keywords` comes first; `platforms` falls back to the argument, then to the policy.
+    """
     # There are more keywords, such as tolerances, which do not change what is exported.
     names = {field.name for field in fields(ExportOptions)}
     given = {name: value for name, value in keywords.items() if name in names and value is not None}
@@ -24,7 +27,11 @@ def export_options(
 def comparison(
     keywords: Mapping[str, Any], policy: Policy, rtol: float | None = None, atol: float | None = None
 ) -> Comparison:
-    """Return comparator and tolerances: those of the keywords, else `rtol` and `atol`, else those of the policy."""
+    """Return the comparator and its tolerances.
+
+    Each tolerance comes from `keywords`, else from the argument `rtol` or `atol`, else from the policy. If the
+    keywords set `ulp`, only the tolerances in the keywords count.
+    """
     compare, ulp = keywords.get("compare") or "allclose", keywords.get("ulp")
     relative: list[Any] = [keywords.get("rtol"), rtol, policy.rtol]
     absolute: list[Any] = [keywords.get("atol"), atol, policy.atol]

@@ -79,7 +79,7 @@ _COMPARATOR_ADVICE = (
 
 
 class OwnReader:
-    """The interpreter that runs now, as the only reader, with one worker until `close`. See `this_interpreter`."""
+    """The interpreter of this process as the only reader, with a worker that runs until `close`."""
 
     def __init__(
         self, policy: Policy, options: RunOptions, user_code: UserCode, started_with: Mapping[str, str] | None = None
@@ -117,7 +117,7 @@ class OwnReader:
     def fork_program(self, program: Path, address: str) -> bool:
         """Have a fork of the worker run a program, as `run_program` in readers/worker/program.py does.
 
-        Returns: False where it cannot.
+        Returns: False if the worker cannot fork.
         """
         return self._workers.fork_program(self._environment, CellLimits().jobs, program, address)
 

@@ -15,20 +15,20 @@ from export_core.run.run import Run, judge_run
 
 
 class NoShardError(RunError):
-    """An error for shards none of which has finished: nothing is known, not even what was planned."""
+    """An error for a merge in which no shard has finished, so that not even the planned cells are known."""
 
     exit_code = ExitCode.INCOMPLETE
 
 
-def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
+def merge_shards(folders: Sequence[Path]) -> Run:
     """Join the results of all shards of a plan, and judge them as the run of an undivided matrix.
 
-    Returns the shards too, such as ``2/3``, that are missing or did not finish, which make the run incomplete.
+    Shards that are missing or did not finish make the run incomplete, and its summary names them.
 
     Raises:
-        NoShardError: None has finished.
-        RunError: A folder has something else or a shard of another plan, a shard is given twice, or results are not
-            those of the shard: see `read_run`.
+        NoShardError: No shard has finished.
+        RunError: A folder is not a shard or has a shard of a different plan, a shard is given twice, or a shard has
+            results that `read_run` refuses.
     """
     finished, missing = _finished(folders)
     # After their plans are checked: a shard of another plan gets a clearer error than a differing hash.
@@ -59,15 +59,18 @@ def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
         inputs_only=sorted({golden for made in summaries for golden in made.inputs_only}),
         plan=plan.digest,
         shard=None,
+        missing_shards=missing,
     )
     # By the policy of any of them: all have the hash that is in the plan. The causes of a shard are those of its own
     # cells, and the cell of a golden's own writer may be in another one.
-    merged = judge_run(results, runs[0].policy, facts, plan=replace(plan, shard="", own_cells=own_cells))
-    return merged, missing
+    return judge_run(results, runs[0].policy, facts, plan=replace(plan, shard="", own_cells=own_cells))
 
 
-def _finished(folders: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:
-    """Return the folders of shards that have finished, all of one plan; and the missing shards of that plan."""
+def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
+    """Return the folders of the finished shards, and the shards of their plan that are missing.
+
+    Raises `NoShardError` if no shard has finished, and `RunError` if the shards are not of the same plan.
+    """
     finished = [folder for folder in folders if (folder / SUMMARY).exists()]
     if not finished:
         raise NoShardError(
@@ -95,4 +98,4 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:
             )
         shards[shard] = folder
     every = (Shard(number, first.count) for number in range(1, first.count + 1))
-    return finished, tuple(str(shard) for shard in every if shard not in shards)
+    return finished, [shard for shard in every if shard not in shards]

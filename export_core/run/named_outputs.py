@@ -17,7 +17,10 @@ _WRITTEN_BY_HAND = (
 
 
 def check_output(path: Path, policy: str | None = None) -> None:
-    """Raise `RunError` for a file that no output may replace; `policy` is the policy that the command was given."""
+    """Raise `RunError` if `path` is a file that no output may replace.
+
+    `policy` is the path of the policy that the command was given.
+    """
     try:
         refuse_link(path)
     except OSError as error:

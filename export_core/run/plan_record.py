@@ -79,7 +79,7 @@ class Evidence(msgspec.Struct, frozen=True):
 class PlanRecord(msgspec.Struct, frozen=True):
     """plan.json: everything that decides the results of a run, and its cells.
 
-    Of a shard, all but `own_cells` and `shard` are those of the plan that it is a part of.
+    In the record of a shard, all fields but `own_cells` and `shard` are equal to those of the whole plan.
     """
 
     tool: str  # Our version and a hash of our code.
@@ -219,7 +219,7 @@ def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dic
 
 
 def different_parts(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return which of the parts of now were others, in words."""
+    """Return a text for each part in `now` whose value differs from its value in `then`."""
     return [_in_words(name, then.get(name, ""), part) for name, part in now.items() if part != then.get(name, "")]
 
 
@@ -238,7 +238,7 @@ def _hash_of_runtime(runtime: Runtime) -> str:
 
 
 def _named(kind: str, parts: Iterable[str]) -> list[str]:
-    """Return the names in the parts of this kind."""
+    """Return the names behind `kind` in the names of parts, such as `f` for the kind `comparator` in `comparator f`."""
     return [name for part in parts for found, _, name in [part.partition(" ")] if found == kind]
 
 

@@ -60,15 +60,16 @@ _IGNORE = "# jaxexport made this folder: results of a run are not committed.\n*\
 
 
 class _Finished(msgspec.Struct):
-    """The summary's hash of its results."""
+    """The part of summary.json that `--resume` reads: the SHA-256 of results.jsonl."""
 
     results_sha256: str
 
 
 class Journal:
-    """The results folder of one run, which no other run may use meanwhile; a context manager.
+    """A context manager for the results folder of a run, which it locks against every other run.
 
-    Raises `RunError` if another run uses it, if it cannot be written to, and if the plan to be resumed is another one.
+    Raises `RunError` if another run uses the folder, if the folder cannot be written to, or if the run to be resumed
+    had a different plan.
     """
 
     def __init__(self, folder: Path, record: PlanRecord, *, resume: bool = False) -> None:
@@ -103,7 +104,7 @@ class Journal:
             raise
 
     def retain(self, is_wanted: Callable[[bytes], bool]) -> list[bytes]:
-        """Drop all results so far but the complete lines that are wanted, once each, and return the latter."""
+        """Keep only the complete lines of results.jsonl that `is_wanted` accepts, without duplicates; return them."""
         *lines, rest = read_regular(self._folder / RESULTS).split(b"\n")
         # A torn last line would run into the next result: then the file is written again.
         wanted = list(dict.fromkeys(line for line in lines if is_wanted(line)))
@@ -112,7 +113,10 @@ class Journal:
         return wanted
 
     def append(self, line: bytes) -> None:
-        """Write a result, a line: it is there even if the process is killed next. Raises `ResultsNotWritten`."""
+        """Append a result to results.jsonl, unbuffered, so that it survives if the process is killed next.
+
+        `line` has no line break. Raises `ResultsNotWritten` if the line cannot be written.
+        """
         data = line + b"\n"
         try:
             while data:  # on a disk that is nearly full, a write may take a part only
@@ -141,9 +145,9 @@ class Journal:
         self._lock.release()
 
     def _take_up(self, record: PlanRecord) -> bool:
-        """Continue the last run in this folder, and return whether there was one.
+        """Prepare to continue the last run in this folder, and return whether there was a run.
 
-        A finished one stays aside for now.
+        If the run had finished, its files are first copied into the folder `FINISHED`.
         """
         before = recorded_plan(self._folder)
         if before is None:
@@ -173,9 +177,9 @@ class Journal:
         return True
 
     def _clear(self, whole: Path | None) -> None:
-        """Move the files of the last run here into the folder `whole`, in the place of those there.
+        """Move the files of the last run into the folder `whole`, and replace the files of a run there.
 
-        Without it, a finished run stays beside the new one until that has finished too, and any other is removed.
+        If `whole` is None, a finished run moves to the folder `FINISHED`, and an unfinished run is removed.
         """
         into = whole or (self._folder / FINISHED if (self._folder / SUMMARY).exists() else None)
         if into:
@@ -195,7 +199,7 @@ class Journal:
         return folder
 
     def forget_finished(self) -> None:
-        """Remove the finished run that was here before this one, which has finished now."""
+        """Remove the earlier finished run from the folder `FINISHED`, once the new run has finished."""
         kept = self._folder / FINISHED
         with contextlib.suppress(OSError):
             refuse_link(kept)
@@ -220,21 +224,21 @@ class Journal:
 
 
 def is_whole_run_moved(folder: Path) -> bool:
-    """Return whether a part of a run moves the last whole run in its folder.
+    """Return whether a run of a part must move the last whole run in this folder aside.
 
-    Unfinished, it replaces no finished one.
+    An unfinished whole run is not moved if it would replace a finished whole run.
     """
     return has_whole_run(folder) and ((folder / SUMMARY).exists() or not (folder / WHOLE / SUMMARY).exists())
 
 
 def finished_before(folder: Path) -> str:
-    """Return a sentence that says where the finished run is that was in a folder before; empty where there is none."""
+    """Return a sentence that says where the earlier finished run of a folder is; empty if there is no such run."""
     kept = folder / FINISHED
     return f" The finished run that was there before is in {kept}." if (kept / SUMMARY).exists() else ""
 
 
 def results_written(folder: Path) -> int:
-    """Return the number of results in the folder of a run, which need not have ended."""
+    """Return the number of results in the folder of a run, which may still be running."""
     path = folder / RESULTS
     return read_regular(path).count(b"\n") if path.exists() else 0
 
@@ -248,7 +252,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _refuse_linked(folder: Path) -> None:
-    """Raise `RunError` where a folder of results is a link, or is below a `.jaxexport` that is one.
+    """Raise `RunError` if a folder of results is a symbolic link, or is below a `.jaxexport` that is a link.
 
     A run replaces and removes files there. Other links above are the user's; nobody chooses where `.jaxexport` is.
     """
@@ -268,9 +272,9 @@ def _not_resumed(path: Path, text: str) -> Problem:
 
 
 def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]:
-    """Return the results so far, one for each cell that was run; the journal has only these from now on.
+    """Return the results in the journal that still count, one for each cell, and drop all others from the journal.
 
-    They are judged again: no summary has a hash of them yet.
+    The results are judged again, since no summary has their hash yet.
     """
     planned = {cell.key: cell for cell in plan.cells}
     results: dict[CellKey, Result] = {}
@@ -304,7 +308,7 @@ def finish_run(journal: Journal, folder: Path, run: Run) -> Run:
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
-    """Write summary.json, all or nothing. Raises `ResultsNotWritten` where there is no room for it."""
+    """Write summary.json, all or nothing. Raises `ResultsNotWritten` if the file cannot be written."""
     try:
         write_whole(folder / SUMMARY, [safe_json(summary, indent=2), b"\n"])
     except OSError as error:
@@ -345,7 +349,7 @@ def read_run(folder: Path) -> Run:
 
 
 def _check_dates(folder: Path, run: Run) -> None:
-    """Raise `RunError` for a result whose writer or reader has another build date than the calendar."""
+    """Raise `RunError` if a writer or reader of a result has a build date that differs from the calendar's."""
     try:
         calendar = run.policy.calendar()
     except ReleaseError as error:
@@ -364,7 +368,7 @@ def _check_dates(folder: Path, run: Run) -> None:
 def read_summary(folder: Path) -> Summary:
     """Return the summary.json of a run.
 
-    Raises `RunError` for none, and for one or a policy that another version wrote.
+    Raises `RunError` if there is no summary, or if this version cannot read the summary or the policy in it.
     """
     path = folder / SUMMARY
     try:
@@ -389,7 +393,7 @@ def read_summary(folder: Path) -> Summary:
 
 
 def bytes_of_results(path: Path) -> bytes:
-    """Return the content of a file of results. Raises `RunError` where there is none that can be read."""
+    """Return the content of a file of results. Raises `RunError` if the file cannot be read."""
     try:
         return read_named(path, LARGEST)
     except OSError:
@@ -397,7 +401,7 @@ def bytes_of_results(path: Path) -> bytes:
 
 
 def results_in(path: Path, data: bytes) -> Iterator[Result]:
-    """Yield the results of a file with this content. Raises `RunError`, which names a line that is none."""
+    """Yield the results in `data`, the content of `path`. Raises `RunError` that names a line that is not a result."""
     # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
     for number, line in enumerate(io.BytesIO(data), 1):
         try:
@@ -409,7 +413,7 @@ def results_in(path: Path, data: bytes) -> Iterator[Result]:
 def _decoded(line: bytes) -> Result:
     """Return a line of results.jsonl as a result.
 
-    Raises `msgspec.MsgspecError` for one that is no result.
+    Raises `msgspec.MsgspecError` if the line is not a result.
     """
     result: Result = decode_json(line, Result)
     if result.facts:
@@ -418,7 +422,7 @@ def _decoded(line: bytes) -> Result:
 
 
 def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
-    """Raise `RunError` for a summary of another run than its plan, and for one whose facts were changed."""
+    """Raise `RunError` if a summary and a plan are not of the same run, or if either was changed."""
     shard = f"{summary.shard.index}/{summary.shard.count}" if summary.shard else ""
     # A merged run with a gap has not all cells of its plan, and is not whole where its plan is.
     has_gap = not shard and summary.results < summary.planned
@@ -442,7 +446,7 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
 
 
 def _check_counts(path: Path, run: Run) -> None:
-    """Raise `RunError` for a summary that does not follow from its results and its policy."""
+    """Raise `RunError` if the summary of a run does not follow from its results and its policy."""
     summary = run.summary
     again = summarize(run.results, run.policy, summary)
     # Only whether there is a text is compared: another version may word it differently.
@@ -467,9 +471,9 @@ def _check_counts(path: Path, run: Run) -> None:
 
 
 def _cause_counts(summary: Summary) -> Counter[str]:
-    """Return how many failing cells of each judgement have a cause.
+    """Return the number of failing cells with a cause, by judgement.
 
-    The words of a cause may be those of another version.
+    The texts of causes are not compared, since a different version may word them differently.
     """
     counts: Counter[str] = Counter()
     for cause in summary.causes:

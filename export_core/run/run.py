@@ -35,18 +35,19 @@ class Run(Cells):
     options: str = ""
     """The options with which `jaxexport report` judges the files of that folder as this run was judged."""
     changed: str = ""
-    """What decides its verdicts and has changed since, in words, where the run is shown nevertheless."""
+    """A text that names what decided the verdicts and has changed since the run; empty if nothing has, or nobody asked.
+    """
 
     @cached_property
     def policy(self) -> Policy:
-        """The policy by which it was judged."""
+        """The policy by which the run was judged."""
         return msgspec.convert(self.summary.policy, Policy)
 
     def changed_since(self, policy: Policy | None = None) -> str:
-        """Return what decides its verdicts and has changed since, in words; empty if nothing has.
+        """Return a text that names what decided the verdicts and has changed since the run; empty if nothing has.
 
         Args:
-            policy: the policy that holds now; None is that of the run.
+            policy: The policy that holds now; None stands for the policy of the run.
         """
         policy = policy or self.policy
         changes = self.plan.changes_since(policy) if self.plan else []
@@ -61,7 +62,7 @@ class Run(Cells):
 
     @property
     def goldens(self) -> Mapping[str, str]:
-        """The hash of each golden, by its id; none for a run that was not written."""
+        """The hash of each golden, by the golden's id; empty for a run that was not written."""
         return self.plan.goldens if self.plan else {}
 
 
@@ -71,7 +72,7 @@ class JudgeByRule(Protocol):
     def __call__(
         self, results: Sequence[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None
     ) -> Sequence[Result]:
-        """Return the results as the rule judges them; `baseline` are those of an earlier run, by cell."""
+        """Return the results as the rule judges them; `baseline` has the results of an earlier run, by cell."""
 
 
 def judge_run(
@@ -83,9 +84,10 @@ def judge_run(
     folder: Path | None = None,
     options: str = "",
 ) -> Run:
-    """Judge results, which were judged one by one, as a whole: by controls and rules of features; causes and summary.
+    """Judge a run as a whole, with its controls and the rules of features, and return it with causes and summary.
 
-    Each result was judged by `policy` before. `plan`, `folder` and `options` are those of the `Run`.
+    Each result must already have been judged alone by `policy`. `plan`, `folder` and `options` become fields of the
+    returned `Run`.
 
     Raises `PolicyError` for a known failure whose globs cover too much.
     """
@@ -99,7 +101,7 @@ def by_rules(
 ) -> Sequence[Result]:
     """Return the results of a run as the rules of all features judge them.
 
-    `baseline` are the results of an earlier run, with which a rule may compare them.
+    `baseline` has the results of an earlier run, by cell, with which a rule may compare `results`.
     """
     asked = *policy.set_keys, *Cells(results).fact_names
     for judge_by_rule in hooks("rule", JudgeByRule, asked):

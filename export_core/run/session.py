@@ -79,7 +79,7 @@ class Interpreter:
     stopping: threading.Event = field(default_factory=threading.Event)  # Set when no more outcomes are wanted.
 
     def find(self, placement: Placement) -> Environment:
-        """Return its environment, which is there already: that of any placement."""
+        """Return the environment of this interpreter, whatever the placement: nothing has to be built."""
         return self.environment
 
     build = find
@@ -87,7 +87,7 @@ class Interpreter:
     def replay(self, cells: Sequence[Cell], options: ReplayOptions, *, notify: Callable[[str], None]) -> Outcomes:
         """Yield each cell with its outcome.
 
-        It is that of an earlier run where `cache` has it and no module is dumped.
+        The outcome is taken from an earlier run if `cache` has it and no module is dumped.
         """
         run = partial(replay, options=options, notify=notify, start=self.start, stopping=self.stopping)
         if self.cache is None or options.dump:

@@ -28,7 +28,7 @@ def warm() -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """Compile for one device that computes in this thread, and call `main`."""
+    """Compile the module of a call for one device that computes in this thread, call `main`, and return its outputs."""
     import numpy as np
     from iree import runtime
 
@@ -53,7 +53,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
 
 def compile_module(path: str, stage: Callable[[str], None]) -> bytes:
-    """Return the module of a portable artifact as bytecode for IREE's virtual machine."""
+    """Return a StableHLO portable artifact as bytecode for IREE's virtual machine."""
     from iree.compiler.api import Invocation, Output, Session, Source
 
     stage("deserialize")
@@ -75,9 +75,9 @@ def compile_module(path: str, stage: Callable[[str], None]) -> bytes:
 
 
 def element_type(name: str) -> int:
-    """Return the number of the runtime's element type for a dtype.
+    """Return the number of IREE's element type for a dtype of NumPy or ml_dtypes.
 
-    Raises `ValueError` where it has none.
+    Raises `ValueError` if this IREE has no such type.
     """
     from iree.runtime import HalElementType
 
@@ -92,7 +92,7 @@ def element_type(name: str) -> int:
 
 
 def to_view(device: Any, value: Any) -> Any:
-    """Return an argument: the bits of an array in the device's memory, and what they mean."""
+    """Return an array as an argument of IREE: its bits in the device's memory, with their shape and type."""
     import numpy as np
     from iree import runtime
 
@@ -109,7 +109,7 @@ def to_view(device: Any, value: Any) -> Any:
 
 
 def from_view(view: Any, wire: str) -> Any:
-    """Return an array with the bits of a result."""
+    """Return the array that a result of IREE holds. `wire` is its dtype in NumPy or ml_dtypes."""
     import ml_dtypes
     import numpy as np
 

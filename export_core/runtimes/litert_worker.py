@@ -1,4 +1,4 @@
-"""Calls an exported function in LiteRT: litert-converter makes a flatbuffer of it, LiteRT's interpreter runs that.
+"""Calls an exported function in LiteRT: litert-converter converts it to a flatbuffer, which LiteRT's interpreter runs.
 
 No TensorFlow is involved. This file runs in LiteRT's own environment, on CPython 3.10 or newer, and imports nothing of
 this project.
@@ -18,7 +18,7 @@ SIGNATURE = "serving_default"
 
 
 def warm() -> None:
-    """Import what every call needs. None of it starts a thread."""
+    """Import what every cell needs. None of these modules starts a thread."""
     import ai_edge_litert.interpreter  # noqa: F401
     import ml_dtypes  # noqa: F401
     from litert_converter.mlir import ir, passmanager  # noqa: F401
@@ -27,7 +27,10 @@ def warm() -> None:
 
 
 def start_ahead(client: bool) -> None:
-    """Load the converter's dialects once, into a context that is thrown away: in a process for one cell alone."""
+    """Load the converter's MLIR dialects into a context that is thrown away, before the cell arrives.
+
+    This is done only if `client` is true, that is, in a spare process that will run one cell.
+    """
     if client:
         from litert_converter.mlir import ir
         from litert_converter.mlir._mlir_libs import converter_api_ext
@@ -36,9 +39,9 @@ def start_ahead(client: bool) -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """Return the outputs of a call of a module, NumPy arrays.
+    """Call a module, and return its outputs as NumPy arrays.
 
-    Raises `NotImplementedError` where LiteRT cannot be given it.
+    Raises `NotImplementedError` if the module takes tokens, which LiteRT lacks.
     """
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter
@@ -66,7 +69,10 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
 
 def flatbuffer(path: str, stage: Callable[[str], None]) -> bytes:
-    """Convert a StableHLO portable artifact. The flatbuffer names inputs i0, i1, ... and outputs o0, o1, ..."""
+    """Convert a StableHLO portable artifact to a flatbuffer, and return it.
+
+    The flatbuffer names inputs i0, i1, … and outputs o0, o1, …
+    """
     from litert_converter.mlir import ir, passmanager
     from litert_converter.mlir._mlir_libs import converter_api_ext
     from litert_converter.mlir.dialects import stablehlo

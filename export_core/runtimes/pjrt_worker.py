@@ -1,7 +1,7 @@
 """Calls artifacts through a bare PJRT client, as callers from C, Go or Rust do: jaxlib's for the CPU, without jax.
 
 Such a caller gives `main` the arguments of the calling convention and nothing else. It registers no custom calls and
-refines no shapes, so artifacts that rely on jax for these do not run.
+refines no shapes, so artifacts that rely on jax for this do not run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def warm() -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """Put the arguments on the only device, compile the module for it, and execute."""
+    """Put the arguments on the only device, compile the module for it, execute it, and return the outputs.
+
+    Raises `ValueError` if this jaxlib is too old.
+    """
     import jaxlib.version
     import numpy as np
     from jaxlib import xla_client
@@ -60,7 +63,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
 
 def put(client: Any, value: Any) -> Any:
-    """Return a buffer of the device that holds this array."""
+    """Return a buffer on the client's device that holds the values of this array."""
     device = client.local_devices()[0]
     if hasattr(client, "buffer_from_pyval"):  # until 0.9.2
         return client.buffer_from_pyval(value, device, True)
@@ -74,7 +77,10 @@ def put(client: Any, value: Any) -> Any:
 
 
 def read_module(path: str) -> tuple[bytes, list[tuple[str, str] | None]]:
-    """Return the module as bytecode of this release, and each argument's layout, if any."""
+    """Return the module of a portable artifact as MLIR bytecode of this release, and the layouts of its arguments.
+
+    The layout of an argument is (type, layout), or None if it asks for none.
+    """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy, stablehlo
 
@@ -92,15 +98,15 @@ def read_module(path: str) -> tuple[bytes, list[tuple[str, str] | None]]:
 
 
 def relayout(kind: str, layout: str) -> str:
-    """Return a program that returns its argument in this layout.
+    """Return a StableHLO program that returns its argument, of the MLIR type `kind`, in this layout.
 
-    PJRT's function for it is not in the binding.
+    It is needed since PJRT's own function for this is not in the Python binding.
     """
     return f'func.func @main(%x: {kind}) -> ({kind} {{{LAYOUT} = "{layout}"}}) {{ return %x : {kind} }}'
 
 
 def compile_module(client: Any, code: bytes, shardy: bool) -> Any:
-    """Return the program of a module, for the only device."""
+    """Return the compiled program of a StableHLO module, for the client's only device."""
     from jaxlib import xla_client
 
     options = xla_client.CompileOptions()

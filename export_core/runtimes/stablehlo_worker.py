@@ -1,7 +1,7 @@
 """Runs artifacts in the reference interpreter of StableHLO, which jaxlib contains: it shares no code with XLA.
 
-Arguments and results cross as their bits. The binding reads only integers of whole bytes and some floats back. So the
-results of other types are turned into these inside of the module, by operations that change no bit.
+Arguments and results cross as their bits. jaxlib's Python binding reads back only integers of whole bytes and some
+floats. So the results of other types are converted to these inside the module, by operations that change no bit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def warm() -> None:
 
 
 def start_ahead(client: bool) -> None:
-    """Evaluate a program that returns its argument, which loads the dialects: in a process for one cell alone."""
+    """Evaluate a program that returns its argument, so that MLIR loads its dialects before the cell arrives.
+
+    This is done only if `client` is true, that is, in a spare process that will run one cell.
+    """
     import jaxlib.version
     import numpy as np
 
@@ -49,10 +52,10 @@ def start_ahead(client: bool) -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """Evaluate `main`.
+    """Evaluate `main` with these arguments, and return its outputs, as the `run` of a worker half.
 
-    An operation without a rule is printed on stderr, and ends the process. What the interpreter has no rule for, it
-    says on stderr, and aborts.
+    For an operation that it cannot evaluate, the interpreter prints a message on stderr and aborts the process. Raises
+    `ValueError` for tokens, and if this jaxlib is too old.
     """
     import jaxlib.version
     import numpy as np
@@ -88,9 +91,9 @@ def evaluate(file: Path, values: list[Any], kinds: list[str], stage: Callable[[s
 
 
 def mlir_type(name: str) -> str:
-    """Return the name in MLIR of NumPy's dtype.
+    """Return the name in MLIR of a dtype of NumPy or ml_dtypes.
 
-    It is ui8 for uint8, complex<f32> for complex64, f8E4M3FN for float8_e4m3fn.
+    For example, it is ui8 for uint8, complex<f32> for complex64, and f8E4M3FN for float8_e4m3fn.
     """
     if name == "bool":
         return "i1"
@@ -102,7 +105,7 @@ def mlir_type(name: str) -> str:
 
 
 def to_attribute(value: Any) -> Any:
-    """Return an attribute that holds the bits of an array."""
+    """Return an MLIR attribute that holds the bits of an array."""
     import numpy as np
     from jaxlib.mlir import ir
 
@@ -116,7 +119,10 @@ def to_attribute(value: Any) -> Any:
 
 
 def return_bits(module: Any, kinds: list[str]) -> None:
-    """Have `main` return results that the binding can read, as `from_attributes` expects them."""
+    """Change `main` so that it returns results which the binding can read; `from_attributes` takes them.
+
+    `kinds` are the dtypes of the results before.
+    """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import func
 
@@ -136,9 +142,9 @@ def return_bits(module: Any, kinds: list[str]) -> None:
 
 
 def bits_of(value: Any, kind: str) -> list[Any]:
-    """Return a result as values that can be read.
+    """Return a result of the dtype `kind` as values that the binding can read.
 
-    These are the parts of complex numbers, the bits of small floats, wide integers.
+    They are the parts of complex numbers, the bits of small floats, and small integers in a whole byte.
     """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
@@ -161,7 +167,7 @@ def bits_of(value: Any, kind: str) -> list[Any]:
 
 
 def from_attributes(results: list[Any], kinds: list[str]) -> list[Any]:
-    """Return arrays of these dtypes out of what `main` returned after `return_bits`."""
+    """Return arrays of the dtypes `kinds` from what `main` returned after `return_bits`."""
     import numpy as np
 
     left = iter(results)
@@ -169,7 +175,7 @@ def from_attributes(results: list[Any], kinds: list[str]) -> list[Any]:
 
 
 def array_of(kind: str, first: Any, left: Iterator[Any]) -> Any:
-    """Return an array of this dtype out of its first part; complex numbers take the second one from `left`."""
+    """Return an array of this dtype from its first part. A complex array takes its second part from `left`."""
     import ml_dtypes
     import numpy as np
 

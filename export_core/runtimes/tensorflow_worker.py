@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-SIGNATURE = "serving_default"  # where servers look for what they call
-# The text before a message: where Python made the operation, which is always this file, and a function's number.
+SIGNATURE = "serving_default"  # the signature that servers call unless another is named
+# What TensorFlow puts before a message: where Python made the operation, which is always this file, and a number.
 STACK = re.compile(
     r"\A((Graph execution error:|Detected at node |  File |<stack traces unavailable>)[^\n]*\n+)+"
     r"|{{function_node [^}]*}} "
@@ -28,13 +28,16 @@ UNREAD = re.compile("Cannot deserialize computation|is not supported by this bui
 
 
 def warm() -> None:
-    """Import what every call needs. TensorFlow starts its threads with its first tensor, not here."""
+    """Import what every cell needs. TensorFlow starts its threads with its first tensor, and so not here."""
     import tensorflow  # noqa: F401
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops  # noqa: F401
 
 
 def start_ahead(client: bool) -> None:
-    """Add two numbers, which registers kernels and starts TensorFlow's threads: in a process for one cell alone."""
+    """Run a tiny function, so that TensorFlow registers its kernels and starts its threads before the cell arrives.
+
+    This is done only if `client` is true, that is, in a spare process that will run one cell.
+    """
     if client:
         import tensorflow as tf
 
@@ -42,9 +45,9 @@ def start_ahead(client: bool) -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """Return the outputs of a call of a module, NumPy arrays.
+    """Call a module, and return its outputs as NumPy arrays.
 
-    Raises `NotImplementedError` for what TensorFlow lacks.
+    Raises `NotImplementedError` for a dtype that TensorFlow lacks.
     """
     import tensorflow as tf
 
@@ -71,9 +74,9 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
 
 def operation(call: dict[str, Any], module: bytes, results: list[Any]) -> Callable[..., dict[str, Any]]:
-    """Return a function of tensors that calls the module.
+    """Return a function of tensors that calls the StableHLO module by the operation XlaCallModule.
 
-    It returns its outputs by name, as a signature must.
+    It returns its outputs by name (``o0``, ``o1``, …), as a signature must. `results` are TensorFlow's types of them.
     """
     import tensorflow as tf
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops
@@ -99,7 +102,10 @@ def operation(call: dict[str, Any], module: bytes, results: list[Any]) -> Callab
 
 
 def saved_and_loaded(function: Callable[..., dict[str, Any]], inputs: list[Any]) -> Callable[..., dict[str, Any]]:
-    """Write a function of `inputs`, dtypes and shapes, to a SavedModel; load it; return a caller of its signature."""
+    """Write a function to a SavedModel, load it again, and return a function that calls its signature.
+
+    `inputs` are the (type, shape) of its arguments.
+    """
     import tensorflow as tf
 
     specs = [tf.TensorSpec(shape, dtype, f"i{number}") for number, (dtype, shape) in enumerate(inputs)]
@@ -113,10 +119,7 @@ def saved_and_loaded(function: Callable[..., dict[str, Any]], inputs: list[Any])
 
 
 def tensor_type(dtype: str) -> Any:
-    """Return TensorFlow's name for a numpy dtype.
-
-    Raises `NotImplementedError` where it has none.
-    """
+    """Return TensorFlow's dtype for a dtype of NumPy. Raises `NotImplementedError` if TensorFlow has no such dtype."""
     import tensorflow as tf
 
     try:

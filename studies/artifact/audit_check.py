@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kept import DATA, FILES
+from stored_artifacts import DATA, FILES
 
 from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.audit import DISABLED, audit

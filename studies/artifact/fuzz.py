@@ -11,7 +11,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from kept import FILES, SAVED_MODELS, jax_goldens
+from stored_artifacts import FILES, SAVED_MODELS, jax_goldens
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read_bytes
 from export_core.artifact.audit import audit

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kept import counts, jax_goldens
+from stored_artifacts import counts, jax_goldens
 
 from export_core.artifact import Artifact, ArtifactError, Envelope, HloSharding, Module, NamedSharding, read, read_bytes
 from export_core.features.inspect.printed_module import module_text

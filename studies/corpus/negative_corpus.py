@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from forge import section, varint
-from kept import DATA
+from stored_artifacts import DATA
 
 from export_core.artifact import Aval, Tree, read_bytes
 from export_core.artifact.envelope.encode import encode

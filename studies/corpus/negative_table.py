@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from kept import WRITERS
+from stored_artifacts import WRITERS
 
 from export_core.cli.app import main as jaxexport
 from export_core.readers.environment import ReaderEnvironments

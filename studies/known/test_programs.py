@@ -37,6 +37,13 @@ def through(dtype: str) -> Any:
     return lambda x: x.astype(dtype).astype(np.float32)
 
 
+def windows(x: Any) -> Any:
+    """Return the maximum of each two numbers."""
+    return lax.reduce_window(x, -jnp.inf, lax.max, (2,), (2,), "VALID")
+
+
+FROM_FIRST = np.array([1, 2, 3], np.int32)
+
 PROGRAMS: dict[str, tuple[Any, ...]] = {
     "product_of_float16": (lambda x, y: x @ y, ones(4, 4000, dtype=np.float16), ones(4000, 4, dtype=np.float16)),
     "mean_of_millions": (lambda x: jnp.mean(repeated(x, MILLIONS)), np.float32(0.1)),
@@ -68,6 +75,11 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "sqrt_of_large": (lax.sqrt, floats(3e38, 4)),
     "sign_of_nan": (lax.sign, floats(np.nan, -2)),
     "logarithm_of_nan": (lambda x: (jnp.exp(x), jnp.log(x)), floats(np.nan, 2)),
+    "update_from_itself": (lambda x, i: x.at[i].set(x[:3], mode="promise_in_bounds"), floats(1, 2, 3, 4), FROM_FIRST),
+    "gradient_of_windows_of_ties": (
+        lambda x: jax.grad(lambda x: windows(x).sum())(x.astype(np.float32)),  # of integers, which noise does not move
+        np.array([0, 0, 1, 2, 3, 3], np.int32),
+    ),
 }
 SYMBOLIC: dict[str, tuple[Any, ...]] = {
     "symbolic_softmax": (jax.nn.softmax, ("b, 6",), ones(3, 6)),

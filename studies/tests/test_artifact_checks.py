@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from kept import DATA
+from stored_artifacts import DATA
 
 from export_core.artifact import ArtifactError, read
 from studies.artifact import forecast_check, fuzz, reader_check

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from convention_history import HISTORY, SUPPORTED, default_of, supported_by, writable_by
-from kept import DATA, FILES
 from packaging.version import Version
+from stored_artifacts import DATA, FILES
 
 from export_core.artifact import Aval, read, read_bytes
 from export_core.artifact.envelope.encode import encode

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from kept import DATA
+from stored_artifacts import DATA
 
 from export_core.artifact import read
 from export_core.goldens import Comparison, GoldenStore

@@ -241,14 +241,14 @@ def test_installed_data_files_are_read_as_python_runs_them():
         assert not any(isinstance(value, dict) and value for value in variables.values())
 
 
-def test_goldens_of_the_installed_jax_pass_here(kept, here, forked_workers, tmp_path):
+def test_goldens_of_the_installed_jax_pass_here(warm_workers, here, forked_workers, tmp_path):
     names = ("cpu_triangular_solve_blas_trsm.py", "cpu_eigh_lapack_syev.py", "stablehlo_dynamic_top_k.py")
     data = JaxData("here", tuple((name, path.read_bytes()) for name, path in installed(*names)))
     store = GoldenStore(tmp_path)
     assert [one.status for one in import_goldens(data, store, Policy())] == ["new"] * 10
     few = [one for one in store.goldens() if one.manifest.case.endswith((".f32", "2023_07_16"))]
     cells = [Cell(golden, here, "cpu") for golden in few]
-    outcomes = list(replayed(cells, misbehaving, start=kept.start, limits=CellLimits(jobs=2, timeout=60.0)))
+    outcomes = list(replayed(cells, misbehaving, start=warm_workers.start, limits=CellLimits(jobs=2, timeout=60.0)))
     assert [(str(outcome.verdict), outcome.message) for _, outcome in outcomes] == [("pass", "")] * 3
 
 

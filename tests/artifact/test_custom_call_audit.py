@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 
 import pytest
-from kept import DATA, jax_goldens
+from stored_artifacts import DATA, jax_goldens
 
 from export_core.artifact import CustomCall, DisabledCheck, read, read_bytes
 from export_core.artifact.audit import audit, describe, judge_calls, unread_findings

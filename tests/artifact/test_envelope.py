@@ -1,5 +1,5 @@
 import pytest
-from kept import DATA, FILES, NAMES, WRITERS, truth
+from stored_artifacts import DATA, FILES, NAMES, WRITERS, truth
 
 from export_core.artifact import ArtifactError, HloSharding, NamedSharding, as_dict, read, read_bytes
 from export_core.artifact.envelope.decode import MAX_DIMENSION, MAX_POWER

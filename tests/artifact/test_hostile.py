@@ -15,7 +15,7 @@ import pytest
 from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, VALUES, bytecode, op, region, section, varint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kept import FILES, SAVED_MODELS
+from stored_artifacts import FILES, SAVED_MODELS
 from test_module import FUNCTION, PROPERTIES, TYPES
 
 from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes

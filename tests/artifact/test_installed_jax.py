@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kept import counts
+from stored_artifacts import counts
 
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode

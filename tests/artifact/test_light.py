@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from kept import DATA
+from stored_artifacts import DATA
 
 HEAVY = {"jax", "jaxlib", "numpy", "flatbuffers", "dataclasses", "inspect", "yaml", "msgspec", "hashlib", "json"}
 

@@ -2,7 +2,7 @@ import re
 
 import pytest
 from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, bytecode, op, region, section, varint
-from kept import DATA, FILES, NAMES, counts, jax_goldens, truth
+from stored_artifacts import DATA, FILES, NAMES, counts, jax_goldens, truth
 
 from export_core.artifact import read, read_bytes
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from forge import MODULE, UNKNOWN, bytecode, op, region, varint
-from kept import DATA, FILES, jax_goldens
+from stored_artifacts import DATA, FILES, jax_goldens
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.envelope.encode import encode

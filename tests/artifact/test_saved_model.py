@@ -1,8 +1,8 @@
 """SavedModels of TensorFlow: the functions that jax exported into them, read without TensorFlow."""
 
 import pytest
-from kept import DATA, SAVED_MODELS
 from protobufs import attribute, integer, module_of, node, saved_model, span, texts
+from stored_artifacts import DATA, SAVED_MODELS
 
 from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.audit import audit

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from forge import varint
-from kept import DATA, FILES, NAMES, jax_goldens
+from stored_artifacts import DATA, FILES, NAMES, jax_goldens
 
 from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.audit import audit

@@ -1,6 +1,6 @@
 import pytest
 from artifacts import changed
-from kept import DATA, FILES, NAMES
+from stored_artifacts import DATA, FILES, NAMES
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.main_check import check_main

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kept import DATA, FILES, NAMES
+from stored_artifacts import DATA, FILES, NAMES
 
 from export_core.artifact import Aval, DisabledCheck, Tree, read, read_bytes
 from export_core.artifact.envelope.encode import encode

@@ -29,6 +29,11 @@ from export_core.cli.help import _COMMANDS
         ("matrix --casse t.a", "'--cases'"),
         ("explain --casse t.a", "Did you mean '--case'"),
         ("goldens prune --delete", "Did you mean '--yes'?"),
+        ("matrix --output out", "No such option: --output. Did you mean '--results'?"),
+        ("matrix -o out", "Did you mean '--results'?"),
+        ("judge a --output-dir out", "Did you mean '--results'?"),
+        ("report --output report.html", "Did you mean '--html'?"),
+        ("reduce --out here", "Did you mean '--output'?"),
         ("environments --clean", "Did you mean `jaxexport environments clean`?"),
     ],
 )

@@ -27,6 +27,13 @@ def test_every_picture_is_on_a_page_of_the_docs():
     assert [name for name in sorted(stored) if f"images/{name}" not in text] == [], "git ignores those of the site"
 
 
+def test_the_command_that_renews_screenshots_runs_all_of_them():
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py")]
+    made = [name for text in texts for name in re.findall(r"def (test_\w+)\([^)]*\bsave\b[^)]*\)", text)]
+    assert len(made) >= 6
+    assert [name for name in made if "picture" not in name] == [], "CONTRIBUTING.md: -k 'picture or tutorial'"
+
+
 @pytest.mark.parametrize("name", MAPS)
 def test_a_map_has_the_style_and_the_legend_of_today(name):
     picture = html.unescape((IMAGES / name).read_text(encoding="utf-8"))

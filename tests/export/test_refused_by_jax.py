@@ -80,6 +80,11 @@ def a_layout_constraint():
     exported(lambda x: with_layout_constraint(x, Layout((1, 0))), X)
 
 
+def a_size_without_a_bound():
+    sizes = jax.export.symbolic_shape("n, 2")
+    exported(lambda x: x if x.shape[0] >= 2 else -x, jax.ShapeDtypeStruct(sizes, np.float32))
+
+
 MESSAGES = [
     (NotImplementedError, "", lambda: exported(lambda ref: ref[...], jax.new_ref(X))),
     (ValueError, "Too many leaves for PyTreeDef", a_reference_that_is_closed_over),
@@ -91,6 +96,7 @@ MESSAGES = [
     (NotImplementedError, "Batching rule for 'call_exported' not implemented", lambda: jax.vmap(rehydrated())(X[None])),
     (TypeError, "can't apply forward-mode autodiff", lambda: jax.jvp(rehydrated(vjp_order=1), (X,), (X,))),
     (ValueError, "No VJP is available", lambda: jax.grad(lambda x: rehydrated()(x).sum())(X)),
+    (Exception, "Symbolic dimension comparison 'n' >= '2' is inconclusive", a_size_without_a_bound),
     (KeyError, "key<phx4>", a_key_of_a_newer_generator),
 ]
 
@@ -124,6 +130,45 @@ def kernel(x):
 def test_a_refusal_names_the_line_of_user_code(exported, function):
     with pytest.raises(ExportError, match=r" at \S*test_refused_by_jax\.py:\d+ in \S+: .*# refused"):
         exported(function, THREE)
+
+
+@pytest.mark.parametrize(
+    ("function", "bound"),
+    [
+        (lambda x: x if x.shape[0] >= 2 else -x, "n >= 2"),
+        (lambda x: x[: max(x.shape[0], 3)], "n >= 3"),
+        (lambda x: x if x.shape[0] > 3 else -x, "n >= 4"),
+        (lambda x: x if x.shape[0] <= 1 else -x, "n >= 2"),
+        (lambda x: lax.slice(x, (2, 0), x.shape), "n >= 2"),
+        (lambda x: jnp.diff(x, n=2, axis=0), "n >= 2"),
+    ],
+    ids=["at least", "max", "more", "at most", "in a function of jax", "shapes for large sizes only"],
+)
+def test_a_symbolic_size_without_a_bound_has_the_remedy(exported, function, bound):
+    with pytest.raises(ExportError, match=re.escape(f'constraints=("{bound}",) beside symbolic_shapes')) as refused:
+        exported(function, X, symbolic_shapes="n, 2")
+    if "inconclusive" in str(refused.value):
+        assert re.search(r"\nIt is compared at \S*test_refused_by_jax\.py:\d+ in <lambda>: ", str(refused.value))
+    exported(function, X, symbolic_shapes="n, 2", constraints=(bound,))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x.reshape((2, -1, 2)), lambda x: x[: x.shape[0] // 2] + x[x.shape[0] // 2 :]],
+    ids=["divided", "halves"],
+)
+def test_a_symbolic_size_that_is_divided_has_the_remedy(exported, function):
+    with pytest.raises(ExportError, match=re.escape('write it as one: "2*n" in symbolic_shapes')):
+        exported(function, X, symbolic_shapes="n, 2")
+    exported(function, X, symbolic_shapes="2*n, 2")
+
+
+def test_an_error_of_the_users_function_is_raised_as_it_is(exported):
+    def fails(_):
+        raise AssertionError("mine")
+
+    with pytest.raises(AssertionError, match="mine"):
+        exported(fails, X)
 
 
 # --- callbacks --------------------------------------------------------------------------------------------------------

@@ -77,12 +77,12 @@ def test_a_mesh_is_read_from_the_artifact(golden):
 
 @pytest.mark.parametrize("case", ["test_four_devices", "test_constraint_inside", "test_shard_map"])
 @pytest.mark.parametrize("writer", ["0.6.2", "0.12.0.1"])
-def test_an_adopted_artifact_for_four_devices_runs(case, writer, tmp_path, here, kept):
+def test_an_adopted_artifact_for_four_devices_runs(case, writer, tmp_path, here, warm_workers):
     golden = stored(case, writer)
     arrays = (golden.folder / "inputs.npz", golden.folder / "outputs.npz")
     GoldenStore(tmp_path).write(*adopt_artifact(read(golden.artifact), *arrays, "adopted", golden.manifest.writer))
     (adopted,) = GoldenStore(tmp_path).goldens()
-    ((_, outcome),) = replayed([Cell(adopted, here, "cpu")], this_interpreter, start=kept.start)
+    ((_, outcome),) = replayed([Cell(adopted, here, "cpu")], this_interpreter, start=warm_workers.start)
     is_too_old = writer == "0.6.2" and version_key(here.jax) >= version_key("0.11.1")
     assert outcome.verdict is (Verdict.REFUSED if is_too_old else Verdict.PASS), outcome.message
 

@@ -1,4 +1,4 @@
-"""Goldens made from a real one so that a real reader comes to each verdict."""
+"""Goldens made from two real ones so that a real reader gives each verdict."""
 
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ NEVER_ENDS = "import time\ntime.sleep(600)\n"
 
 
 def write_rows(root: Path) -> None:
-    """Write a golden by 0.9.2 for each verdict; its case is named by the verdict that a reader must come to."""
-    kept, for_tpu = (
+    """Write a golden by 0.9.2 for each verdict, whose case has the name of the verdict that a reader must give."""
+    original, for_tpu = (
         next(golden for golden in OWN.generations(case) if golden.manifest.writer.jaxlib == WRITER)
         for case in (CASE, FOR_TPU)
     )
-    plain = {name: (kept.folder / name).read_bytes() for name in (ARTIFACT, INPUTS, OUTPUTS)}
-    first, *rest = from_npz(kept.folder / OUTPUTS)
-    other = to_npz([leaf_of(first.numpy() + np.float32(1)), *rest])
+    plain = {name: (original.folder / name).read_bytes() for name in (ARTIFACT, INPUTS, OUTPUTS)}
+    first, *rest = from_npz(original.folder / OUTPUTS)
+    wrong = to_npz([leaf_of(first.numpy() + np.float32(1)), *rest])
 
     def write(case: str, module: str = "", options: dict[str, Any] | None = None, **changed: bytes) -> None:
         files = {
@@ -38,16 +38,16 @@ def write_rows(root: Path) -> None:
         if module:
             files[f"{case}.register.py"] = module.encode()
         manifest = msgspec.structs.replace(
-            kept.manifest,
+            original.manifest,
             case=case,
-            options=msgspec.structs.replace(kept.manifest.options, register=register, **options or {}),
+            options=msgspec.structs.replace(original.manifest.options, register=register, **options or {}),
             files={name: sha256(data) for name, data in files.items()},
             noise=None,
         )
         GoldenStore(root).write(manifest, files)
 
     write("pass")
-    write("numerics", outputs=other)
+    write("numerics", outputs=wrong)
     envelope = read_bytes(plain[ARTIFACT]).envelope
     assert envelope
     # A golden that claims to run where it was written, although its artifact is for TPU: the reader refuses it.

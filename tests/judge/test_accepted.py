@@ -33,19 +33,20 @@ def on_disk(root, made, outputs=b"", noise_npz=b""):
     """Write a golden whose manifest need not follow the rules of a stored one, and return it in a list."""
     folder = root / made.case / made.writer.id
     folder.mkdir(parents=True)
-    given = {name: content for name, content in ((OUTPUTS, outputs), (NOISE, noise_npz)) if content}
-    for name, content in {**files(), **given}.items():
+    npz_files = {name: content for name, content in ((OUTPUTS, outputs), (NOISE, noise_npz)) if content}
+    for name, content in {**files(), **npz_files}.items():
         (folder / name).write_bytes(content)
     signature = msgspec.structs.replace(made.signature, outputs=("float32[2]",))
     return [Golden(msgspec.structs.replace(made, signature=signature), folder)]
 
 
 def allowing(case, **options):
+    """Return a golden of a case that was exported with these options."""
     return golden(case, options=Options(("cpu",), **options))
 
 
 def test_each_target_and_check_has_its_reason_and_cases():
-    found = accepted_in(
+    accepted = accepted_in(
         [
             allowing("a", allow={"my_target": "pinned in our build"}),
             allowing("b", allow={"my_target": "pinned in our build"}, disabled_checks={"ALL": "an experiment"}),
@@ -54,7 +55,7 @@ def test_each_target_and_check_has_its_reason_and_cases():
         ],
         Policy(),
     )
-    assert found == [
+    assert accepted == [
         Accepted("custom call my_target", "pinned in our build", ("a", "b")),
         Accepted("no check of any custom call", "an experiment", ("b",)),
         Accepted("no check of the custom call my_target", "audited", ("c",)),
@@ -63,9 +64,9 @@ def test_each_target_and_check_has_its_reason_and_cases():
     ]
 
 
-def test_one_target_with_two_reasons_is_reported_twice():
-    found = accepted_in([allowing("a", allow={"t": "one"}), allowing("b", allow={"t": "another"})], Policy())
-    assert [(each.reason, each.cases) for each in found] == [("another", ("b",)), ("one", ("a",))]
+def test_a_target_with_two_reasons_is_listed_twice():
+    accepted = accepted_in([allowing("a", allow={"t": "one"}), allowing("b", allow={"t": "another"})], Policy())
+    assert [(entry.reason, entry.cases) for entry in accepted] == [("another", ("b",)), ("one", ("a",))]
 
 
 def test_the_report_ends_with_what_was_accepted():
@@ -114,36 +115,36 @@ def test_a_wide_tolerance_names_the_output_it_covers(tmp_path):
 )
 def test_a_quirk_is_listed_with_its_end_and_approver(ends, period):
     quirk = Quirk("c", "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, **ends)
-    (found,) = accepted_in([golden("c", "0.9.2")], Policy(quirks=(quirk,)))
-    assert found == Accepted("quirk: rtol 0.001", f"rounded otherwise; owner me, #7, {period}", ("c/0.9.2-cpu",))
+    (accepted,) = accepted_in([golden("c", "0.9.2")], Policy(quirks=(quirk,)))
+    assert accepted == Accepted("quirk: rtol 0.001", f"rounded otherwise; owner me, #7, {period}", ("c/0.9.2-cpu",))
 
 
 def test_goldens_are_listed_by_build_date_of_writers():
     versions = ("0.10.0", "0.9.2", "0.9.0", "0.8.3")
     quirk = Quirk("c", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
-    (found,) = accepted_in([golden("c", version) for version in versions], Policy(quirks=(quirk,)))
-    assert found.cases == ("c/0.9.0-cpu", "c/0.8.3-cpu", "c/0.9.2-cpu", "c/0.10.0-cpu"), "0.8.3 came after 0.9.0"
-    parts = [Accepted(found.what, found.reason, (name,)) for name in sorted(found.cases)]
-    assert merge_accepted([[part] for part in parts]) == [found], "of several shards too"
+    (accepted,) = accepted_in([golden("c", version) for version in versions], Policy(quirks=(quirk,)))
+    assert accepted.cases == ("c/0.9.0-cpu", "c/0.8.3-cpu", "c/0.9.2-cpu", "c/0.10.0-cpu"), "0.8.3 came after 0.9.0"
+    parts = [Accepted(accepted.what, accepted.reason, (name,)) for name in sorted(accepted.cases)]
+    assert merge_accepted([[part] for part in parts]) == [accepted], "of several shards too"
 
 
 def fields_of(*kinds):
     """Return the types of golden.yaml or of a policy in these types, at any depth, with their fields."""
-    found, left = {}, list(kinds)
-    while left:
-        kind = left.pop()
+    fields, remaining = {}, list(kinds)
+    while remaining:
+        kind = remaining.pop()
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            if kind not in found:
+            if kind not in fields:
                 hints = get_type_hints(kind)
-                found[kind] = {name: hints[name] for name in kind.__struct_fields__}
-                left += found[kind].values()
+                fields[kind] = {name: hints[name] for name in kind.__struct_fields__}
+                remaining += fields[kind].values()
         else:
-            left += get_args(kind)
-    return found
+            remaining += get_args(kind)
+    return fields
 
 
 def test_each_field_is_in_one_half_of_the_table():
-    """A new field of golden.yaml, a policy or the marker needs its line in one half of the table."""
+    """A new field of golden.yaml, a policy or the marker needs its line in one of the two."""
     of_features = {key.name: key for key in feature_keys()}
     kinds = fields_of(Manifest, Policy)
     for key in of_features.values():

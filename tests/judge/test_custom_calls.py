@@ -27,10 +27,12 @@ TODAY = day("2026-11-21")
 
 
 def change(**changes):
+    """Return `CHANGE` with other values."""
     return msgspec.structs.replace(CHANGE, **changes)
 
 
 def ran(writer, reader, *calls, verdict=Verdict.PASS, **changes):
+    """Return the result of a cell whose artifact has these custom calls."""
     promised = promise(day_of(writer), day_of(reader), Windows()).promised
     return result(verdict, writer=writer, reader=reader, custom_calls=calls, promised=promised, **changes)
 
@@ -40,8 +42,8 @@ def day_of(jaxlib):
 
 
 def judged(*results, declared=CHANGE, as_of=TODAY, windows=None):
-    (found,) = judge_changes(results, [declared], windows or Windows(), as_of)
-    return found
+    (status,) = judge_changes(results, [declared], windows or Windows(), as_of)
+    return status
 
 
 # --- the days ---------------------------------------------------------------------------------------------------------
@@ -60,8 +62,8 @@ def judged(*results, declared=CHANGE, as_of=TODAY, windows=None):
     ],
 )
 def test_the_phases_of_a_change_begin_on_their_days(date, phase):
-    found = status_of(CHANGE, Windows(), day(date))
-    assert (found.phase, found.new_from, found.delete_from) == (phase, day("2026-02-25"), day("2026-08-28"))
+    status = status_of(CHANGE, Windows(), day(date))
+    assert (status.phase, status.new_from, status.delete_from) == (phase, day("2026-02-25"), day("2026-08-28"))
 
 
 OLD = "scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 days"
@@ -94,23 +96,29 @@ def test_what_must_hold_is_listed_in_sentences(date, sentences):
 
 def test_a_target_of_1_february_may_be_deleted_on_1_august():
     """The example of JAX's own note on these windows, in which the window's last day is included."""
-    found = status_of(change(introduced=day("2026-01-01"), release=day("2026-02-01")), Windows(), day("2026-07-31"))
+    status = status_of(change(introduced=day("2026-01-01"), release=day("2026-02-01")), Windows(), day("2026-07-31"))
     assert promise(day("2026-02-01"), day("2026-07-31"), Windows()).promised
-    assert (found.phase, found.delete_from) == (Phase.BACKWARD, day("2026-08-01"))
+    assert (status.phase, status.delete_from) == (Phase.BACKWARD, day("2026-08-01"))
 
 
 def test_without_a_release_the_old_target_stays():
-    found = status_of(change(release=None), Windows(), day("2036-01-01"))
-    assert (found.phase, found.delete_from) == (Phase.UNRELEASED, None)
-    assert found.must[1] == (
+    status = status_of(change(release=None), Windows(), day("2036-01-01"))
+    assert (status.phase, status.delete_from) == (Phase.UNRELEASED, None)
+    assert status.must[1] == (
         "readers run scale_v2 too, and scale_v1: no release is declared, so the 180 days have not begun"
     )
 
 
 def test_readers_still_run_a_removed_target():
-    found = status_of(change(new=None), Windows(), day("2026-02-28"))
-    assert (found.phase, found.new_from) == (Phase.BACKWARD, day("2026-02-04"))
-    assert found.must == ("exports no longer have to use scale_v1 since 2026-02-04", f"readers run {OLD}")
+    status = status_of(change(new=None), Windows(), day("2026-02-28"))
+    assert (status.phase, status.new_from) == (Phase.BACKWARD, day("2026-02-04"))
+    assert status.must == ("exports no longer have to use scale_v1 since 2026-02-04", f"readers run {OLD}")
+
+
+@pytest.mark.parametrize(("days", "is_later"), [(-1, False), (0, False), (1, True)])
+def test_only_exports_after_the_release_prolong_a_target(days, is_later):
+    status = status_of(CHANGE, Windows(), TODAY - datetime.timedelta(200), CHANGE.release + datetime.timedelta(days))
+    assert status.must[1].endswith(", and longer because exports continued to use it") is is_later
 
 
 LENGTHS = st.builds(Windows, st.integers(0, 60), st.integers(0, 60))
@@ -148,8 +156,8 @@ def test_phases_of_a_change_never_go_back(declared, windows, days):
 @given(changes(), LENGTHS, OFFSETS)
 def test_readers_run_a_target_while_exports_must_use_it(declared, windows, days):
     date = later(declared.introduced, days)
-    found = status_of(declared, windows, date)
-    assert found.phase is not Phase.OVER or date >= found.new_from
+    status = status_of(declared, windows, date)
+    assert status.phase is not Phase.OVER or date >= status.new_from
 
 
 @given(promised_pairs())
@@ -160,7 +168,7 @@ def test_only_readers_with_the_new_target_are_promised(pair):
 
 
 @given(promised_pairs())
-def test_exports_of_the_old_target_are_read_as_long_as_promised(pair):
+def test_promised_exports_of_the_old_target_are_read(pair):
     declared, windows, writer, reader = pair
     assert status_of(declared, windows, reader, last_writer=writer).phase is not Phase.OVER
 
@@ -168,7 +176,7 @@ def test_exports_of_the_old_target_are_read_as_long_as_promised(pair):
 # --- the goldens ------------------------------------------------------------------------------------------------------
 
 
-def test_a_golden_that_calls_the_new_target_too_early_is_broken():
+def test_a_call_of_the_new_target_too_early_is_broken():
     late = change(introduced=day("2026-02-08"))  # 20 days before 0.9.1 was built
     (text,) = judged(ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.1", "0.9.2", "scale_v2"), declared=late).broken
     assert text == (
@@ -193,7 +201,7 @@ def test_the_forward_window_of_the_policy_counts():
 
 
 def test_only_promised_readers_with_the_change_measure_it():
-    found = judged(
+    status = judged(
         ran("0.9.0.1", "0.9.0.1", "scale_v1"),  # this reader is from before the change
         ran("0.9.0.1", "0.9.1", "scale_v1"),
         ran("0.9.0.1", "0.10.2", "scale_v1", verdict=Verdict.CRASH),
@@ -202,10 +210,16 @@ def test_only_promised_readers_with_the_change_measure_it():
         ran("0.9.0", "0.10.2", "scale_v1", verdict=Verdict.ERROR, golden="t/0.9.0-cpu"),
         ran("0.9.1", "0.10.2", "scale_v2"),
     )
-    assert (found.measured, found.passed, found.cells) == (("tests.test_a.test_f/0.9.0.1-cpu",), 1, 3)
-    assert found.goldens == ("t/0.9.0-cpu", "tests.test_a.test_f/0.9.0.1-cpu")
+    assert (status.measured, status.passed, status.cells) == (("tests.test_a.test_f/0.9.0.1-cpu",), 1, 3)
+    assert status.goldens == ("t/0.9.0-cpu", "tests.test_a.test_f/0.9.0.1-cpu")
     compiled = judged(ran("0.9.0.1", "0.9.1", "scale_v1", verdict=Verdict.COMPILED))
     assert (compiled.measured, compiled.cells) == ((), 1), "what was only compiled measures nothing"
+
+
+def test_a_reader_of_the_day_of_introduction_measures_it():
+    introduced = change(introduced=day_of("0.9.2"), release=day_of("0.10.0"))
+    status = judged(ran("0.9.1", "0.9.2", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v1"), declared=introduced)
+    assert (status.cells, status.passed) == (1, 1)
 
 
 def test_releases_built_later_do_not_count():
@@ -215,12 +229,12 @@ def test_releases_built_later_do_not_count():
     assert judged(*results, as_of=day("2026-02-28")).measured == ("tests.test_a.test_f/0.9.0.1-cpu",)
 
 
-def test_a_late_export_of_the_old_target_postpones_its_deletion():
+def test_a_late_export_postpones_the_deletion():
     last_of_two = judged(ran("0.10.2", "0.11.0", "scale_v1"), ran("0.9.2", "0.9.2", "scale_v1"))
     assert last_of_two.delete_from == day_of("0.10.2") + datetime.timedelta(days=181)
-    found = judged(ran("0.9.2", "0.9.2", "scale_v1"))
+    status = judged(ran("0.9.2", "0.9.2", "scale_v1"))
     last = result(writer="0.9.2").promised_until
-    assert found.delete_from == last + datetime.timedelta(days=1) == day("2026-09-15")
+    assert status.delete_from == last + datetime.timedelta(days=1) == day("2026-09-15")
     assert judged(ran("0.9.2", "0.9.2", "scale_v1"), as_of=day("2026-09-14")).must[1] == (
         "readers run scale_v2 too, and scale_v1 until the end of 2026-09-14: the release of 2026-02-28 and 180 days, "
         "and longer because exports continued to use it"
@@ -228,8 +242,8 @@ def test_a_late_export_of_the_old_target_postpones_its_deletion():
 
 
 def test_results_without_the_target_do_not_count():
-    found = judged(ran("0.9.1", "0.10.2", "another"))
-    assert (found.broken, found.goldens, found.measured, found.cells) == ((), (), (), 0)
+    status = judged(ran("0.9.1", "0.10.2", "another"))
+    assert (status.broken, status.goldens, status.measured, status.cells) == ((), (), (), 0)
 
 
 # --- how it is reported -----------------------------------------------------------------------------------------------
@@ -239,14 +253,14 @@ def summary(*results, declared=CHANGE):
     return summarize(results, policy=Policy(custom_call_changes=(declared,)))
 
 
-def test_a_golden_of_the_new_target_too_early_exits_with_1():
+def test_a_call_of_the_new_target_too_early_exits_with_1():
     late = change(introduced=day("2026-02-14"))
-    kept, other = ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")
-    assert summary(kept, other).exit_code == 0
-    assert summary(kept, other, declared=late).exit_code == 1
+    early, old = ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")
+    assert summary(early, old).exit_code == 0
+    assert summary(early, old, declared=late).exit_code == 1
     missing = {"verdict": Verdict.NOT_RUN, "stage": Stage.ENVIRONMENT, "judgement": Judgement.INCOMPLETE}
     not_run = ran("0.9.0.1", "0.10.2", "scale_v1", **missing)
-    assert summary(kept, not_run, declared=late).exit_code == 3, "what could not be completed outranks what is broken"
+    assert summary(early, not_run, declared=late).exit_code == 3, "what could not be completed outranks what is broken"
 
 
 LACKS = {
@@ -268,10 +282,10 @@ LACKS = {
 )
 def test_deleting_the_old_target_too_early_is_broken(release, changes, code):
     declared = change(introduced=day("2025-07-01"), new=None, release=day(release) if release else None)
-    kept = ran("0.9.1", "0.9.1")
+    works = ran("0.9.1", "0.9.1")
     lacks = ran("0.6.2", "0.9.2", "scale_v1", verdict=Verdict.ERROR, **{**LACKS, **changes})
     assert not lacks.promised, "outside its own window"
-    made = summary(kept, lacks, declared=declared)
+    made = summary(works, lacks, declared=declared)
     assert made.exit_code == code
     assert made.custom_call_changes[0].broken == ()
     assert bool(made.custom_call_changes[0].deleted) == bool(code)
@@ -284,12 +298,12 @@ def test_deleting_the_old_target_too_early_is_broken(release, changes, code):
 
 def test_a_broken_rule_is_reported_first_and_the_change_last():
     results = [ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")]
-    found = document(results, summary(*results, declared=change(introduced=day("2026-02-14")))).findings
-    assert [finding.title for finding in found] == ["BROKEN PROMISE", "custom call"]
-    assert found[0].text.startswith(
+    findings = document(results, summary(*results, declared=change(introduced=day("2026-02-14")))).findings
+    assert [finding.title for finding in findings] == ["BROKEN PROMISE", "custom call"]
+    assert findings[0].text.startswith(
         "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2"
     )
-    assert found[1].text.splitlines() == [
+    assert findings[1].text.splitlines() == [
         "scale_v1 → scale_v2: over (adds an offset; owner me, https://example.org/1).",
         "  must hold  exports may use scale_v2 since 2026-03-07: every promised reader has it",
         "             readers no longer have to run scale_v1 since 2026-08-28",
@@ -300,8 +314,8 @@ def test_a_broken_rule_is_reported_first_and_the_change_last():
 
 def test_a_target_that_no_cell_measures_is_reported():
     results = [ran("0.9.1", "0.9.1", "scale_v2")]
-    (found,) = document(results, summary(*results, declared=change(release=None, new=None))).findings
-    first, *_, measured, delete = found.text.splitlines()
+    (finding,) = document(results, summary(*results, declared=change(release=None, new=None))).findings
+    first, *_, measured, delete = finding.text.splitlines()
     assert first == "scale_v1 → nothing: unreleased (adds an offset; owner me, https://example.org/1)."
     assert [measured, delete] == [
         "  measured   nothing: no promised reader that has the change ran a golden of scale_v1",
@@ -309,7 +323,7 @@ def test_a_target_that_no_cell_measures_is_reported():
     ]
 
 
-def test_a_summary_without_the_key_has_no_changes(tmp_path):
+def test_a_summary_of_an_older_version_has_no_changes(tmp_path):
     made = json.loads(msgspec.json.encode(summary(ran("0.9.1", "0.9.1", "scale_v2"))))
     assert len(made.pop("custom_call_changes")) == 1
     (tmp_path / SUMMARY).write_text(json.dumps(made))
@@ -359,15 +373,3 @@ AGAIN = ENTRY.partition("\n")[2].partition("\n")[2].replace("scale_v2", "scale_v
 def test_a_wrong_change_is_an_error_with_file_and_key(load, text, message):
     with pytest.raises(PolicyError, match=rf"export_compat\.yaml:\d+: custom_call_changes{message}"):
         load(text)
-
-
-@pytest.mark.parametrize(("days", "is_later"), [(-1, False), (0, False), (1, True)])
-def test_late_exports_prolong_the_old_target(days, is_later):
-    status = status_of(CHANGE, Windows(), TODAY - datetime.timedelta(200), CHANGE.release + datetime.timedelta(days))
-    assert status.must[1].endswith(", and longer because exports continued to use it") is is_later
-
-
-def test_a_reader_of_the_day_of_introduction_measures_it():
-    introduced = change(introduced=day_of("0.9.2"), release=day_of("0.10.0"))
-    found = judged(ran("0.9.1", "0.9.2", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v1"), declared=introduced)
-    assert (found.cells, found.passed) == (1, 1)

@@ -16,22 +16,23 @@ INSIDE, OUTSIDE = "windows: {backward: 216 days}\n", "windows: {backward: 215 da
 UNBUILDABLE = (
     "releases: {jaxlib: {9.9.9: {built: 2026-10-20}}, jax: {9.9.9: {built: 2026-10-20, minimum_jaxlib: 9.9.9}}}\n"
 )
-MEANT = "unpromised: only what is outside the window is looked at here\n"
+ACCEPTED = "unpromised: only what is outside the window is looked at here\n"
 AS_OF = ("--as-of", "2026-11-21")
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
+    """A golden for each verdict, and a policy for each question."""
     folder = tmp_path_factory.mktemp("rows")
     write_rows(folder / "golden")
     policies = {
         "inside": INSIDE,
         "outside": OUTSIDE,
-        "place": f"{OUTSIDE}deployed: [{{name: serving, jaxlib: {READER}}}]\n",
+        "target": f"{OUTSIDE}deployed: [{{name: serving, jaxlib: {READER}}}]\n",
         "missing_inside": INSIDE + UNBUILDABLE,
         "missing_outside": OUTSIDE + UNBUILDABLE,
-        "not_required": OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false}\n",
-        "required": OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false, readers: [9.9.9]}\n",
+        "not_required": OUTSIDE + UNBUILDABLE + ACCEPTED + "required: {outside: false}\n",
+        "required": OUTSIDE + UNBUILDABLE + ACCEPTED + "required: {outside: false, readers: [9.9.9]}\n",
     }
     for name, text in policies.items():
         (folder / f"{name}.yaml").write_text(text)
@@ -39,8 +40,9 @@ def project(tmp_path_factory) -> Path:
 
 
 def judged(folder: Path, reader: str) -> Judgement:
-    (found,) = [each for each in read_results(folder) if each.reader.jaxlib == reader]
-    return found.judgement
+    """Return the judgement of the only cell of a reader in a finished run."""
+    (result,) = [one for one in read_results(folder) if one.reader.jaxlib == reader]
+    return result.judgement
 
 
 @pytest.mark.matrix
@@ -66,29 +68,29 @@ def test_verdicts_are_judged_by_window_and_target(project, verdict, inside, outs
     assert (str(result.judgement), ran.code) == inside, ran.out
     again = process("judge", str(verdict), "--policy", "outside.yaml", "--full", cwd=project)
     assert (f"1 of 1 planned cells: 1 {outside[0]}." in again.out, again.code) == (True, outside[1]), again.out
-    needed = process("judge", str(verdict), "--policy", "place.yaml", "--full", cwd=project)
-    found = f"1 of 1 planned cells: 1 {in_a_target[0]}." in needed.out
-    assert (found, needed.code) == (True, in_a_target[1]), needed.out
-    if "broken" in (inside[0], outside[0]):
-        report = process("report", str(verdict), "--full", cwd=project) if inside[0] == "broken" else again
+    needed = process("judge", str(verdict), "--policy", "target.yaml", "--full", cwd=project)
+    is_counted = f"1 of 1 planned cells: 1 {in_a_target[0]}." in needed.out
+    assert (is_counted, needed.code) == (True, in_a_target[1]), needed.out
+    if inside[0] == "broken":
+        report = process("report", str(verdict), "--full", cwd=project)
         for word in ("BROKEN PROMISE", "built 2026-03-18", "built 2026-10-20", "216 days", "reproduce  jaxexport"):
             assert word in report.out
 
 
 @pytest.mark.matrix
-def test_a_missing_reader_is_incomplete_unless_optional_outside(project):
+def test_a_missing_reader_is_incomplete_unless_optional(project):
     words = ("matrix", "--cases", "pass", "--readers", f"{READER},9.9.9", *AS_OF, "--results", "missing")
     ran = process(*words, "--policy", "missing_inside.yaml", cwd=project)
     assert (judged(project / "missing", "9.9.9"), ran.code) == (Judgement.INCOMPLETE, 3), ran.out
-    codes = {
+    judged_by = {
         name: process("judge", "missing", "--policy", f"{name}.yaml", "--full", cwd=project)
         for name in ("missing_outside", "not_required", "required")
     }
-    exit_codes = {name: ended.code for name, ended in codes.items()}
+    exit_codes = {name: ended.code for name, ended in judged_by.items()}
     assert exit_codes == {"missing_outside": 3, "not_required": 0, "required": 3}
-    assert "outside the window" in codes["not_required"].out, "and it is shown all the same"
-    assert "was not run" in codes["not_required"].out
-    assert "required.readers: expected a cell that ran for 9.9.9, found 0.12.0.1." in codes["required"].out
+    assert "outside the window" in judged_by["not_required"].out, "and it is shown all the same"
+    assert "was not run" in judged_by["not_required"].out
+    assert "required.readers: expected a cell that ran for 9.9.9, found 0.12.0.1." in judged_by["required"].out
 
 
 @pytest.mark.matrix
@@ -120,7 +122,7 @@ def test_a_quirk_accepts_other_numbers_and_is_listed(project):
 
 
 @pytest.mark.matrix
-def test_a_comparison_rule_corrects_a_golden_in_another_release(project):
+def test_a_rule_corrects_numbers_and_leaves_the_golden(project):
     stored = {path: path.read_bytes() for path in (project / "golden" / "numerics").rglob("*.*") if path.is_file()}
     (project / "rule.yaml").write_text(
         f"{INSIDE}numbers: [{{cases: [numerics], atol: {{float32: 1.5}}, reason: measured on purpose}}]\n"

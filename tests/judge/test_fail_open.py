@@ -1,4 +1,4 @@
-"""Broken runs never end with 0: each fault has its exit code, and one clear line that says what is wrong."""
+"""Broken runs never end with 0: each fault has its exit code and one line that says what is wrong."""
 
 import dataclasses
 import hashlib
@@ -59,6 +59,12 @@ def test_the_unchanged_run_is_kept(project, jaxexport):
     assert jaxexport("judge", "out").code == 0
 
 
+def lines(project: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    """Change the lines of results of the run of a project."""
+    path = project / "out" / "results.jsonl"
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+
+
 @pytest.mark.parametrize(
     ("field", "value"), [("judgement", "broken"), ("judgement", "outside"), ("cause", "c1"), ("verdict", "numerics")]
 )
@@ -72,11 +78,6 @@ def test_a_result_that_contradicts_itself_is_an_error(project, jaxexport, field,
     changed = msgspec.json.decode((path / "summary.json").read_bytes()) | {"results_sha256": digest}
     (path / "summary.json").write_bytes(msgspec.json.encode(changed))
     assert_bad_input(jaxexport(*JUDGE), "expected a judgement that")
-
-
-def lines(project: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
-    path = project / "out" / "results.jsonl"
-    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
 
 
 def write(name: str, text: str) -> Callable[[Path], None]:
@@ -265,7 +266,7 @@ def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
     ended = running("pass")
     assert ended.code == 3, ended
     assert "INCOMPLETE: 1 of 1 planned cells have no result that counts" in ended.out
-    assert "stage compare" in ended.out.replace("stage      compare", "stage compare")
+    assert "stage compare" in " ".join(ended.out.split())
 
 
 def test_an_environment_that_needs_network_is_incomplete(cwd, monkeypatch, jaxexport):
@@ -287,9 +288,9 @@ def test_a_cell_that_times_out_is_broken(running, tmp_path):
 def test_a_run_outside_all_windows_is_0_only_with_a_reason(running):
     ended = running("crash")
     assert (ended.code, "NOTHING PROMISED: every cell is outside its window" in ended.out) == (3, True), ended
-    meant = running("crash", "--unpromised", "an archive")
-    assert (meant.code, "NOTHING PROMISED: every cell is outside its window" in meant.out) == (0, True), meant
-    assert "This is accepted: an archive" in meant.out
+    accepted = running("crash", "--unpromised", "an archive")
+    assert (accepted.code, "NOTHING PROMISED: every cell is outside its window" in accepted.out) == (0, True), accepted
+    assert "This is accepted: an archive" in accepted.out
     assert running("crash", "--unpromised", " ").code == 2
 
 

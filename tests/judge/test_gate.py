@@ -32,8 +32,8 @@ KNOWN = result(Verdict.CRASH, Judgement.KNOWN, case="known")
 NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="not run", stage=Stage.ENVIRONMENT)
 
 
-def summary(*results, **asked):
-    return summarize(results, selection={"whole": True}, **asked)
+def summary(*results, **facts):
+    return summarize(results, selection={"whole": True}, **facts)
 
 
 @pytest.mark.parametrize(
@@ -66,22 +66,25 @@ def test_the_exit_code_is_the_worst_of_all_judgements(results, code, stale):
 )
 def test_a_missing_or_a_second_result_is_incomplete(results, planned):
     assert summary(*results, planned=planned).exit_code == 3
-    twice = "2 duplicate results: expected one for each of 4 planned cells."
-    assert summary(PASS, PASS, PASS, ANOTHER).uncovered == [twice]
+
+
+def test_duplicate_results_are_counted():
+    duplicates = "2 duplicate results: expected one for each of 4 planned cells."
+    assert summary(PASS, PASS, PASS, ANOTHER).uncovered == [duplicates]
 
 
 def test_a_summary_has_counts_policy_and_calendar():
-    found = summary(PASS, ANOTHER, BROKEN, OUTSIDE, seconds=1.23)
-    assert (found.planned, found.results, found.seconds) == (4, 4, 1.2)
-    assert found.verdicts == {"crash": 1, "error": 1, "pass": 2}
-    assert found.judgements == {"broken": 1, "kept": 2, "outside": 1}
-    assert found.policy["windows"] == {"backward": 180, "forward": 21}
-    assert found.calendar["newest_jaxlib"] == "0.12.0.1"
-    assert found.selection["whole"]
+    made = summary(PASS, ANOTHER, BROKEN, OUTSIDE, seconds=1.23)
+    assert (made.planned, made.results, made.seconds) == (4, 4, 1.2)
+    assert made.verdicts == {"crash": 1, "error": 1, "pass": 2}
+    assert made.judgements == {"broken": 1, "kept": 2, "outside": 1}
+    assert made.policy["windows"] == {"backward": 180, "forward": 21}
+    assert made.calendar["newest_jaxlib"] == "0.12.0.1"
+    assert made.selection["whole"]
 
 
 def test_results_and_summary_read_as_they_were_written(tmp_path):
-    (tmp_path / RESULTS).write_bytes(b"".join(safe_json(each) + b"\n" for each in (PASS, BROKEN, NOT_RUN)))
+    (tmp_path / RESULTS).write_bytes(b"".join(safe_json(written) + b"\n" for written in (PASS, BROKEN, NOT_RUN)))
     write_summary(tmp_path, summary(PASS, BROKEN))
     assert read_results(tmp_path) == [PASS, BROKEN, NOT_RUN]
     read = read_summary(tmp_path)
@@ -111,39 +114,40 @@ def test_an_unknown_verdict_is_an_error(tmp_path):
         read_results(tmp_path)
 
 
-def test_finished_results_are_ordered_by_reader_case_and_writer():
-    wanted = [
+def test_results_are_ordered_by_reader_case_and_writer():
+    ordered = [
         result(case="t.a", writer="0.9.2", reader="0.10.2"),
         result(case="t.a", writer="0.10.1", reader="0.10.2"),
         result(case="t.b", writer="0.9.2", reader="0.10.2"),
         result(case="t.a", writer="0.9.2", reader="0.12.0.1"),
     ]
-    assert in_order(reversed(wanted)) == wanted
+    assert in_order(reversed(ordered)) == ordered
 
 
 @pytest.mark.parametrize(
     "broken",
     [{"failed_on": ["outside: 1 cell"]}, {"custom_call_changes": [SimpleNamespace(broken=("too early",), deleted=())]}],
 )
-def test_a_run_without_a_broken_cell_may_be_broken(broken):
+def test_a_run_may_be_broken_without_a_broken_cell(broken):
     assert exit_code_of(msgspec.structs.replace(summary(PASS), **broken)) == 1
 
 
-@pytest.mark.parametrize(
-    ("cell", "is_counted"), [({"promised": True}, True), ({"promised": False}, False),
-                             ({"promised": False, "deployed": ("serving",)}, True)]
-)  # fmt: skip
-def test_a_known_failure_covers_at_most_its_limit(cell, is_counted):
-    entry = msgspec.structs.replace(LEFTOVER, cases=("a*",), at_most=1)
+AT_MOST_ONE = Policy(known_failures=(msgspec.structs.replace(LEFTOVER, cases=("a*",), at_most=1),))
+
+
+@pytest.mark.parametrize("cell", [{"promised": True}, {"promised": False, "deployed": ("serving",)}])
+def test_a_known_failure_covers_at_most_its_limit(cell):
     cells = [result(judgement=Judgement.KEPT, case=case, **cell) for case in ("a1", "a2")]
-    if is_counted:
-        with pytest.raises(PolicyError, match="expected at most 1 promised cells in its globs, found 2"):
-            summary(*cells, policy=Policy(known_failures=(entry,)))
-    else:
-        assert summary(PASS, *cells, policy=Policy(known_failures=(entry,))).results == 3
+    with pytest.raises(PolicyError, match="expected at most 1 promised cells in its globs, found 2"):
+        summary(*cells, policy=AT_MOST_ONE)
 
 
-def test_the_end_of_a_run_is_a_whole_second():
+def test_unpromised_cells_do_not_count_for_the_limit():
+    cells = [result(judgement=Judgement.KEPT, case=case, promised=False) for case in ("a1", "a2")]
+    assert summary(PASS, *cells, policy=AT_MOST_ONE).results == 3
+
+
+def test_a_run_ends_with_its_seconds_at_a_whole_second():
     facts = RunFacts(1, day("2026-11-21"), {"whole": True}, {}, 0.0)
     after = facts_at_end(facts, 2.5)
     assert (facts.seconds, after.seconds) == (0, 2.5)
@@ -156,7 +160,7 @@ def test_cells_whose_verdict_changed_are_counted():
     assert msgspec.convert(without, gate.Summary).flaky == 0, "an older version did not count them"
 
 
-def test_a_summary_has_the_known_issues_that_its_cells_show():
+def test_a_summary_has_the_known_issues_of_its_cells():
     issue = known_issues()[1]
     shows = msgspec.structs.replace(BROKEN, upstream=issue.id)
     assert [summary(*cells).known_issues for cells in ((PASS, BROKEN), (PASS, shows))] == [[], [issue]]
@@ -171,6 +175,7 @@ WITHOUT_ENVIRONMENT = result(
 
 
 def run_that_asks(*results, required=None, **selection):
+    """Return the summary of a whole run whose policy requires this."""
     policy = Policy(required=required or Required())
     return summarize(results, policy=policy, selection={"whole": True, **selection})
 
@@ -185,16 +190,16 @@ def run_that_asks(*results, required=None, **selection):
     ],
 )
 def test_a_required_cell_that_is_missing_is_incomplete(required, message):
-    found = run_that_asks(PASS, required=required)
-    assert (found.exit_code, found.uncovered) == (3, [message])
-    (finding,) = document([PASS], found).findings
+    made = run_that_asks(PASS, required=required)
+    assert (made.exit_code, made.uncovered) == (3, [message])
+    (finding,) = document([PASS], made).findings
     assert (finding.title, finding.text) == ("INCOMPLETE", message)
 
 
 def test_a_run_with_all_required_cells_is_kept():
     required = Required(("0.10.*",), ("0.9.2",), ("cpu",), 1)
-    found = run_that_asks(PASS, required=required)
-    assert (found.exit_code, found.uncovered) == (0, [])
+    made = run_that_asks(PASS, required=required)
+    assert (made.exit_code, made.uncovered) == (0, [])
 
 
 def test_a_cell_that_was_not_run_covers_nothing():
@@ -220,8 +225,8 @@ def test_outside_the_window_only_required_cells_must_run(required, judgement):
 
 def test_a_run_in_which_no_cell_ran_is_incomplete():
     outside = judge_again(WITHOUT_ENVIRONMENT, rules(required=Required(outside=False)))
-    found = run_that_asks(outside, required=Required(outside=False))
-    assert (found.exit_code, found.uncovered) == (3, ["No cell ran, so nothing was tested."])
+    made = run_that_asks(outside, required=Required(outside=False))
+    assert (made.exit_code, made.uncovered) == (3, ["No cell ran, so nothing was tested."])
     missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="c", stage=Stage.ENVIRONMENT)
     both = run_that_asks(outside, missing, required=Required(outside=False))
     assert (both.exit_code, both.uncovered) == (3, []), "the cell that had to run is reported already"

@@ -32,11 +32,15 @@ def test_judging_again_gives_the_same_exit_code(results, planned, code, jaxexpor
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before, "evidence is only read"
 
 
-def test_judging_again_with_another_policy_judges_by_it(jaxexport, tmp_path):
+def test_judging_with_shorter_windows_only_shows_a_crash(jaxexport, tmp_path):
     finished(tmp_path / "out", CRASH)
     (tmp_path / "short.yaml").write_text("windows: {backward: 30, forward: 0}")
     ended = jaxexport("judge", "out", "--policy", "short.yaml")
-    assert (ended.code, "1 of 1 planned cells: 1 outside." in ended.out) == (3, True), "a crash is only shown"
+    assert (ended.code, "1 of 1 planned cells: 1 outside." in ended.out) == (3, True)
+
+
+def test_judging_excuses_a_known_failure_until_it_expires(jaxexport, tmp_path):
+    finished(tmp_path / "out", CRASH)
     listed = (
         "known_failures: [{cases: [t.b], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: signal "
         "11, reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]"
@@ -56,7 +60,7 @@ def test_a_fifo_among_the_files_of_a_run_is_bad_input(name, jaxexport, tmp_path)
     assert_bad_input(jaxexport("judge", "."), name)
 
 
-def test_the_json_of_a_summary_has_lines_for_people(tmp_path):
+def test_a_summary_is_indented_and_a_result_is_one_line(tmp_path):
     finished(tmp_path, result())
     assert json.loads((tmp_path / "summary.json").read_bytes())["exit_code"] == 0
     assert (tmp_path / "summary.json").read_text().count("\n") > 10

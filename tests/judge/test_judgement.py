@@ -35,7 +35,7 @@ TABLE = [  # verdict, inside the window, outside
 
 
 @pytest.mark.parametrize(("verdict", "inside", "outside"), TABLE, ids=[str(row[0]) for row in TABLE])
-def test_the_table_of_verdict_and_window(verdict, inside, outside):
+def test_verdict_and_window_decide_the_judgement(verdict, inside, outside):
     assert {row[0] for row in TABLE} == set(Verdict)
     assert judge_verdict(verdict, promised=True) is inside
     assert judge_verdict(verdict, promised=False) is outside
@@ -45,6 +45,7 @@ def test_the_table_of_verdict_and_window(verdict, inside, outside):
 
 
 def judged(writer: str, reader: str, verdict=Verdict.CRASH, windows=None, **outcome) -> Result:
+    """Return the judged result of a cell."""
     cell = Cell(golden(jaxlib=writer), release(reader), "cpu")
     return judge(new_result(cell, Stage.RUN, verdict, **outcome), cell.golden, rules(windows))
 
@@ -61,10 +62,10 @@ def judged(writer: str, reader: str, verdict=Verdict.CRASH, windows=None, **outc
     ],
 )
 def test_a_result_has_direction_days_and_promise(writer, reader, direction, days, promised, until):
-    found = judged(writer, reader)
-    dates = found.direction, found.days, found.promised, str(found.promised_until)
+    cell = judged(writer, reader)
+    dates = cell.direction, cell.days, cell.promised, str(cell.promised_until)
     assert dates == (direction, days, promised, until)
-    assert found.judgement is (BROKEN if promised else OUTSIDE)
+    assert cell.judgement is (BROKEN if promised else OUTSIDE)
 
 
 @given(
@@ -76,11 +77,11 @@ def test_a_result_has_direction_days_and_promise(writer, reader, direction, days
 )
 def test_every_judgement_follows_from_promise_and_table(writer, reader, verdict, backward, forward):
     windows = Windows(backward, forward)
-    found = judged(writer, reader, verdict, windows)
-    kept = promise(found.writer.built, found.reader.built, windows).promised
+    cell = judged(writer, reader, verdict, windows)
+    is_promised = promise(cell.writer.built, cell.reader.built, windows).promised
     row = next(row for row in TABLE if row[0] is verdict)
-    assert found.judgement is (row[1] if kept else row[2])
-    assert judge_again(found, rules(windows)) == found, "judging again says the same"
+    assert cell.judgement is (row[1] if is_promised else row[2])
+    assert judge_again(cell, rules(windows)) == cell, "judging again says the same"
 
 
 def test_other_windows_change_only_promise_and_judgement():
@@ -108,10 +109,10 @@ def test_a_line_of_results_has_exactly_these_fields():
 def test_judging_does_not_change_the_outcome():
     cell = Cell(golden(jaxlib="0.9.2"), release("0.10.2"), "cpu")
     outcome = new_result(cell, Stage.COMPARE, Verdict.NUMERICS, "m", signal=11, stderr="e", seconds=1.5, outputs="0a")
-    found = judge(outcome, cell.golden, rules())
-    changed = {name for name in found.__struct_fields__ if getattr(outcome, name) != getattr(found, name)}
+    made = judge(outcome, cell.golden, rules())
+    changed = {name for name in made.__struct_fields__ if getattr(outcome, name) != getattr(made, name)}
     assert changed == {"direction", "days", "promised", "promised_until", "judgement"}
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Result) == found
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Result) == made
 
 
 def test_an_outcome_not_yet_judged_is_incomplete():
@@ -131,14 +132,14 @@ def test_results_share_equal_costs_and_times():
 
 
 def test_a_result_names_writer_reader_and_golden():
-    found = judged("0.10.1", "0.11.2")
-    assert (found.writer.jax, found.writer.jaxlib, found.writer.platform) == ("0.10.2", "0.10.1", "cpu")
-    assert (found.reader.jax, found.reader.jaxlib) == ("0.12.0.1", "0.11.2")
-    assert found.reader.built - found.writer.built == datetime.timedelta(days=found.days)
-    assert found.golden == "tests.test_a.test_f/0.10.1-jax0.10.2-cpu"
+    cell = judged("0.10.1", "0.11.2")
+    assert (cell.writer.jax, cell.writer.jaxlib, cell.writer.platform) == ("0.10.2", "0.10.1", "cpu")
+    assert (cell.reader.jax, cell.reader.jaxlib) == ("0.12.0.1", "0.11.2")
+    assert cell.reader.built - cell.writer.built == datetime.timedelta(days=cell.days)
+    assert cell.golden == "tests.test_a.test_f/0.10.1-jax0.10.2-cpu"
 
 
-def test_results_made_by_these_tests_are_judged_as_made():
+def test_results_made_for_tests_are_judged_as_made():
     assert judge_again(result(), rules()) == result()
 
 
@@ -147,14 +148,14 @@ def test_results_made_by_these_tests_are_judged_as_made():
                            (Verdict.CRASH, Verdict.CRASH)]
 )  # fmt: skip
 def test_a_converted_golden_that_works_is_converted(verdict, shown):
-    one = golden(converted_from=ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport"))
-    found = judge(new_result(Cell(one, release(NEWEST), "cpu"), Stage.RUN, verdict), one, rules())
-    assert (found.verdict, found.promised, found.converted) == (shown, False, True)
+    converted = golden(converted_from=ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport"))
+    cell = judge(new_result(Cell(converted, release(NEWEST), "cpu"), Stage.RUN, verdict), converted, rules())
+    assert (cell.verdict, cell.promised, cell.converted) == (shown, False, True)
 
 
 def test_a_failing_cell_shows_its_known_issue(tmp_path):
     (tmp_path / "issues.yaml").write_text("- {id: mine, title: It dies, todo: Wait, message: died, outcome: crash}")
     policy = Policy(known_issues=str(tmp_path / "issues.yaml"))
-    made = golden()
-    outcome = new_result(Cell(made, release(NEWEST), "cpu"), Stage.RUN, Verdict.CRASH, "died")
-    assert judge(outcome, made, policy).upstream == "mine"
+    cell = Cell(golden(), release(NEWEST), "cpu")
+    outcome = new_result(cell, Stage.RUN, Verdict.CRASH, "died")
+    assert judge(outcome, cell.golden, policy).upstream == "mine"

@@ -39,6 +39,7 @@ def dying(case="t.a", reader="0.10.2", message=SEGV, **changes):
 
 
 def crash(case="t.test_cholesky", **changes):
+    """Return a crash that is judged by a policy with `ENTRY`."""
     return judge_again(dying(case, **changes), rules(known=[ENTRY]))
 
 
@@ -57,9 +58,9 @@ def stale(*results, entry=ENTRY, as_of=TODAY, whole=True):
     ],
 )
 def test_an_entry_covers_the_cells_its_globs_name(changes, covered):
-    found = crash(**changes)
-    assert covers(ENTRY, scope_of(found)) is covered
-    assert (found.judgement is Judgement.KNOWN) is covered
+    cell = crash(**changes)
+    assert covers(ENTRY, scope_of(cell)) is covered
+    assert (cell.judgement is Judgement.KNOWN) is covered
 
 
 def test_an_entry_with_brackets_names_the_case_of_that_name():
@@ -123,11 +124,11 @@ MATCHES_NONE = "matches no promised cell of this run. Delete it."
         (TWO, {"at_most": 2}, {}, ""),
         (TWO, {"at_most": 1}, {}, "expected at most 1 cells that it can excuse, found 2"),
         ([crash()], {}, {"as_of": day("2026-12-01")}, ""),
-        ([crash()], {}, {"as_of": day("2026-12-02")}, "expired on 2026-12-01; this is as of 2026-12-02. Extend"),
+        ([crash()], {}, {"as_of": day("2026-12-02")}, "expired on 2026-12-01; this is as of 2026-12-02. If it is"),
         ([crash()], {"expires": None, "permanent": True, "approver": "me"}, {"as_of": day("2036-01-01")}, ""),
     ],
 )
-def test_an_outdated_entry_is_reported_with_its_reason(cells, changes, options, message):
+def test_only_an_outdated_entry_is_stale_with_its_reason(cells, changes, options, message):
     problems = stale(*cells, entry=msgspec.structs.replace(ENTRY, **changes), **options)
     assert len(problems) == bool(message)
     assert message in "".join(problems)
@@ -142,7 +143,7 @@ def test_a_cell_excused_by_one_entry_can_make_another_stale():
     assert "1 of its cells fail in another way" in message
 
 
-def test_outside_the_window_only_wrong_numbers_can_be_known():
+def test_wrong_numbers_outside_the_window_can_be_known():
     entry = msgspec.structs.replace(ENTRY, verdict="numerics", stage="compare", message="output 0")
     wrong = result(Verdict.NUMERICS, case="t.test_cholesky", stage=Stage.COMPARE, message="output 0")
     outside = judge_again(wrong, rules(Windows(0, 0), [entry]))
@@ -171,11 +172,11 @@ def test_each_stale_entry_is_reported():
     entries = [ENTRY, *(msgspec.structs.replace(ENTRY, **changes) for changes in others)]
     messages = stale_entries([crash()], rules(known=entries), TODAY, whole=True)
     assert [text.split(" ")[0] for text in messages] == ["known_failures[1]", "known_failures[2]"]
-    found = summarize([crash()], policy=rules(known=entries))
-    assert (found.stale, found.exit_code) == (messages, 4)
+    made = summarize([crash()], policy=rules(known=entries))
+    assert (made.stale, made.exit_code) == (messages, 4)
 
 
-def test_scopes_of_a_plan_are_of_promised_and_deployed_cells():
+def test_a_plan_has_scopes_of_promised_and_deployed_cells():
     one = golden("t.f", "0.9.2")
     cells = [
         Cell(one, release("0.10.2"), "cpu", promised=True),
@@ -215,6 +216,24 @@ def test_a_quirk_without_a_golden_is_reported(writer, added, whole, is_reported)
     assert problems == (["quirks[0] (rounded; owner me, #7): matches no golden of this run. Delete it."] * is_reported)
 
 
+def test_entries_of_another_runtime_are_not_stale():
+    entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("tensorflow==*",))
+    passing = result(case="t.test_f")
+    assert stale(passing, entry=entry) == []
+    bonus = of_runtime(
+        result(case="t.test_f", promised=False, judgement=Judgement.BONUS), "tensorflow==2.21.0", "2026-03-05"
+    )
+    (message,) = stale(passing, bonus, entry=entry)
+    assert message.endswith("matches no promised cell of this run. Delete it.")
+
+
+def test_stale_entries_name_cells_with_jaxlib_first():
+    entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("*",))
+    cells = [result(reader=reader) for reader in ("0.11.0", "0.12.0.1")]
+    (message,) = stale(*cells, of_runtime(cells[0], "tensorflow==2.21.0", "2026-10-01"), entry=entry)
+    assert "on cpu in jaxlib 0.11.0, 0.12.0.1, tensorflow 2.21.0." in message
+
+
 # --- judge --propose --------------------------------------------------------------------------------------------------
 
 
@@ -222,11 +241,12 @@ FILLED = {"reason": "r", "owner": "o", "issue": "i", "expires": "2026-12-01"}
 
 
 def entries(*results) -> list[dict]:
+    """Return the entries that are proposed for these results."""
     text = proposal(results, summarize(results))
     return yaml.safe_load(text)["known_failures"] if text else []
 
 
-def test_cells_that_fail_alike_are_one_entry_with_open_fields():
+def test_cells_that_fail_alike_are_proposed_as_one_entry():
     cells = [dying(case, reader) for case in ("t.a", "t.b") for reader in ("0.10.0", "0.10.2")]
     (entry,) = entries(*cells, result())
     assert entry == {
@@ -278,8 +298,8 @@ def test_entries_once_filled_in_excuse_every_broken_cell(cells):
         for (case, writer, reader), message in cells.items()
     ]
     known = [msgspec.convert({**entry, **FILLED}, KnownFailure) for entry in entries(*results)]
-    judged = [judge_again(each, rules(known=known)) for each in results]
-    assert {each.judgement for each in judged} <= {Judgement.KNOWN, Judgement.KEPT}
+    judged = [judge_again(cell, rules(known=known)) for cell in results]
+    assert {cell.judgement for cell in judged} <= {Judgement.KNOWN, Judgement.KEPT}
     assert stale_entries(judged, rules(known=known), day("2026-11-21"), whole=True) == []
 
 
@@ -313,14 +333,14 @@ def test_a_partial_run_proposes_nothing(results, facts, message, jaxexport, cwd)
     assert_bad_input(jaxexport("judge", "out", "--propose"), expected, message)
 
 
-def test_cells_that_were_never_planned_are_named_without_a_count_of_zero():
+def test_a_run_without_promised_cells_proposes_nothing():
     summary = msgspec.structs.replace(summarize([dying()]), uncovered=["4 cells of the promised plan never ran."])
     with pytest.raises(ReportError, match=r"found 4 cells of the promised plan never ran\.$"):
         proposal([dying()], summary)
 
 
 @pytest.mark.parametrize("readers", ["window", "0.9.2,0.12.0.1"], ids=["a group", "a list, as the tutorial teaches"])
-def test_the_command_prints_yaml_and_reports_broken_promises(readers, jaxexport, cwd):
+def test_propose_prints_yaml_and_the_broken_promises(readers, jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text(f"readers: [{readers}]\n")
     # One made-up cell is not all that a window promises.
     selection = {"whole": True} if readers == "window" else {"readers": readers, "whole": False}
@@ -328,24 +348,6 @@ def test_the_command_prints_yaml_and_reports_broken_promises(readers, jaxexport,
     ended = jaxexport("judge", "out", "--propose", code=1)
     assert len(yaml.safe_load(ended.out)["known_failures"]) == 1
     assert "BROKEN: 1 of 1 promised cells, 1 cause" in ended.err
-
-
-def test_entries_of_another_runtime_are_not_stale():
-    entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("tensorflow==*",))
-    passing = result(case="t.test_f")
-    assert stale(passing, entry=entry) == []
-    bonus = of_runtime(
-        result(case="t.test_f", promised=False, judgement=Judgement.BONUS), "tensorflow==2.21.0", "2026-03-05"
-    )
-    (message,) = stale(passing, bonus, entry=entry)
-    assert message.endswith("matches no promised cell of this run. Delete it.")
-
-
-def test_cells_are_named_with_jaxlib_first():
-    entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("*",))
-    cells = [result(reader=reader) for reader in ("0.11.0", "0.12.0.1")]
-    (message,) = stale(*cells, of_runtime(cells[0], "tensorflow==2.21.0", "2026-10-01"), entry=entry)
-    assert "on cpu in jaxlib 0.11.0, 0.12.0.1, tensorflow 2.21.0." in message
 
 
 FRAME = (
@@ -367,7 +369,7 @@ FRAME = (
         ("died by signal 11 (SIGSEGV)", "died by signal 11 (SIGSEGV)"),
     ],
 )
-def test_a_proposal_is_the_same_for_each_run(message, expected):
+def test_a_proposed_message_has_no_details_of_one_run(message, expected):
     failed = result(Verdict.ERROR, Judgement.BROKEN, stage=Stage.COMPILE, message=message)
     (entry,) = yaml.safe_load(proposal([failed], summarize([failed])))["known_failures"]
     assert entry["message"] == expected

@@ -36,7 +36,7 @@ def summary(*results, policy=POLICY, as_of=TODAY, selection=WHOLE):
 
 
 @pytest.mark.parametrize("verdict", Verdict)
-def test_a_target_changes_only_failures_outside_windows(verdict):
+def test_only_failures_outside_the_window_are_owed(verdict):
     inside = judge_verdict(verdict, promised=True, required=False, deployed=("serving",))
     outside = judge_verdict(verdict, promised=False, required=False, deployed=("serving",))
     assert inside is VERDICTS[verdict].inside, "a promise is a promise, with a deployment target or without"
@@ -60,12 +60,12 @@ def test_a_target_changes_only_failures_outside_windows(verdict):
         ({"verdict": Verdict.NUMERICS}, "broken", ("serving",)),
     ],
 )
-def test_a_cell_of_a_target_depends_on_release_day_case(changes, judgement, targets):
+def test_a_target_covers_its_release_days_and_cases(changes, judgement, targets):
     judged = cell(**changes)
     assert (judged.judgement, judged.deployed) == (judgement, targets)
 
 
-def test_a_cell_of_a_target_that_did_not_run_is_missing():
+def test_a_cell_of_a_target_that_did_not_run_is_incomplete():
     policy = Policy(deployed=(SERVING,), required=Required(outside=False))
     assert cell(Verdict.NOT_RUN, policy=policy).judgement is Judgement.INCOMPLETE
     assert cell(Verdict.NOT_RUN, reader="0.10.2", policy=policy).judgement is Judgement.OUTSIDE
@@ -132,17 +132,21 @@ def test_goldens_of_a_target_stay_until_its_last_day():
 
 def test_the_forecast_has_targets_with_their_last_days():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
-    found = forecast(goldens, POLICY, load_calendar(), TODAY, 60)
-    assert [(reader.jaxlib, reader.targets) for reader in found.deployed] == [("0.9.2", ("serving",))]
-    (ended,) = (at for at in found.days if str(at.day) == "2027-01-01")
+    foreseen = forecast(goldens, POLICY, load_calendar(), TODAY, 60)
+    assert [(reader.jaxlib, reader.targets) for reader in foreseen.deployed] == [("0.9.2", ("serving",))]
+    (ended,) = (at for at in foreseen.days if str(at.day) == "2027-01-01")
     assert [event.text for event in ended.events] == [
         "from this day on, deployment target serving (jaxlib 0.9.2) has to run nothing any more",
         "1 golden may be pruned from this day on",
     ]
+
+
+def test_a_target_that_is_named_is_forecast_after_its_last_day():
+    goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     later = day("2027-06-01")
     assert forecast(goldens, POLICY, load_calendar(), later, 0).deployed == ()
     (reader,) = forecast(goldens, POLICY, load_calendar(), later, 0, ["serving"]).deployed
-    assert (reader.jaxlib, reader.targets) == ("0.9.2", ("serving",)), "by its name it counts on any day"
+    assert (reader.jaxlib, reader.targets) == ("0.9.2", ("serving",))
 
 
 def test_a_target_that_the_policy_lacks_is_an_error(jaxexport, cwd):
@@ -167,6 +171,6 @@ ONE_RELEASE = "reader: expected one release of a runtime, such as tensorflow==2.
         ),
     ],
 )
-def test_the_reader_of_a_target_is_the_name_of_one_release_on_the_cpu(text, message, load):
+def test_a_wrong_reader_of_a_target_is_an_error(text, message, load):
     with pytest.raises(PolicyError, match=re.escape(f":2: deployed[0].{message}")):
         load(f"platforms: [cpu, cuda]\ndeployed: [{{name: a, {text}}}]\n")

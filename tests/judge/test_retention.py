@@ -18,14 +18,15 @@ VERSIONS = CALENDAR.versions()
 TODAY = day("2026-11-21")
 
 
-def kept(goldens, policy: Policy | None = None, when=TODAY) -> dict[str, tuple[str, ...]]:
+def reasons_of(goldens, policy: Policy | None = None, when=TODAY) -> dict[str, tuple[str, ...]]:
+    """Return for what each golden is retained, by its name."""
     status = retention_status(goldens, policy or Policy(), CALENDAR, when)
     return {golden.id: tuple(reasons) for golden, reasons in status}
 
 
-def test_each_reason_is_reported():
+def test_each_golden_is_retained_with_its_reasons():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.9.2", "0.11.0", "0.12.0.1")]
-    assert kept(goldens) == {
+    assert reasons_of(goldens) == {
         "tests.test_a.test_f/0.6.2-cpu": (),
         "tests.test_a.test_f/0.9.2-cpu": ("promised to run in 0.10.2, 0.11.0, 0.11.1",),
         "tests.test_a.test_f/0.11.0-cpu": (
@@ -40,31 +41,31 @@ def test_each_reason_is_reported():
     }
 
 
-def test_the_last_golden_of_a_case_and_platform_always_stays():
+def test_the_last_golden_of_a_case_and_platform_stays():
     on_cuda = golden("a", "0.6.1", writer=writer("0.6.1", "cuda"))
     goldens = [golden("a", "0.6.0"), golden("a", "0.6.2"), on_cuda, golden("b", "0.6.0")]
     last = "the last of its case by a writer on"
-    assert list(kept(goldens).values()) == [(), (f"{last} cpu",), (f"{last} cuda",), (f"{last} cpu",)]
+    assert list(reasons_of(goldens).values()) == [(), (f"{last} cpu",), (f"{last} cuda",), (f"{last} cpu",)]
 
 
 def test_goldens_in_the_window_of_a_reader_in_use_stay():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.7.0", "0.12.0.1")]
     for policy in (Policy(retention=Retention(deployed=("0.7.0",))), Policy(readers="window,newest,0.7.0-jax0.7.0")):
-        assert kept(goldens, policy)["tests.test_a.test_f/0.6.2-cpu"] == ("promised to run in 0.7.0",)
+        assert reasons_of(goldens, policy)["tests.test_a.test_f/0.6.2-cpu"] == ("promised to run in 0.7.0",)
     with pytest.raises(ReleaseError, match=r"jaxlib 0\.7\.9 is not in the release calendar"):
-        kept(goldens, Policy(retention=Retention(deployed=("0.7.9",))))
+        reasons_of(goldens, Policy(retention=Retention(deployed=("0.7.9",))))
 
 
 def test_pinned_goldens_stay_by_id_or_glob_with_the_reason():
     goldens = [golden(case, version) for case in ("a[x]", "b") for version in ("0.6.2", "0.7.0", "0.12.0.1")]
     pins = (Pin(("a[[]x]/0.6.2-*", "b/0.7.0-cpu"), "in production"),)
-    found = kept(goldens, Policy(retention=Retention(pinned=pins)))
-    pinned = [name for name, reasons in found.items() if "pinned: in production" in reasons]
+    reasons_by_id = reasons_of(goldens, Policy(retention=Retention(pinned=pins)))
+    pinned = [name for name, reasons in reasons_by_id.items() if "pinned: in production" in reasons]
     assert pinned == ["a[x]/0.6.2-cpu", "b/0.7.0-cpu"]
-    assert found["b/0.6.2-cpu"] == ()
+    assert reasons_by_id["b/0.6.2-cpu"] == ()
 
 
-def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
+def test_a_golden_stays_until_its_call_may_be_deleted():
     calling = [golden("a", "0.6.2", custom_calls=("old",)), golden("a", "0.12.0.1", custom_calls=("new",))]
     declared = CustomCallChange("old", "new", day("2026-07-01"), day("2026-07-16"), "r", "o", "i")
     for release, when, stays in (
@@ -73,7 +74,7 @@ def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
         (None, day("2027-06-01"), ("calls old, which readers must run because no release is declared",)),
     ):
         change = msgspec.structs.replace(declared, release=release)
-        assert kept(calling, Policy(custom_call_changes=(change,)), when)["a/0.6.2-cpu"] == stays
+        assert reasons_of(calling, Policy(custom_call_changes=(change,)), when)["a/0.6.2-cpu"] == stays
 
 
 @pytest.mark.parametrize(
@@ -86,8 +87,8 @@ def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
     ],
 )
 def test_a_reader_retires_once_no_new_release_is_promised(reader, written, retires):
-    found = retirement_day(day(reader), [day(each) for each in written], Windows())
-    assert found == (day(retires) if retires else None)
+    retired = retirement_day(day(reader), [day(date) for date in written], Windows())
+    assert retired == (day(retires) if retires else None)
 
 
 @settings(max_examples=60)
@@ -101,7 +102,7 @@ def test_goldens_that_a_promised_reader_needs_stay(writers, when, backward, forw
     goldens = [golden(jaxlib=version) for version in writers]
     policy = Policy(windows=WindowDays(backward, forward))
     windows = policy.window_lengths()
-    built = sorted(each.manifest.writer.built for each in goldens)
+    built = sorted(one.manifest.writer.built for one in goldens)
     live = live_readers(built, CALENDAR, windows, when, ())
     for written, reasons in retention_status(goldens, policy, CALENDAR, when):
         wrote = written.manifest.writer.built
@@ -116,11 +117,11 @@ def test_readers_in_use_are_those_that_the_policy_names(readers):
     assert readers_in_use(Policy(readers=readers), TODAY) == ("0.7.0",)
 
 
-def test_on_its_last_day_a_window_still_needs_goldens_and_readers():
+def test_a_window_needs_goldens_and_readers_on_its_last_day():
     one, built = [golden(jaxlib="0.9.2")], CALENDAR.built("0.9.2")
     last = built + datetime.timedelta(days=180)
     for when, needed in ((last, True), (last + datetime.timedelta(days=1), False)):
-        (reasons,) = kept(one, when=when).values()
+        (reasons,) = reasons_of(one, when=when).values()
         assert (f"a jaxlib built on {when} must run it" in reasons) is needed
         # 0.9.2 itself may retire on the day on which no new release has to run what it wrote.
         assert ("0.9.2" in live_readers([built], CALENDAR, Windows(), when, ())) is needed
@@ -133,7 +134,7 @@ def test_a_golden_of_the_day_is_not_of_the_future():
         (built, f"a jaxlib built on {built} must run it"),
         (before, f"written by a jaxlib built on {built}, after {before}"),
     ):
-        (reasons,) = kept([golden(jaxlib="0.9.2")], when=when).values()
+        (reasons,) = reasons_of([golden(jaxlib="0.9.2")], when=when).values()
         assert reason in reasons
 
 

@@ -35,7 +35,8 @@ KINDS = {
 def test_every_verdict_has_an_entry():
     assert set(TABLE) == set(Verdict) == set(WORST_FIRST)
     for facts in TABLE.values():
-        assert facts.phrase, facts.short
+        assert facts.phrase
+        assert facts.short
 
 
 def test_each_failing_verdict_has_a_next_step():
@@ -44,14 +45,17 @@ def test_each_failing_verdict_has_a_next_step():
     }
 
 
-def test_each_verdict_works_or_fails_a_run():
+def test_each_judgement_works_or_fails_a_run():
     assert {name for name in Judgement if name.facts.works} == {"over-budget", "bonus", "kept"}
     assert {name for name in Judgement if name.fails_run} == {"broken", "owed", "incomplete", "over-budget"}
     assert {name for name in Judgement if name.is_urgent} == {"broken", "owed", "incomplete"}
     assert {name for name in Judgement if name.is_breach} == {"broken", "owed"}
+
+
+def test_exit_codes_are_those_of_the_docs():
     assert [ExitCode.of(code) for code in range(5)] == [*ExitCode]
     names = ("KEPT", "BROKEN", "BAD_INPUT", "INCOMPLETE", "STALE")
-    assert {code.name: code.value for code in ExitCode} == dict(zip(names, range(5), strict=True)), "as in the docs"
+    assert {code.name: code.value for code in ExitCode} == dict(zip(names, range(5), strict=True))
 
 
 def test_judgements_are_ordered_by_badness():
@@ -68,7 +72,7 @@ def test_findings_that_fail_a_run_are_shown_first():
     assert {kind.title for kind in KINDS if kind.is_open} == {"REGRESSED", "fixed"}
 
 
-def test_verdicts_with_short_messages_name_the_release():
+def test_only_unexplained_verdicts_name_the_release():
     assert {verdict for verdict in Verdict if not TABLE[verdict].is_explained} == {"numerics", "crash", "timeout"}
 
 
@@ -77,7 +81,7 @@ def test_no_two_judgements_look_alike(look):
     assert len({getattr(judgement.facts, look) for judgement in Judgement}) == len(Judgement)
 
 
-def test_no_two_marks_of_a_table_are_one():
+def test_no_two_entries_have_one_mark():
     marks = [facts.mark for facts in TABLE.values()] + [name.facts.mark for name in Judgement if name.facts.mark]
     assert not [mark for mark, count in Counter(marks).items() if count > 1]
 
@@ -86,7 +90,7 @@ def test_no_two_kinds_of_finding_have_one_title():
     assert not [title for title, count in Counter(kind.title for kind in KINDS).items() if count > 1]
 
 
-def test_failing_judgements_are_failures_or_errors_in_ju():
+def test_failing_judgements_fail_or_are_errors_in_junit():
     outcomes = {ExitCode.KEPT: ("", "skipped"), ExitCode.BROKEN: ("failure",), ExitCode.INCOMPLETE: ("error",)}
     for judgement in Judgement:
         assert judgement.facts.junit in outcomes[judgement.facts.exit_code]
@@ -98,7 +102,7 @@ def test_a_judgement_is_stored_as_its_name():
     assert msgspec.json.decode(msgspec.json.encode([*Judgement]), type=list[Judgement]) == list(Judgement)
 
 
-def test_no_other_module_has_a_table_by_verdict_judgement_or_title():
+def test_no_other_module_has_a_table_by_verdict_or_title():
     titles = {kind.title for kind in KINDS}
     marks = ("Verdict.", "Judgement.", *(f'"{title}"' for title in titles))
 

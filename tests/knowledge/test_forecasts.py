@@ -51,7 +51,7 @@ GOLDENS = [golden for golden in STORE.goldens() if golden.manifest.writer.platfo
 FILES = sorted(ARTIFACTS.glob("*/*.jaxexport"))
 
 
-def newest(file: str, writer: str = "0.12.0.1") -> Artifact:
+def stored_artifact(file: str, writer: str = "0.12.0.1") -> Artifact:
     return read(ARTIFACTS / writer / f"{file}.jaxexport")
 
 
@@ -60,10 +60,12 @@ def golden_of(case: str) -> Golden:
 
 
 def of(artifact: Artifact, reader: str, platform: str = "", *settings: str) -> Forecast:
+    """Return what is forecast for a reader that is named."""
     return forecast(artifact, find_reader(reader, CALENDAR), platform, settings)
 
 
 def answers(known: Forecast) -> tuple[str, str, str, str]:
+    """Return whether it loads, compiles, runs, and has the same numbers."""
     return tuple(answer.answer for answer in known[2:])
 
 
@@ -71,38 +73,38 @@ def answers(known: Forecast) -> tuple[str, str, str, str]:
 
 
 def test_an_artifact_without_an_entry_loads_and_runs():
-    assert answers(of(newest("mlp"), "0.12.0.1")) == (YES, YES, YES, YES)
+    assert answers(of(stored_artifact("mlp"), "0.12.0.1")) == (YES, YES, YES, YES)
 
 
 def test_an_artifact_that_does_not_load_does_not_run():
-    known = of(newest("cholesky"), "0.9.2")
+    known = of(stored_artifact("cholesky"), "0.9.2")
     assert answers(known) == (NO, NO, NO, NO)
     assert "custom_call_v2 came with" in known.runs.reasons[0].text
     assert known.load.reasons == tuple(reason.text for reason in known.loads.reasons)
 
 
 def test_lapack_loads_in_0_9_2_and_crashes_there():
-    known = of(newest("cholesky", "0.9.2"), "0.9.2")
+    known = of(stored_artifact("cholesky", "0.9.2"), "0.9.2")
     assert answers(known) == (YES, YES, NO, NO)
     assert known.runs.reasons[0].entry == "lapack-cold-process"
     assert known.in_words == "does not run it"
-    assert answers(of(newest("cholesky", "0.9.2"), "0.10.0")) == (YES, YES, YES, YES)
+    assert answers(of(stored_artifact("cholesky", "0.9.2"), "0.10.0")) == (YES, YES, YES, YES)
 
 
-def test_a_platform_that_it_was_not_exported_for_is_refused():
-    known = of(newest("mlp"), "0.12.0.1", "tpu")
+def test_a_platform_without_an_export_is_refused():
+    known = of(stored_artifact("mlp"), "0.12.0.1", "tpu")
     assert answers(known) == (YES, NO, NO, NO)
     assert str(known.compiles.reasons[0]) == "it was exported for cpu, and not for tpu"
 
 
 def test_nothing_is_known_of_accelerators():
-    platforms = newest("platforms")
+    platforms = stored_artifact("platforms")
     assert usual_platform(platforms) == "cpu"
     assert of(platforms, "0.12.0.1", "tpu").runs.answer == UNKNOWN
 
 
 def test_calls_of_another_platform_do_not_compile():
-    own = newest("cholesky", "0.9.2").envelope
+    own = stored_artifact("cholesky", "0.9.2").envelope
     known = of(read_bytes(encode(own._replace(platforms=("tpu",)))), "0.12.0.1", "tpu")
     assert known.compiles.answer == NO
     assert str(known.compiles.reasons[0]) == "it calls lapack_spotrf_ffi, lapack_strsm_ffi, which tpu does not have"
@@ -130,29 +132,29 @@ def test_a_measured_limit_of_a_device_is_no(platform, dtype, answer):
 
 
 def test_devices_are_needed_and_a_matrix_has_them():
-    sharded = newest("sharded")
+    sharded = stored_artifact("sharded")
     known = of(sharded, "0.12.0.1")
     assert (known.compiles.answer, known.runs.answer) == (YES, YES_BUT)
     assert str(known.runs.reasons[0]) == f"it needs {sharded.devices} devices"
     assert of(sharded, "0.12.0.1", "cpu", *MATRIX).runs.answer == YES
 
 
-def test_a_runtime_with_one_device_runs_nothing_for_several():
+def test_a_one_device_runtime_runs_nothing_for_several():
     for name in ("iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0"):
-        known = of(newest("sharded"), name)
+        known = of(stored_artifact("sharded"), name)
         assert known.runs.answer == NO
 
 
 def test_only_jax_registers_calls_of_lapack():
-    known = of(newest("cholesky", "0.9.2"), "tensorflow==2.21.0")
+    known = of(stored_artifact("cholesky", "0.9.2"), "tensorflow==2.21.0")
     assert known.compiles.answer == NO
     assert known.compiles.reasons[0].text.startswith(ONLY_JAX.partition("{")[0])
 
 
-def test_a_release_outside_the_calendar_may_have_what_others_have():
+def test_a_release_without_a_date_may_have_what_others_have():
     reader = find_reader("0.9.2", CALENDAR)
     reader = reader._replace(release=reader.release._replace(built=""))
-    assert forecast(newest("cholesky", "0.9.2"), reader).runs.answer == UNKNOWN
+    assert forecast(stored_artifact("cholesky", "0.9.2"), reader).runs.answer == UNKNOWN
 
 
 def test_an_answer_is_never_better_than_the_one_before_it():
@@ -164,7 +166,7 @@ def test_an_answer_is_never_better_than_the_one_before_it():
             assert all(answer.reasons for answer in known[2:] if answer.answer != YES)
 
 
-# --- all who are asked ------------------------------------------------------------------------------------------------
+# --- all commands that forecast ---------------------------------------------------------------------------------------
 
 
 def test_at_least_60_artifacts_are_asked_about():
@@ -173,18 +175,18 @@ def test_at_least_60_artifacts_are_asked_about():
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_commands_about_a_file_agree(file):
-    everybody_agrees(read(file))
+    assert_file_commands_agree(read(file))
 
 
 @pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.id)
 def test_commands_about_a_golden_agree(golden):
     artifact = golden.read_artifact()
-    everybody_agrees(artifact)
-    planned_agree(golden, artifact)
+    assert_file_commands_agree(artifact)
+    assert_golden_commands_agree(golden, artifact)
 
 
-def everybody_agrees(artifact: Artifact) -> None:
-    """Ask inspect, audit, check, can-i-deploy and convert."""
+def assert_file_commands_agree(artifact: Artifact) -> None:
+    """Check that inspect, audit, check, can-i-deploy and convert say what the forecast says."""
     facts = describe(artifact, TERMS)
     jaxlibs = {reader.jaxlib: reader for reader in facts.readers}
     runtimes = {facts.runtime: facts for facts in facts.runtimes}
@@ -205,11 +207,11 @@ def everybody_agrees(artifact: Artifact) -> None:
         text = audit_text(TERMS, None, (reader,), artifact)[1]
         assert (f"{release.title} {known.in_words}" in text) == (known.load.ok is True and known.spoiled.answer == NO)
         assert str(check) == str(export_core.check(artifact.data, release.name))
-        conversion_agrees(artifact, known)
+        assert_conversion_agrees(artifact, known)
 
 
-def conversion_agrees(artifact: Artifact, known: Forecast) -> None:
-    """Ask convert, which leaves an artifact as it is only where its reader loads it, and says what is known of that."""
+def assert_conversion_agrees(artifact: Artifact, known: Forecast) -> None:
+    """Check that convert leaves an artifact as it is only where its reader loads it, and says what is known of that."""
 
     def refuse(job):
         raise ConversionRefused("it needs a jaxlib")
@@ -225,19 +227,19 @@ def conversion_agrees(artifact: Artifact, known: Forecast) -> None:
         assert forecast(converted.artifact, known.reader).load.ok
 
 
-def planned_agree(golden: Golden, artifact: Artifact) -> None:
-    """Ask the plan of a matrix, the forecast of readers in use, and explain."""
+def assert_golden_commands_agree(golden: Golden, artifact: Artifact) -> None:
+    """Check that a matrix's plan, the forecast of readers in use, and explain say what the forecast says."""
     if golden.manifest.options.refused_on:
         return
     cells = [Cell(golden, release_of(reader), "cpu") for reader in READERS]
     planned = CellForecasts(cells, CALENDAR)
     forecast_lines = foreseen_readers([reader.release.name for reader in READERS], [golden], [], CALENDAR)
-    not_run = {each.reader for each in forecast_lines if each.not_run}
+    not_run = {line.reader for line in forecast_lines if line.not_run}
     is_for_cpu = "cpu" in golden.manifest.options.platforms
     for reader, cell in zip(READERS, cells, strict=True):
         known = forecast(artifact, reader, "cpu", MATRIX)
         assert planned.of(cell) == in_words(known.numbers)
-        explanation_agrees(cell, known)
+        assert_explanation_agrees(cell, known)
         plain = forecast(artifact, reader, "cpu")
         is_foreseen = is_for_cpu and plain.loads.answer == YES and plain.runs.answer == NO
         assert (reader.release.name in not_run) == is_foreseen
@@ -251,8 +253,8 @@ def chosen() -> Choice:
     return choose(Asked(cell=of_the_cpu, reader="0.12.0.1", platform="cpu", run=run))
 
 
-def explanation_agrees(cell: Cell, known: Forecast) -> None:
-    """Ask explain about a cell, as if it had failed."""
+def assert_explanation_agrees(cell: Cell, known: Forecast) -> None:
+    """Check what explain says of a cell, as if it had failed."""
     choice = dataclasses.replace(chosen(), cell=cell)
     failed = new_result(cell, Stage.RUN, Verdict.ERROR, "it failed")
     evidence = dict(explain(choice, judge(failed, cell.golden, choice.options.policy)).evidence)
@@ -283,5 +285,5 @@ def test_a_golden_that_cannot_be_read_is_not_forecast():
 def test_what_is_only_compiled_is_forecast_to_compile():
     (golden,) = (one for one in STORE.goldens() if one.id == "tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu")
     cells = [Cell(golden, release_of(READERS[2]), "cpu", mode) for mode in (Mode.RUN, Mode.COMPILE)]
-    answer = [CellForecasts([cell], CALENDAR).of(cell) for cell in cells]
-    assert answer == ["no: LAPACK calls crash in a fresh process (lapack-cold-process)", "yes"]
+    forecast_texts = [CellForecasts([cell], CALENDAR).of(cell) for cell in cells]
+    assert forecast_texts == ["no: LAPACK calls crash in a fresh process (lapack-cold-process)", "yes"]

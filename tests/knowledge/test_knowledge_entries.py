@@ -1,4 +1,4 @@
-"""The entries of the knowledge base: each is whole, has a range and a source, and is compiled as it is written."""
+"""The entries of the knowledge base: each is complete, has a range and a source, and is compiled as written."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from tools.knowledge import GOLDENS, mistakes, written
 ROOT = Path(__file__).parents[2]
 
 
-def test_shipped_entries_have_a_range_a_stage_a_source_and_a_day():
+def test_shipped_entries_have_range_stage_source_and_day():
     assert [*mistakes()] == []
 
 
@@ -56,8 +56,8 @@ def test_an_entry_matches_its_fixture_and_no_other_release(issue):
     for name, expected in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
         if name:
             about = About(read(path_of(name)))
-            writers = issue.written_before and not expected  # a neighbour may be one by its writer alone
-            assert writers or is_concerned(about, issue.concerns.given) is expected
+            only_by_writer = issue.written_before and not expected  # a neighbour may be one by its writer alone
+            assert only_by_writer or is_concerned(about, issue.concerns.given) is expected
 
 
 @pytest.mark.parametrize(

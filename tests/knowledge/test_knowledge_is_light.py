@@ -1,10 +1,10 @@
-"""What is known must cost an inspect or a check next to nothing: no library is loaded for it, few entries are asked."""
+"""The cost of a forecast, which inspect and check pay too: it loads no library and asks few entries."""
 
 import subprocess
 import sys
 import time
 
-from kept import DATA
+from stored_artifacts import DATA
 
 from export_core.artifact import read
 from export_core.artifact.readers import loads, readers_of

@@ -1,4 +1,4 @@
-"""The table of operations that other runtimes ran: it equals the records, and forecasts use it."""
+"""The table of operations that other runtimes ran, which equals the records and which forecasts use."""
 
 from pathlib import Path
 
@@ -20,12 +20,12 @@ TABLE = Measured(
 )
 
 
-def golden(name):
+def artifact_of(name):
     return read(GOLDENS / f"tests.compat.{name}" / "0.12.0.1-cpu" / "artifact.jaxexport")
 
 
-def ahead(name, reader):
-    return forecast(golden(name), find_reader(reader, Terms(shipped_entries())))
+def forecast_of(name, reader):
+    return forecast(artifact_of(name), find_reader(reader, Terms(shipped_entries())))
 
 
 def test_the_table_equals_the_records():
@@ -54,9 +54,9 @@ def test_types_share_results_in_runtimes_without_types():
     table = TABLE._replace(types={"f32": [0, 1, 2], "i8": [1]})
     needed = {"stablehlo.add": frozenset({"i8->f32"})}
     assert table.unseen(needed, table.places("1.2")) == {}
-    assert table.unseen(needed, table.places("1.0")) == needed  # nobody saw i8 there
+    assert table.unseen(needed, table.places("1.0")) == needed  # i8 was not run there
     other = {"stablehlo.sort(compare)": frozenset({"f32->f32"})}
-    assert table.unseen(other, table.places("1.2")) == other  # nobody saw the operation
+    assert table.unseen(other, table.places("1.2")) == other  # the operation was never run
 
 
 def test_an_operation_failing_in_some_forms_is_conditional():
@@ -80,12 +80,12 @@ def test_a_use_is_an_operation_with_its_types(uses, expected):
 
 
 def test_an_operation_never_measured_is_unknown():
-    assert ahead("test_dtypes.test_tiny_dtype[float4_e2m1fn]", "tensorflow==2.21.0").runs.answer == UNKNOWN
-    assert ahead("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
+    assert forecast_of("test_dtypes.test_tiny_dtype[float4_e2m1fn]", "tensorflow==2.21.0").runs.answer == UNKNOWN
+    assert forecast_of("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
 
 
 def test_a_custom_call_that_a_runtime_lacks_is_no():
-    known = ahead("test_safety_checks.test_allowed_target", "iree==3.13.0")
+    known = forecast_of("test_safety_checks.test_allowed_target", "iree==3.13.0")
     assert known.runs.answer == NO
     assert "pytest_jaxexport.scale" in str(known.runs.reasons[0])
 
@@ -100,5 +100,5 @@ def test_every_runtime_has_a_table(reader):
 
 def test_the_settings_of_a_reader_are_asked():
     case = "test_dtypes.test_wide_dtype[float64]"
-    assert ahead(case, "iree==3.13.0").runs.answer == NO
-    assert ahead(case, "iree==3.13.0[--iree-input-demote-f64-to-f32=false]").runs.answer == YES
+    assert forecast_of(case, "iree==3.13.0").runs.answer == NO
+    assert forecast_of(case, "iree==3.13.0[--iree-input-demote-f64-to-f32=false]").runs.answer == YES

@@ -1,4 +1,4 @@
-"""Cells with equal content: they are run once, in one run and from one run to the next."""
+"""Cells with equal content, which are run once, in one run and from one run to the next."""
 
 import dataclasses
 import functools
@@ -44,10 +44,13 @@ def environment(lock: str = "lock", reader: Release = READER, **variables: str) 
     return Environment(reader, Path("python"), variables, lock)
 
 
-def key(made: Golden = PLAIN, limits: CellLimits = LIMITS, where: Environment | None = None, allow: str = "") -> str:
-    where = where or environment()
+def key(
+    made: Golden = PLAIN, limits: CellLimits = LIMITS, in_environment: Environment | None = None, allow: str = ""
+) -> str:
+    """Return the key of the outcome of a golden in an environment."""
+    in_environment = in_environment or environment()
     options = ReplayOptions(load_calendar(), Policy(allow={allow: "why"}), limits)
-    return OutcomeKeys(options).of(Cell(made, where.release, "cpu"), where)
+    return OutcomeKeys(options).of(Cell(made, in_environment.release, "cpu"), in_environment)
 
 
 OTHERS = {
@@ -58,11 +61,11 @@ OTHERS = {
     "x64": key(golden("t.a", files=FILES, flags={"jax_enable_x64": True})),
     "options": key(golden("t.a", files=FILES, options=Options(("cpu", "tpu")))),
     "memory": key(limits=dataclasses.replace(LIMITS, memory=2 << 30)),
-    "packages": key(where=environment("other packages")),
-    "loader": key(where=environment(LD_PRELOAD="other.so")),
-    "kernels": key(where=environment(OPENBLAS_CORETYPE="Haswell")),
-    "date": key(where=environment(reader=msgspec.structs.replace(READER, jax="0.11.2"))),
-    "worker": key(where=dataclasses.replace(environment(), half=Path(__file__))),
+    "packages": key(in_environment=environment("other packages")),
+    "loader": key(in_environment=environment(LD_PRELOAD="other.so")),
+    "kernels": key(in_environment=environment(OPENBLAS_CORETYPE="Haswell")),
+    "date": key(in_environment=environment(reader=msgspec.structs.replace(READER, jax="0.11.2"))),
+    "worker": key(in_environment=dataclasses.replace(environment(), half=Path(__file__))),
     "allow": key(allow="my_target"),
 }
 
@@ -94,7 +97,7 @@ def test_another_machine_or_code_changes_the_key(monkeypatch, module, name, othe
         key(golden("t.other", files=FILES)),
         key(golden("t.a", files={**FILES, "module.mlir": "x", "jaxpr.txt": "y"})),
         key(limits=dataclasses.replace(LIMITS, timeout=5.0, jobs=7)),
-        key(where=environment(HOME="/elsewhere")),
+        key(in_environment=environment(HOME="/elsewhere")),
     ],
     ids=["name", "files for the eye", "timeout and jobs", "other variables"],
 )
@@ -140,7 +143,7 @@ def twins(goldens, tmp_path) -> list[Golden]:
 
 
 class Counting:
-    """Counts the requests that reach a worker."""
+    """A starter of workers that counts the requests which reach them."""
 
     def __init__(self, start) -> None:
         self.start = start
@@ -156,13 +159,13 @@ class Counting:
         return SimpleNamespace(submit=submit, close=worker.close)
 
 
-def test_equal_cells_run_once_with_a_comparison_each(twins, goldens, here, kept):
-    start = Counting(kept.start)
-    cells = [Cell(each, here, "cpu") for each in (*twins, goldens["both"])]
-    found = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
+def test_equal_cells_run_once_with_a_comparison_each(twins, goldens, here, warm_workers):
+    start = Counting(warm_workers.start)
+    cells = [Cell(golden, here, "cpu") for golden in (*twins, goldens["both"])]
+    outcomes = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
     assert len(start.requests) == 2
-    assert Counter(outcome.golden for _, outcome in found) == Counter(cell.golden.id for cell in cells)
-    messages = {outcome.case: outcome.message for _, outcome in found if outcome.message}
+    assert Counter(outcome.golden for _, outcome in outcomes) == Counter(cell.golden.id for cell in cells)
+    messages = {outcome.case: outcome.message for _, outcome in outcomes if outcome.message}
     assert list(messages) == ["wrong"], "the others pass"
     assert "expected 8.0" in messages["wrong"]
 
@@ -171,30 +174,30 @@ def test_equal_cells_run_once_with_a_comparison_each(twins, goldens, here, kept)
 
 
 @pytest.fixture
-def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Result], list[str], list[str]]]:
-    """Replays goldens through a cache. Answers outcomes, requests and what was asked to be built."""
+def again(tmp_path, here, warm_workers) -> Callable[..., tuple[dict[str, Result], list[str], list[str]]]:
+    """A function that replays goldens through a cache. It returns outcomes, requests, and the readers it built."""
 
-    def run(*goldens: Golden, lock: str = "lock", standing: bool = True, allow: tuple[str, ...] = ()):
+    def run(*goldens: Golden, lock: str = "lock", is_built: bool = True, allow: tuple[str, ...] = ()):
         options = ReplayOptions(load_calendar(), Policy(allow=dict.fromkeys(allow, "why")), LIMITS, cache=True)
-        start = Counting(kept.start)
+        start = Counting(warm_workers.start)
         built: list[str] = []
         notes: list[str] = []
 
-        def stands(placement: Placement) -> Environment:
+        def built_environment(placement: Placement) -> Environment:
             return dataclasses.replace(this_interpreter(placement.reader), content_hash=lock)
 
         def build(placement: Placement) -> Environment:
             built.append(placement.reader.jaxlib)
-            return stands(placement)
+            return built_environment(placement)
 
         cache = OutcomeCache(tmp_path / "cache", notes.append)
-        cells = [Cell(each, here, "cpu") for each in goldens]
-        environments = StubEnvironments(stands if standing else lambda placement: None, build)
+        cells = [Cell(one, here, "cpu") for one in goldens]
+        environments = StubEnvironments(built_environment if is_built else lambda placement: None, build)
         run = functools.partial(replay, options=options, start=start)
         outcomes = list(replay_unknown(cells, cache, environments, options, run))
         cache.close()
         assert not notes
-        assert sorted(outcome.golden for _, outcome in outcomes) == sorted(each.id for each in goldens)
+        assert sorted(outcome.golden for _, outcome in outcomes) == sorted(one.id for one in goldens)
         return {outcome.case: outcome for _, outcome in outcomes}, start.requests, built
 
     return run
@@ -212,14 +215,14 @@ def test_an_unchanged_second_run_runs_and_builds_nothing(again, twins, goldens):
 
 def test_only_new_cells_are_run(again, twins, goldens):
     again(*twins)
-    found, requests, _ = again(*twins, goldens["both"])
+    outcomes, requests, _ = again(*twins, goldens["both"])
     assert requests == [str(goldens["both"].artifact.resolve())]
-    assert len(found) == 4
+    assert len(outcomes) == 4
 
 
 @pytest.mark.parametrize(
     ("first", "then", "requests"),
-    [({}, {"lock": "other"}, 1), ({"standing": False}, {}, 0), ({"lock": ""}, {"lock": ""}, 1)],
+    [({}, {"lock": "other"}, 1), ({"is_built": False}, {}, 0), ({"lock": ""}, {"lock": ""}, 1)],
     ids=["other packages run everything anew", "a missing environment is built", "without a lock nothing is cached"],
 )
 def test_installed_packages_decide_which_cells_rerun(again, twins, first, then, requests):
@@ -228,30 +231,30 @@ def test_installed_packages_decide_which_cells_rerun(again, twins, first, then, 
     assert len(again(twins[0], **then)[1]) == requests
 
 
-def is_stored(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
+def is_stored(made: Golden, cache: OutcomeCache, times: int = 1) -> bool:
     """Return whether an outcome is stored if its environment is asked for this many times until it ends."""
 
-    def ends(cells, equipped):
-        for _ in range(asked):
-            equipped(cells[0].placement)
+    def first_run(cells, environment_for):
+        for _ in range(times):
+            environment_for(cells[0].placement)
         yield cells[0], new_result(cells[0], Stage.COMPARE, Verdict.PASS)
 
-    def never(cells, equipped):
+    def second_run(cells, environment_for):
         ran.extend(cells)
         yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
     ran: list[Cell] = []
     notes: list[str] = []
-    for stub in (ends, never):
+    for run in (first_run, second_run):
         environments = StubEnvironments(lambda placement: environment(), lambda placement: environment())
         options = ReplayOptions(load_calendar(), limits=LIMITS, cache=True)
-        list(replay_unknown([Cell(made, READER, "cpu")], cache, environments, options, stub, notes.append))
+        list(replay_unknown([Cell(made, READER, "cpu")], cache, environments, options, run, notes.append))
     assert notes == ([] if ran else ["1 of 1 cell ran before with the same content: not run again"])
     return not ran
 
 
 @pytest.mark.parametrize(
-    ("registered", "compare", "listed", "kept"),
+    ("registered", "compare", "listed", "is_cached"),
     [
         pytest.param((), "allclose", True, True, id="plain"),
         pytest.param((), "mypackage:alike", True, False, id="compares"),
@@ -262,7 +265,7 @@ def is_stored(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
         pytest.param((None,), "allclose", True, False, id="its module is gone"),
     ],
 )
-def test_cells_with_user_code_outside_a_golden_always_run(tmp_path, registered, compare, listed, kept):
+def test_cells_with_user_code_outside_a_golden_always_run(tmp_path, registered, compare, listed, is_cached):
     names = tuple(f"nodes_{number}" for number in range(len(registered)))
     for name, text in zip(names, registered, strict=True):
         if text:
@@ -272,7 +275,7 @@ def test_cells_with_user_code_outside_a_golden_always_run(tmp_path, registered, 
         "t.a", files=content, options=Options(("cpu",), register=names), comparison=Comparison(compare=compare)
     )
     cache = OutcomeCache(tmp_path)
-    assert is_stored(dataclasses.replace(made, folder=tmp_path), cache) is kept
+    assert is_stored(dataclasses.replace(made, folder=tmp_path), cache) is is_cached
     cache.close()
 
 
@@ -284,7 +287,7 @@ def test_another_registered_module_changes_the_key():
 
 def test_an_environment_requested_again_is_not_cached(tmp_path):
     cache = OutcomeCache(tmp_path)
-    assert not is_stored(PLAIN, cache, asked=2)
+    assert not is_stored(PLAIN, cache, times=2)
     cache.close()
 
 
@@ -292,8 +295,8 @@ def test_audits_use_the_allowances_of_today(again, tmp_path):
     content = {**files(), ARTIFACT: (ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport").read_bytes()}
     older = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.cholesky", "0.4.24"), content)
     for allow, audited in (((), True), (("lapack_spotrf_ffi", "lapack_strsm_ffi"), False), ((), True)):
-        found, *_ = again(older, allow=allow)
-        assert (found["t.cholesky"].stage is Stage.AUDIT) is audited, found["t.cholesky"].message
+        outcomes, *_ = again(older, allow=allow)
+        assert (outcomes["t.cholesky"].stage is Stage.AUDIT) is audited, outcomes["t.cholesky"].message
 
 
 def test_a_cell_that_was_not_run_is_run_the_next_time(again, twins, goldens):

@@ -15,6 +15,7 @@ from export_core.policy import Policy
 
 
 def problem(folder: Path, name: str, old: bytes, new: bytes, **allow: str) -> str:
+    """Return why the audit stops a golden with this artifact, in which some bytes are replaced."""
     data = (ARTIFACTS / NEWEST / f"{name}.jaxexport").read_bytes().replace(old, new)
     golden = write_golden(GoldenStore(folder), manifest(), {**files(), ARTIFACT: data})
     return audit_problem(golden, msgspec.structs.replace(Policy(), allow=allow))
@@ -48,15 +49,15 @@ def test_jax_decides_the_stable_list_of_a_mixed_pair(tmp_path, jax, jaxlib, is_p
 
 
 def test_a_converted_artifact_is_audited_for_its_reader(tmp_path, monkeypatch):
-    asked: list[str] = []
-    monkeypatch.setattr(outcome, "stable_targets", lambda version: asked.append(version) or frozenset())
+    listed: list[str] = []
+    monkeypatch.setattr(outcome, "stable_targets", lambda version: listed.append(version) or frozenset())
     for number, reader in enumerate(("0.9.2", "tensorflow==2.18.1")):
         origin = ConvertedFrom("0" * 64, reader, "rewritten", (), "pytest-jaxexport")
         audit_problem(write_golden(GoldenStore(tmp_path / str(number)), manifest(converted_from=origin)), Policy())
-    assert asked == ["0.9.2"]
+    assert listed == ["0.9.2"], "another runtime has no such list"
 
 
-def test_other_platforms_use_the_forecast(tmp_path):
+def test_only_other_platforms_than_the_cpu_are_foreseen(tmp_path):
     data = (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()
     golden = write_golden(GoldenStore(tmp_path), manifest(), {**files(), ARTIFACT: data})
     notes = {platform: foreseen_note(Cell(golden, release(NEWEST), platform)) for platform in ("cpu", "cuda")}

@@ -28,7 +28,7 @@ OPTIONS = ReplayOptions(load_calendar())
 
 @pytest.fixture
 def check(tmp_path):
-    """Compare a golden with three calls, whose outputs are ones, with these numbers of a reader."""
+    """A function that compares a golden with three calls, whose outputs are ones, with the numbers of a reader."""
     calls = [Check(name, inputs=INPUTS, outputs=f"{name}.npz") for name in ("second", "third")]
     calls.append(Check("last", inputs=INPUTS, refused="no"))
     outputs = [leaf_of(ONES)]
@@ -78,7 +78,7 @@ def test_only_the_first_call_that_differs_is_reported(check):
     assert check(ONES, ONES, refusal="yes").problem == "last: expected a refusal with 'no' in its message, found yes"
 
 
-def test_the_error_in_units_of_noise_is_the_largest_of_all_calls(check):
+def test_the_error_in_noise_is_the_largest_of_all_calls(check):
     small, large = ONES + np.float32(2.0**-11), ONES + np.float32(2.0**-10)
     assert check(small, large).difference.max_noise_error == pytest.approx(1.0)
     assert check(large, small).difference.max_noise_error == pytest.approx(1.0)
@@ -90,12 +90,12 @@ def test_later_calls_count_after_one_like_rounding(check, monkeypatch):
 
     monkeypatch.setattr(compare, "diagnose", diagnosed)
     assert check(ONES * 2, ONES, ONES * 2).difference.kind == "rounding: both signs"
-    found = check(ONES * 2, ONES, ONES * 3)
-    assert (found.difference.kind, found.difference.max_abs_error) == ("garbage", 2.0)
-    assert found.problem.startswith("output 0 "), "the first call that differs is reported"
+    results = check(ONES * 2, ONES, ONES * 3)
+    assert (results.difference.kind, results.difference.max_abs_error) == ("garbage", 2.0)
+    assert results.problem.startswith("output 0 "), "the first call that differs is reported"
 
 
-def test_a_compiled_cell_has_no_bits(check):
+def test_a_compiled_cell_has_no_outputs(check):
     assert check(mode=Mode.COMPILE) == CallResults(Difference(True))
 
 
@@ -149,8 +149,8 @@ def test_a_golden_without_outputs_has_a_call_without_any():
     [(0, "svd", "svd"), (1, "svd", "allclose"), (1, "shape", "shape"), (0, "shape", "shape"), (1, "exact", "allclose")],
 )
 def test_derivatives_compare_numbers_or_only_shapes(vjp, how, compared):
-    found = comparison_of(Check("c", vjp=vjp), Comparison(compare=how, rtol=0.5))
-    assert (found.compare, found.rtol) == (compared, 0.5)
+    comparison = comparison_of(Check("c", vjp=vjp), Comparison(compare=how, rtol=0.5))
+    assert (comparison.compare, comparison.rtol) == (compared, 0.5)
 
 
 def test_a_request_has_the_files_of_each_call(tmp_path):
@@ -166,7 +166,7 @@ def test_a_request_has_the_files_of_each_call(tmp_path):
     request = request_of(cell, tmp_path, CellLimits(timeout=7, memory=5, repeat=3))
     folder = cell.golden.folder.resolve()
     same, both = tuple(mesh.items()), tuple(other.items())
-    assert [(each.name, each.vjp, each.inputs, each.outputs, each.mesh, each.place) for each in request.checks] == [
+    assert [(call.name, call.vjp, call.inputs, call.outputs, call.mesh, call.place) for call in request.checks] == [
         ("", 0, str(folder / INPUTS), str(tmp_path / "0.npz"), same, "own"),
         ("same", 0, str(folder / "same.npz"), str(tmp_path / "1.npz"), same, "own"),
         ("other", 0, str(folder / "other.npz"), str(tmp_path / "2.npz"), both, "whole"),
@@ -177,7 +177,7 @@ def test_a_request_has_the_files_of_each_call(tmp_path):
     assert (request.devices, request.x64, request.timeout, request.memory, request.repeat) == (8, True, 7, 5, 3)
     assert of_cell(CellLimits()).keys() <= set(request.__struct_fields__)
     assert request_of(cell_of(), tmp_path, CellLimits(timeout=0)).timeout == 1e9, "JSON has no infinity"
-    assert {each.dump for each in request.checks} == {None}
+    assert {call.dump for call in request.checks} == {None}
 
 
 @pytest.mark.parametrize(("mode", "is_described"), [(Mode.COMPILE, True), (Mode.RUN, False)])
@@ -209,15 +209,15 @@ def test_the_sharding_of_outputs_is_compared(mode, refused_on, shardings, proble
 
 @pytest.mark.parametrize("arrays", [(ONES, ONES * 3), (ONES * 3, ONES), (ONES * 3, ONES * 3)])
 def test_a_cell_has_the_largest_errors_of_its_calls(arrays, check):
-    found = check(*arrays).difference
-    assert not found.ok
-    assert (found.max_abs_error, found.max_rel_error) == (2.0, 2.0)
-    assert found.max_ulp == 12582912, "1.5 binades"
+    difference = check(*arrays).difference
+    assert not difference.ok
+    assert (difference.max_abs_error, difference.max_rel_error) == (2.0, 2.0)
+    assert difference.max_ulp == 12582912, "1.5 binades"
     same = check(ONES, ONES).difference
     assert (same.max_abs_error, same.max_rel_error, same.max_ulp) == (0.0, 0.0, 0)
 
 
-def test_a_request_has_the_files_of_golden_and_dump(tmp_path):
+def test_a_request_has_its_registered_modules_and_a_dump(tmp_path):
     content = files() | {"my_types.register.py": b""}
     own = write_golden(GoldenStore(tmp_path), manifest(options=Options(("cpu",), register=("my_types",))), content)
     cell = Cell(own, release("0.12.0.1"), "cpu")

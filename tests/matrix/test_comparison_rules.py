@@ -1,4 +1,4 @@
-"""Rules of the policy's `numbers`: a comparison is corrected without writing a golden again."""
+"""Rules of the policy's `numbers`, which correct a comparison without writing a golden again."""
 
 import dataclasses
 
@@ -84,25 +84,25 @@ def test_a_quirk_beside_a_recorded_tolerance_is_named():
     assert changed.compared_as.sources["rtol"] == {"float16": "golden", "float32": "export_compat.yaml:30"}
 
 
-def test_a_quirk_with_a_tolerance_on_an_exact_rule_is_an_error():
+def test_a_quirk_of_tolerances_on_an_exact_rule_is_an_error():
     exact = NumbersRule(("*",), "integers", compare="exact")
     with pytest.raises(MatrixError, match=r"found t\.f with 'exact', which looks at none"):
         under_policy([golden("t.f")], Policy(numbers=(exact,), quirks=(QUIRK,)))
 
 
 def test_a_rule_is_shown_as_accepted_with_its_goldens():
-    found = accepted_in([golden("t.f", "0.9.2"), golden("t.g", "0.9.2")], Policy(numbers=(RULE,)))
-    assert found == [Accepted("numbers: rtol 0.001", "measured", ("t.f/0.9.2-cpu",))]
+    accepted = accepted_in([golden("t.f", "0.9.2"), golden("t.g", "0.9.2")], Policy(numbers=(RULE,)))
+    assert accepted == [Accepted("numbers: rtol 0.001", "measured", ("t.f/0.9.2-cpu",))]
 
 
-def test_a_comparator_of_a_rule_is_imported_before_anything_runs():
+def test_the_comparator_of_a_rule_is_imported_at_planning():
     rule = NumbersRule(("*",), "ours", compare="no_such_module:f")
     goldens = under_policy([golden("t.f")], Policy(numbers=(rule,)))
     with pytest.raises(Exception, match="cannot import no_such_module"):
         make_plan(goldens, load_calendar(), Policy().window_lengths(), Selection(), day("2026-11-20"))
 
 
-def test_a_rule_and_its_line_are_part_of_the_key_of_an_outcome(goldens, here):
+def test_a_rule_and_its_line_change_the_key_of_an_outcome(goldens, here):
     environment = dataclasses.replace(this_interpreter(here), content_hash="known")
 
     def key(*numbers: NumbersRule) -> str:
@@ -141,13 +141,13 @@ def store(goldens, tmp_path) -> GoldenStore:
 
 
 @pytest.fixture
-def replay(store, here, kept):
+def replay(store, here, warm_workers):
     """A function that replays the goldens under rules and returns the verdict and message of each."""
 
     def run(*numbers: NumbersRule) -> dict[str, tuple[Verdict, str]]:
         before = {path: path.read_bytes() for path in store.root.rglob("*.yaml")}
         policy, options = Policy(numbers=numbers), RunOptions(results=None, cache=False)
-        interpreter = Interpreter(this_interpreter(here), kept.start)
+        interpreter = Interpreter(this_interpreter(here), warm_workers.start)
         ended = run_matrix(policy, Selection(), options, goldens=store.goldens(), interpreter=interpreter)
         assert {path: path.read_bytes() for path in store.root.rglob("*.yaml")} == before
         return {result.golden: (result.verdict, result.message.partition("; ")[2]) for result in ended.results}
@@ -155,7 +155,7 @@ def replay(store, here, kept):
     return run
 
 
-def test_a_false_numerics_is_corrected_across_writers_and_adopted(replay):
+def test_a_rule_corrects_goldens_of_all_writers_and_adopted(replay):
     assert {verdict for verdict, _ in replay().values()} == {Verdict.NUMERICS}
     wide = NumbersRule(("*",), "measured", atol=1e-2)
     assert [*replay(wide).values()] == [(Verdict.PASS, "")] * 3
@@ -163,10 +163,10 @@ def test_a_false_numerics_is_corrected_across_writers_and_adopted(replay):
     assert {name.partition("/")[0] for name, (verdict, _) in of_one.items() if verdict is Verdict.PASS} == {"adopted"}
 
 
-def test_a_stricter_rule_turns_a_pass_into_numerics_and_is_named(replay):
+def test_a_stricter_rule_makes_numerics_and_is_named(replay):
     wide, strict = NumbersRule(("*",), "measured", atol=1e-2), msgspec.structs.replace(RULE, cases=("*",), rtol=1e-6)
-    found = replay(msgspec.structs.replace(strict, writers=("0.9.2",)), wide)
-    older = {name: outcome for name, outcome in found.items() if outcome[0] is Verdict.NUMERICS}
+    outcomes = replay(msgspec.structs.replace(strict, writers=("0.9.2",)), wide)
+    older = {name: outcome for name, outcome in outcomes.items() if outcome[0] is Verdict.NUMERICS}
     assert [name.partition("/")[2] for name in older] == ["0.9.2-cpu"]
     ((_, message),) = older.values()
     assert message.startswith("allowed rtol 1e-06, atol 1.08e-06 (export_compat.yaml:12))")

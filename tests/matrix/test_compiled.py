@@ -31,12 +31,14 @@ BOTH = pytest.mark.parametrize("platform", ["tpu", "cuda"])
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory) -> Path:
+    """The folder with the goldens of write_planted.py."""
     folder = tmp_path_factory.mktemp("planted") / "golden"
     subprocess.run([sys.executable, Path(__file__).with_name("write_planted.py"), folder], check=True)
     return folder
 
 
 def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, target: str = "") -> dict[str, Result]:
+    """Return the outcomes of the cells of these goldens on a platform, by the name of the test of their case."""
     targets = parse_targets((target,) if target else ())
     cells = [
         Cell(golden, READER, platform, mode, targets.get(platform))
@@ -55,22 +57,22 @@ def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, 
 
 @pytest.mark.matrix
 @BOTH
-def test_broken_artifacts_fail_to_compile_and_sound_ones_do_not(planted, platform):
-    found = replay(planted, platform)
-    sound = found["sound"]
+def test_only_broken_artifacts_fail_to_compile(planted, platform):
+    outcomes = replay(planted, platform)
+    sound = outcomes["sound"]
     assert (sound.verdict, sound.stage) == (Verdict.COMPILED, "compile"), sound.message
     assert sound.device == {"tpu": "TPU v5 lite", "cuda": "NVIDIA H100 80GB HBM3"}[platform]
     assert None not in (sound.cost.temp_bytes, sound.cost.output_bytes, sound.cost.instructions, sound.cost.fusions)
     assert (sound.cost.flops is None) == (platform == "cuda"), "its plugin estimates nothing without a device"
     assert (sound.timings.compile > 0, sound.timings.run) == (True, None)
-    missing = found["missing_target"]
+    missing = outcomes["missing_target"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile")
     assert "planted_target" in missing.message
     if platform == "tpu":
-        kernel = found["unreadable_kernel"]
+        kernel = outcomes["unreadable_kernel"]
         assert (kernel.verdict, kernel.stage) == (Verdict.ERROR, "compile"), kernel.message
         assert "tpu_custom_call" in kernel.message
-    foreign = found["foreign_platform"]
+    foreign = outcomes["foreign_platform"]
     assert (foreign.verdict, foreign.stage) == (Verdict.REFUSED, "lower")
     assert f"exported for platforms '('cpu',)' but it is used on '('{platform}',)'" in foreign.message
 
@@ -89,9 +91,9 @@ def test_a_limit_of_the_cuda_compiler_is_not_broken(planted):
 
 
 @pytest.mark.matrix
-def test_a_cpu_catches_a_missing_target_and_a_foreign_platform(planted):
-    found = replay(planted, "cpu", "missing_target_on_cpu", "foreign_to_cpu", mode=Mode.RUN)
-    missing, foreign = found["missing_target_on_cpu"], found["foreign_to_cpu"]
+def test_a_cpu_finds_missing_targets_and_foreign_platforms(planted):
+    outcomes = replay(planted, "cpu", "missing_target_on_cpu", "foreign_to_cpu", mode=Mode.RUN)
+    missing, foreign = outcomes["missing_target_on_cpu"], outcomes["foreign_to_cpu"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile"), missing.message
     assert "planted_target" in missing.message
     assert (foreign.verdict, foreign.stage) == (Verdict.REFUSED, "lower"), foreign.message
@@ -103,15 +105,17 @@ def test_a_cpu_catches_a_missing_target_and_a_foreign_platform(planted):
 def test_derivatives_shapes_devices_and_kernels_compile(platform):
     kernels = {"tpu": ["test_pallas_on_tpu"], "cuda": ["test_pallas_on_cuda", "test_pallas_on_hopper"]}
     cases = ("test_any_batch_with_derivative", "test_sum_over_four_devices", *kernels[platform])
-    found = replay(ROOT / "golden", platform, *cases)
-    assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(cases, Verdict.COMPILED)
+    outcomes = replay(ROOT / "golden", platform, *cases)
+    assert {name: outcome.verdict for name, outcome in outcomes.items()} == dict.fromkeys(cases, Verdict.COMPILED)
 
 
 @pytest.mark.matrix
 @BOTH
 def test_goldens_without_outputs_compile_and_say_why(platform):
     cases = {"tpu": ["test_kernel_for_tpu", "test_derivative_for_tpu"], "cuda": ["test_primitive_for_cuda"]}[platform]
-    for outcome in replay(ROOT / "golden", platform, *cases).values():
+    outcomes = replay(ROOT / "golden", platform, *cases)
+    assert sorted(outcomes) == sorted(cases)
+    for outcome in outcomes.values():
         assert outcome.verdict is Verdict.COMPILED, outcome.message
         assert "the golden has no outputs: " in outcome.message
 
@@ -132,7 +136,7 @@ def test_mosaic_gpu_does_not_compile_without_its_runtime(tmp_path):
 
 
 @pytest.mark.matrix
-def test_another_device_can_be_named(planted):
+def test_cells_are_compiled_for_the_device_that_is_named(planted):
     outcome = replay(planted, "tpu", "sound", target="tpu=v6e")["sound"]
     assert (outcome.verdict, outcome.device) == (Verdict.COMPILED, "TPU v6 lite")
 
@@ -143,8 +147,8 @@ def test_cells_run_on_a_gpu_and_record_its_driver():
     if lack := missing_hardware("cuda"):
         pytest.skip(f"no CUDA device answers here: {lack}")
     cases = ("test_cholesky", "test_lu", "test_any_batch_with_derivative")
-    found = replay(ROOT / "golden", "cuda", *cases, mode=Mode.RUN)
-    assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(cases, Verdict.PASS)
-    for outcome in found.values():
+    outcomes = replay(ROOT / "golden", "cuda", *cases, mode=Mode.RUN)
+    assert {name: outcome.verdict for name, outcome in outcomes.items()} == dict.fromkeys(cases, Verdict.PASS)
+    for outcome in outcomes.values():
         assert outcome.device
         assert "nvidia" in outcome.driver

@@ -1,4 +1,4 @@
-"""--dump-ir: each module as text, as exported and as compiled, named by case."""
+"""The folder of `--dump-ir`: each module as text, as exported and as compiled, named by case."""
 
 import pytest
 
@@ -12,9 +12,9 @@ CASES = ("waves", "both", "keys")
 
 
 @pytest.mark.parametrize("fork", [True, False])
-def test_every_cell_dumps_its_exported_and_compiled_modules(run, goldens, here, tmp_path, fork):
-    found = run(*CASES, fork=fork, environment_of=this_interpreter, dump=tmp_path)
-    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+def test_every_cell_dumps_its_module_and_its_compiled_one(run, goldens, here, tmp_path, fork):
+    outcomes = run(*CASES, fork=fork, environment_of=this_interpreter, dump=tmp_path)
+    assert {outcome.verdict for outcome in outcomes.values()} == {Verdict.PASS}
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(CASES)
     for case in CASES:  # the first cell goes alone and teaches imports; those after it are other forks
         folder = tmp_path / case / goldens[case].manifest.writer.id / f"{here.jaxlib}-cpu"
@@ -40,13 +40,13 @@ def test_a_dump_that_cannot_be_written_changes_no_verdict(run, goldens, here, tm
     assert "no compiled.hlo: [Errno 21]" in outcome.stderr
 
 
-@pytest.mark.parametrize("place", ["golden", "golden/t.f", "golden/t.f/0.12.0.1-cpu", "golden/t.f/0.12.0.1-cpu/new"])
-def test_a_folder_of_goldens_is_refused_for_dumps(tmp_path, place):
+@pytest.mark.parametrize("named", ["golden", "golden/t.f", "golden/t.f/0.12.0.1-cpu", "golden/t.f/0.12.0.1-cpu/new"])
+def test_a_folder_of_goldens_is_refused_for_dumps(tmp_path, named):
     folder = tmp_path / "golden" / "t.f" / "0.12.0.1-cpu"
     folder.mkdir(parents=True)
     (folder / "golden.yaml").write_text("")
     with pytest.raises(GoldenError, match=r"--dump-ir .*: expected a folder without goldens, found .*0\.12\.0\.1-cpu"):
-        make_dump_folder(tmp_path / place)
+        make_dump_folder(tmp_path / named)
     assert list(folder.iterdir()) == [folder / "golden.yaml"]
 
 
@@ -73,7 +73,7 @@ def test_no_dump_is_written_through_a_link_made_meanwhile(run, goldens, here, tm
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_before_any_run(tmp_path):
+def test_a_dump_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(MatrixError, match=r"--dump-ir: cannot make the folder .*file/inside: Not a directory"):
         make_dump_folder(tmp_path / "file" / "inside")

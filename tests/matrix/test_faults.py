@@ -1,4 +1,4 @@
-"""Faults around a cell: it is tried once more, and then not run. What the cell itself does is its verdict."""
+"""Faults around a cell, which is tried once more, and then not run. What the cell itself does is its verdict."""
 
 import contextlib
 import dataclasses
@@ -28,6 +28,7 @@ from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers import build as module
+from export_core.readers import environment as environment_module
 from export_core.readers.build import EnvironmentLocks, Recipe
 from export_core.readers.environment import Environment, cell_variables, problem_of_imported
 from export_core.readers.errors import WorkerDied
@@ -43,18 +44,20 @@ REQUEST = Request("artifact", (), (), 1, False, 60.0, 0)
 # --- garbage in the pipe of a cell ------------------------------------------------------------------------------------
 
 
-def is_garbage(outcome) -> bool:
+def assert_garbage(outcome) -> None:
+    """Check that a cell was not run because of garbage, and that its message does not repeat all of that."""
     why = "there was garbage in the pipe of its replies: "
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT), outcome
     assert outcome.message.startswith(f"infrastructure: tried twice, and each time {why}")
-    return len(outcome.message) < 250
+    assert len(outcome.message) < 250
 
 
 def test_a_cell_whose_pipe_has_garbage_is_not_run(run):
     notes: list[str] = []
-    found = run(*GARBAGE, "waves", notify=notes.append)
-    assert all(is_garbage(found[case]) for case in GARBAGE)
-    assert found["waves"].verdict is Verdict.PASS
+    outcomes = run(*GARBAGE, "waves", notify=notes.append)
+    for case in GARBAGE:
+        assert_garbage(outcomes[case])
+    assert outcomes["waves"].verdict is Verdict.PASS
     assert any(f"trying {len(GARBAGE)} cells again" in text for text in notes)
 
 
@@ -92,9 +95,9 @@ def test_an_endless_line_takes_no_more_memory_than_a_message():
 
 @pytest.fixture
 def speaking(tmp_path, here):
-    """Write an interpreter that reports ready, and answers the number of each cell as the test wants."""
+    """A function that writes an interpreter, which reports ready and answers two cells by a script."""
 
-    def speaks(script: str) -> Environment:
+    def write_interpreter(script: str) -> Environment:
         file = tmp_path / "python"
         file.write_text(
             f"#!{sys.executable} -IS\nimport json, os, sys, time\nprint('a greeting', {{}}, flush=True)\n"
@@ -105,7 +108,7 @@ def speaking(tmp_path, here):
         file.chmod(0o755)
         return Environment(here, file, {})
 
-    return speaks
+    return write_interpreter
 
 
 @pytest.mark.parametrize(
@@ -146,12 +149,12 @@ def test_a_worker_that_replies_with_garbage_is_ended(speaking, script, answered)
 # --- a cell that says no more, and does not end -----------------------------------------------------------------------
 
 
-def test_a_cell_that_closes_its_pipes_and_runs_times_out(run, flaky):
+def test_a_cell_that_closes_its_pipes_and_runs_on_times_out(run, flaky):
     run("waves")
     flaky.touch()
-    found = run("closes_its_pipes", "is_flaky", "waves", timeout=2.0)
-    killed = [case for case, each in found.items() if each.verdict is Verdict.TIMEOUT]
-    assert (sorted(killed), found["waves"].verdict) == (["closes_its_pipes", "is_flaky"], Verdict.PASS)
+    outcomes = run("closes_its_pipes", "is_flaky", "waves", timeout=2.0)
+    killed = [case for case, outcome in outcomes.items() if outcome.verdict is Verdict.TIMEOUT]
+    assert (sorted(killed), outcomes["waves"].verdict) == (["closes_its_pipes", "is_flaky"], Verdict.PASS)
     assert not AWAKE.exists(), "that process was killed, before it ended by itself"
 
 
@@ -160,23 +163,23 @@ def test_a_cell_that_closes_its_pipes_and_runs_times_out(run, flaky):
 
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
 def test_only_the_end_of_long_output_is_stored(run, fork):
-    found = run("floods", "garbage_text", fork=fork)
-    assert found["floods"].verdict is Verdict.PASS
-    assert len(found["floods"].stderr) <= LONGEST_STDERR
-    assert found["floods"].stderr.rstrip().endswith("and this is the end of it")
-    assert is_garbage(found["garbage_text"])
+    outcomes = run("floods", "garbage_text", fork=fork)
+    assert outcomes["floods"].verdict is Verdict.PASS
+    assert len(outcomes["floods"].stderr) <= LONGEST_STDERR
+    assert outcomes["floods"].stderr.rstrip().endswith("and this is the end of it")
+    assert_garbage(outcomes["garbage_text"])
 
 
 def test_a_cell_that_the_system_refuses_is_not_run(run):
-    found = run("finds_a_full_disk", "keeps_nothing", "waves")
+    outcomes = run("finds_a_full_disk", "keeps_nothing", "waves")
     for case, why in {
         "finds_a_full_disk": "OSError: [Errno 28] No space left on device",
         "keeps_nothing": "NotWrittenError: the outputs could not be written: ",
     }.items():
-        outcome = found[case]
+        outcome = outcomes[case]
         assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
         assert outcome.message.startswith(f"infrastructure: tried twice, and each time {why}"), outcome.message
-    assert found["waves"].verdict is Verdict.PASS
+    assert outcomes["waves"].verdict is Verdict.PASS
 
 
 # --- killed from outside ----------------------------------------------------------------------------------------------
@@ -194,11 +197,11 @@ class Sniper(threading.Thread):
 
     def run(self):
         for number in self.signals:
-            while not (found := self.sleeping_cells() - self.seen):
+            while not (sleeping := self.sleeping_cells() - self.seen):
                 time.sleep(0.02)
-            for pid in found:
+            for pid in sleeping:
                 os.kill(int(pid), number)
-            self.seen |= found
+            self.seen |= sleeping
 
     def sleeping_cells(self) -> set[str]:
         """Return the processes of the cells that sleep, not those that wait."""
@@ -211,17 +214,17 @@ class Sniper(threading.Thread):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_a_cell_that_is_killed_from_outside_is_run_once_more(run, kept, number):
+def test_a_cell_killed_from_outside_is_run_once_more(run, warm_workers, number):
     run("waves")
-    Sniper(kept._worker._process.pid, number).join(timeout=0)
+    Sniper(warm_workers._worker._process.pid, number).join(timeout=0)
     notes: list[str] = []
     assert run("sleeps_a_second", notify=notes.append)["sleeps_a_second"].verdict is Verdict.PASS
     assert [text for text in notes if f"killed from outside, by signal {number.value} ({number.name})" in text]
 
 
-def test_a_cell_killed_from_outside_twice_reports_both(run, kept):
+def test_a_cell_killed_from_outside_twice_reports_both(run, warm_workers):
     run("waves")
-    Sniper(kept._worker._process.pid, signal.SIGTERM, signal.SIGKILL)
+    Sniper(warm_workers._worker._process.pid, signal.SIGTERM, signal.SIGKILL)
     outcome = run("sleeps_a_second")["sleeps_a_second"]
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     first, then = outcome.message.splitlines()
@@ -232,22 +235,23 @@ def test_a_cell_killed_from_outside_twice_reports_both(run, kept):
 # --- a verdict that is not always the same ----------------------------------------------------------------------------
 
 
-def test_a_cell_is_flaky_until_two_runs_agree(run, goldens, here, kept, tmp_path, flaky):
-    run("waves")  # from now on the kept worker is one whose cells misbehave
-    assert kept._environment
+def test_a_cell_is_flaky_until_two_runs_agree(run, goldens, here, warm_workers, tmp_path, flaky):
+    run("waves")  # from now on the warm worker is one whose cells misbehave
+    assert warm_workers._environment
     requests: list[str] = []
     cell = Cell(goldens["is_flaky"], here, "cpu")
-    where = dataclasses.replace(kept._environment, content_hash="lock")
+    locked = dataclasses.replace(warm_workers._environment, content_hash="lock")
 
     def start(environment, slots):
         requests.append("started")
-        return kept.start(environment, slots)
+        return warm_workers.start(environment, slots)
 
     def again(*, anew: bool) -> tuple[Verdict, str, int]:
+        """Return the verdict, what is flaky, and how many workers were started."""
         requests.clear()
         cache = OutcomeCache(tmp_path)
         options = ReplayOptions(load_calendar(), limits=CellLimits(timeout=1.5), cache=not anew)
-        environments = StubEnvironments(lambda placement: where, lambda placement: where)
+        environments = StubEnvironments(lambda placement: locked, lambda placement: locked)
         once = functools.partial(replay, options=options, start=start)
         ((_, outcome),) = replay_unknown([cell], cache, environments, options, once)
         cache.close()
@@ -278,13 +282,13 @@ def open_resources() -> dict[str, set[str]]:
     return {"processes": children, "threads": {thread.name for thread in threading.enumerate()}, "files": files}
 
 
-def test_after_faults_no_process_thread_file_or_folder_is_left(run, tmp_path, monkeypatch):
+def test_faults_leave_no_process_thread_file_or_folder(run, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     cases = ("kills_its_worker", "garbage_half", "dies_by_segv", "waves")
     before = open_resources()
-    found = run(*cases, start=pool.start_worker)
-    assert [found[case].verdict for case in cases] == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CRASH, Verdict.PASS]
-    assert found["kills_its_worker"].message.startswith("infrastructure: tried twice")
+    outcomes = run(*cases, start=pool.start_worker)
+    assert [outcomes[case].verdict for case in cases] == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CRASH, Verdict.PASS]
+    assert outcomes["kills_its_worker"].message.startswith("infrastructure: tried twice")
     after = open_resources()
     assert not any(after[what] - before[what] for what in before), after
     assert list(tmp_path.iterdir()) == []
@@ -293,7 +297,7 @@ def test_after_faults_no_process_thread_file_or_folder_is_left(run, tmp_path, mo
 # --- verdicts are never tried again -----------------------------------------------------------------------------------
 
 
-def test_a_verdict_is_never_tried_again(run, kept):
+def test_a_verdict_is_never_tried_again(run, warm_workers):
     requests: list[str] = []
 
     class Counting:
@@ -308,11 +312,11 @@ def test_a_verdict_is_never_tried_again(run, kept):
     cases = ("waves", "other_numbers", "dies_by_segv", "says_on_stderr", "exits_silently")
 
     def start(environment, slots):
-        return Counting(kept.start(environment, slots))
+        return Counting(warm_workers.start(environment, slots))
 
-    found = run(*cases, start=start)
+    outcomes = run(*cases, start=start)
     assert sorted(requests) == sorted(cases)
-    verdicts = [found[case].verdict for case in cases]
+    verdicts = [outcomes[case].verdict for case in cases]
     assert verdicts == [Verdict.PASS, Verdict.NUMERICS, Verdict.CRASH, Verdict.ERROR, Verdict.CRASH]
 
 
@@ -361,6 +365,7 @@ def environment_of(tmp_path, monkeypatch) -> Callable[..., Environment]:
 
 
 def site(environment: Environment) -> Path:
+    """Return the folder of installed packages."""
     (folder,) = environment.python.parents[1].glob("lib/python*/site-packages")
     return folder
 
@@ -371,14 +376,15 @@ def damage_in_cache_too(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def planted(file: Path, text: str) -> None:
+def plant(file: Path, text: str) -> None:
+    """Write a module that each interpreter imports, and that no package lists."""
     file.with_name("usercustomize.py").write_text(text)
     file.with_name("planted.pth").write_text("import usercustomize\n")
 
 
 @pytest.mark.parametrize(
     ("damage", "text"),
-    [(damage_in_cache_too, SPOILED), (planted, NEVER_STARTS)],
+    [(damage_in_cache_too, SPOILED), (plant, NEVER_STARTS)],
     ids=["in the cache too", "a file of no package, and no worker starts"],
 )
 def test_damage_of_equal_size_is_repaired(run, here, environment_of, damage, text):
@@ -392,7 +398,7 @@ def test_damage_of_equal_size_is_repaired(run, here, environment_of, damage, tex
     assert outcomes["waves"].verdict is Verdict.PASS
     assert file.read_text() == MODULES[file.name]
     assert not file.with_name("planted.pth").exists()
-    culprit = "planted.pth" if damage is planted else "sitecustomize.py"
+    culprit = "planted.pth" if damage is plant else "sitecustomize.py"
     assert any("is built again: " in note and culprit in note for note in notes), notes
 
 
@@ -419,14 +425,14 @@ def test_the_version_that_a_worker_imported_is_shown(imported, here, tmp_path):
 
 
 def test_a_sound_environment_is_checked_once(run, here, environment_of, monkeypatch):
-    from export_core.readers import environment as environments
-
-    looks: list[Path] = []
-    changed_in = environments.changed_in
-    monkeypatch.setattr(environments, "changed_in", lambda folder: looks.append(folder) or changed_in(folder))
+    checked_folders: list[Path] = []
+    changed_in = environment_module.changed_in
+    monkeypatch.setattr(
+        environment_module, "changed_in", lambda folder: checked_folders.append(folder) or changed_in(folder)
+    )
     before = environment_of(here)
     built_at = (before.python.parents[1] / "ready.json").stat().st_mtime_ns
     outcomes = run("other_numbers", "waves", environment_of=environment_of, start=start_worker)
     assert outcomes["other_numbers"].verdict is Verdict.NUMERICS
-    assert looks == [before.python.parents[1]]
-    assert (looks[0] / "ready.json").stat().st_mtime_ns == built_at
+    assert checked_folders == [before.python.parents[1]]
+    assert (checked_folders[0] / "ready.json").stat().st_mtime_ns == built_at

@@ -1,4 +1,4 @@
-"""The measurement of noise: which runs are made, what their outputs give, and what happens to runs that fail."""
+"""The measurement of noise: which runs are made, what their outputs give, and what becomes of runs that fail."""
 
 import threading
 from collections.abc import Callable
@@ -41,7 +41,7 @@ OK = Reply(Stage.RUN, "ok")
 
 
 class FakeWorker:
-    """A worker that gives the replies of the test, then writes the outputs of each variant."""
+    """A worker that writes the outputs of each variant, and gives the replies of the test."""
 
     def __init__(self, outputs_of: Callable[[str], object] = lambda name: PLAIN, *replies: Reply) -> None:
         self.outputs_of = outputs_of
@@ -75,13 +75,15 @@ def golden(tmp_path) -> Golden:
 
 
 def measured(golden: Golden, worker: FakeWorker) -> MeasuredNoise:
-    found = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker)
-    assert isinstance(found, MeasuredNoise), found
-    return found
+    """Return the noise of a golden that this worker runs."""
+    noise = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker)
+    assert isinstance(noise, MeasuredNoise), noise
+    return noise
 
 
-def noise_in(golden: Golden, found: MeasuredNoise, tmp_path: Path) -> list[float]:
-    changed, content = with_noise(golden.manifest, golden.files(), found)
+def noise_in(golden: Golden, noise: MeasuredNoise, tmp_path: Path) -> list[float]:
+    """Return the noise of each element of the first output, as a golden stores it."""
+    changed, content = with_noise(golden.manifest, golden.files(), noise)
     stored = write_golden(GoldenStore(tmp_path / "with noise"), changed, content)
     stored.verify()
     return stored.noise()[OUTPUTS][0].tolist()
@@ -155,13 +157,13 @@ def test_outputs_without_noise_use_tolerances(tmp_path, failing):
     why = f"{NOT_ROUNDED}: it has no result that is rounded" if failing == "none rounded" else "took too long"
     names = [f"{prefix}{name}" for name in INSIDE_NAMES]
     worker = FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=dict.fromkeys(names, why)))
-    found = measured(golden, worker)
+    noise = measured(golden, worker)
     unmeasured = {"all": ("",), "of a derivative": ("vjp1",)}.get(failing, ())
-    assert found.record.unmeasured == unmeasured
-    written = write_golden(GoldenStore(tmp_path / "with"), *with_noise(golden.manifest, golden.files(), found))
+    assert noise.record.unmeasured == unmeasured
+    written = write_golden(GoldenStore(tmp_path / "with"), *with_noise(golden.manifest, golden.files(), noise))
     by_noise = {name or "plain" for name in ("", "vjp1") if name not in unmeasured}
     assert {check.name or "plain" for file, check in written.calls.items() if file in call_noise(written)} <= by_noise
-    named = [text for text in outputs_to_name(found.record) if "nothing was measured" in text]
+    named = [text for text in outputs_to_name(noise.record) if "nothing was measured" in text]
     assert len(named) == len(unmeasured)
     check = written.calls["vjp1-outputs.npz" if prefix else OUTPUTS]
     expected = from_npz(written.folder / (check.outputs or ""))
@@ -185,9 +187,9 @@ def test_elements_that_jump_are_counted_as_noise(golden, tmp_path):
     """64 units move the second element by 0.5, one unit by nothing."""
     jump = np.asarray([0.0, 0.5], np.float32)
     worker = FakeWorker(lambda name: PLAIN + jump * name.startswith("amplified"))
-    found = measured(golden, worker)
-    assert found.record.jumping == {"0": (1, 2)}
-    assert noise_in(golden, found, tmp_path) == pytest.approx([0, 0.25])
+    noise = measured(golden, worker)
+    assert noise.record.jumping == {"0": (1, 2)}
+    assert noise_in(golden, noise, tmp_path) == pytest.approx([0, 0.25])
 
 
 def test_stored_noise_is_never_too_small(golden, tmp_path):
@@ -200,10 +202,10 @@ def test_stored_noise_is_never_too_small(golden, tmp_path):
 def test_a_run_that_raises_is_left_out_and_named(golden, tmp_path):
     raised = Reply(Stage.RUN, "ok", failed={UNOPTIMIZED: "ValueError: No such option\nmore"})
     worker = FakeWorker(lambda name: PLAIN + (name == UNOPTIMIZED), raised)
-    found = measured(golden, worker)
-    assert found.record.failed == {UNOPTIMIZED: "ValueError: No such option"}
-    assert found.record.compiled == ()
-    assert noise_in(golden, found, tmp_path) == [0, 0]
+    noise = measured(golden, worker)
+    assert noise.record.failed == {UNOPTIMIZED: "ValueError: No such option"}
+    assert noise.record.compiled == ()
+    assert noise_in(golden, noise, tmp_path) == [0, 0]
 
 
 DIED, ABORTED = "died by signal 11 (SIGSEGV)", "died by signal 6 (SIGABRT)"
@@ -241,26 +243,26 @@ def test_a_second_try_leaves_out_what_ended_the_process(golden, reply, failed, m
 def test_runs_with_other_inputs_are_not_noise(golden):
     died = Reply(Stage.RUN, "crash", variant="other 3", signal=14)
     worker = FakeWorker(lambda name: PLAIN + name.startswith(("other", "small", "alone")), died)
-    found = measured(golden, worker)
-    assert (found.record.failed, found.record.undecided_outputs, found.remarks) == ({}, {}, ())
+    noise = measured(golden, worker)
+    assert (noise.record.failed, noise.record.undecided_outputs, noise.remarks) == ({}, {}, ())
     assert [len(request.checks[0].variants) - len(own_variants(request)) > 0 for request in worker.requests] == [1, 0]
 
 
 @pytest.mark.parametrize("raised", [{}, {"other 5": "ValueError: no"}], ids=["all run", "one raises"])
 def test_an_output_equal_for_other_inputs_is_named(golden, raised):
-    found = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=raised)))
+    noise = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=raised)))
     count = 16 - len(raised)
     text = f"its 2 elements are the same with all of {count} other inputs too: choose inputs on which it depends"
-    assert [(remark.leaf, remark.text) for remark in found.remarks] == [("result", text)]
-    assert found.record.failed == {}
+    assert [(remark.leaf, remark.text) for remark in noise.remarks] == [("result", text)]
+    assert noise.record.failed == {}
 
 
 def test_a_warm_process_replaces_a_cold_one_that_dies(golden):
     worker = FakeWorker()
     worker.dies_cold = True
-    found = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, first_runs=FirstRuns())
-    assert isinstance(found, MeasuredNoise), found
-    assert [remark.leaf for remark in found.remarks] == ["result"]
+    noise = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, first_runs=FirstRuns())
+    assert isinstance(noise, MeasuredNoise), noise
+    assert [remark.leaf for remark in noise.remarks] == ["result"]
     assert [request.warm for request in worker.requests] == [False, True]
 
 
@@ -289,10 +291,10 @@ def test_a_golden_for_other_platforms_is_not_run(tmp_path, refused_on):
 
 def test_a_run_that_is_far_off_counts(golden):
     worker = FakeWorker(lambda name: PLAIN * 2 if name == "moved 3" else PLAIN)
-    found = measured(golden, worker)
-    assert found.record.failed == {}
-    assert found.record.undecided_outputs == {"0": UndecidedOutput(2, 2, noise=2.0, largest=1.0, leaf="result")}
-    assert found.proves_nothing
+    noise = measured(golden, worker)
+    assert noise.record.failed == {}
+    assert noise.record.undecided_outputs == {"0": UndecidedOutput(2, 2, noise=2.0, largest=1.0, leaf="result")}
+    assert noise.proves_nothing
 
 
 def test_a_run_with_other_types_is_left_out(golden):
@@ -304,9 +306,9 @@ def test_calls_with_the_same_outputs_have_one_noise(tmp_path):
     made = manifest(checks=(Check("again", outputs=OUTPUTS),))
     golden = write_golden(GoldenStore(tmp_path / "golden"), made)
     worker = FakeWorker(lambda name: PLAIN + np.float32(0.0625) * (name == "again/inside 1"))
-    found = measured(golden, worker)
-    assert len(from_npz(found.data)) == 1
-    assert noise_in(golden, found, tmp_path) == [0.0625, 0.0625]
+    noise = measured(golden, worker)
+    assert len(from_npz(noise.data)) == 1
+    assert noise_in(golden, noise, tmp_path) == [0.0625, 0.0625]
 
 
 @pytest.mark.parametrize("dtype", sorted(FLOATS))
@@ -317,23 +319,23 @@ def test_noise_takes_no_more_room_than_outputs(dtype, tmp_path):
     outputs = to_npz([leaf_of(values)])
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(), {**files(), OUTPUTS: outputs})
     worker = FakeWorker(lambda name: values if name != "inside 1" else np.roll(values, 1))
-    found = measured(golden, worker)
-    assert len(found.data) <= len(outputs)
-    changed, content = with_noise(golden.manifest, golden.files(), found)
+    noise = measured(golden, worker)
+    assert len(noise.data) <= len(outputs)
+    changed, content = with_noise(golden.manifest, golden.files(), noise)
     stored = write_golden(GoldenStore(tmp_path / "with noise"), changed, content)
-    (noise,) = stored.noise()[OUTPUTS]
+    (stored_noise,) = stored.noise()[OUTPUTS]
     moved = np.abs(values.astype(complex) - np.roll(values, 1).astype(complex))
     # Of 8 bits and fewer it is half of the jump, and twice the jump is allowed.
-    assert (noise >= moved * (0.499 if leaf_of(values).data.itemsize == 1 else 0.999)).all()
+    assert (stored_noise >= moved * (0.499 if leaf_of(values).data.itemsize == 1 else 0.999)).all()
     assert NOISE in stored.manifest.files
 
 
 def stored_with_noise(golden: Golden, tmp_path: Path, **fields: object) -> GoldenStore:
     """Return a store with this golden and its noise, whose record has these fields."""
-    found = measured(golden, FakeWorker())
-    found = replace(found, record=msgspec.structs.replace(found.record, **fields))
+    noise = measured(golden, FakeWorker())
+    noise = replace(noise, record=msgspec.structs.replace(noise.record, **fields))
     store = GoldenStore(tmp_path / "stored")
-    write_golden(store, *with_noise(golden.manifest, golden.files(), found))
+    write_golden(store, *with_noise(golden.manifest, golden.files(), noise))
     return store
 
 
@@ -393,11 +395,11 @@ def test_calls_of_lapack_also_run_on_another_kernel(tmp_path, monkeypatch, call,
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(custom_calls=(call,)))
     environment = this_interpreter(release("0.12.0.1"))
     other = measuring_noise.OtherKernel()
-    found = measure_noise(golden, environment, FakeWorker(), other)
-    assert isinstance(found, MeasuredNoise), found
-    assert (found.record.kernel, started) == (kernel, [kernel] if kernel else [])
+    noise = measure_noise(golden, environment, FakeWorker(), other)
+    assert isinstance(noise, MeasuredNoise), noise
+    assert (noise.record.kernel, started) == (kernel, [kernel] if kernel else [])
     assert all(request.warm for request in kernel_worker.requests), "a cold process dies at a call of LAPACK"
-    assert noise_in(golden, found, tmp_path)[1] == (0.5 if kernel else 0)
+    assert noise_in(golden, noise, tmp_path)[1] == (0.5 if kernel else 0)
 
 
 # --- the release that measures ----------------------------------------------------------------------------------------
@@ -420,7 +422,10 @@ def measured_by(jaxlib: str) -> MeasuredNoise:
 
 @pytest.fixture
 def measured_in(tmp_path, monkeypatch):
-    """A function: in which release a golden by 0.9.2 is measured, where some cannot be built and some cannot run it."""
+    """A function that returns which releases are tried for a golden by 0.9.2, and the one that measured it, or why not.
+
+    Releases in `unbuilt` cannot be built, those in `not_run` cannot run it.
+    """
 
     def measure(unbuilt: set[str], not_run: set[str]) -> tuple[list[str], object]:
         tried = []
@@ -437,8 +442,8 @@ def measured_in(tmp_path, monkeypatch):
 
         in_these_readers(monkeypatch, noise, build)
         golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(jaxlib="0.9.2"))
-        ((_, found),) = measuring_noise.measure_goldens([golden], Policy(), lambda text: None)
-        return tried, found if isinstance(found, str) else found.record.jaxlib
+        ((_, measured_noise),) = measuring_noise.measure_goldens([golden], Policy(), lambda text: None)
+        return tried, measured_noise if isinstance(measured_noise, str) else measured_noise.record.jaxlib
 
     return measure
 
@@ -451,7 +456,7 @@ def measured_in(tmp_path, monkeypatch):
         ({"0.9.2"}, set(), ["0.9.2", "0.10.0"], "0.10.0"),
         ({"0.9.2"}, {"0.10.0"}, ["0.9.2", "0.10.0", "0.10.1"], "0.10.1"),
     ],
-    ids=["its writer", "nobody else where its writer fails", "the oldest later release", "that runs it"],
+    ids=["its writer", "no other release where its writer fails", "the oldest later release", "that runs it"],
 )
 def test_the_oldest_release_that_runs_it_measures_noise(unbuilt, not_run, tried, by, measured_in):
     assert measured_in(unbuilt, not_run) == (tried, by)
@@ -473,10 +478,10 @@ def test_noise_of_a_golden_is_ready_before_the_next_ends(tmp_path, monkeypatch):
     in_these_readers(monkeypatch, noise)
     store = GoldenStore(tmp_path / "golden")
     goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
-    found = measuring_noise.measure_goldens(goldens, Policy(), lambda text: None)
-    assert next(found)[0] is goldens[0]
+    measurements = measuring_noise.measure_goldens(goldens, Policy(), lambda text: None)
+    assert next(measurements)[0] is goldens[0]
     is_first_known.set()
-    assert next(found)[0] is goldens[1]
+    assert next(measurements)[0] is goldens[1]
 
 
 def test_a_progress_line_names_the_measured_golden(tmp_path, monkeypatch):

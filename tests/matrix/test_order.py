@@ -1,4 +1,4 @@
-"""The promised cells of all readers run before the others, in environments that are built once."""
+"""The order of cells: the promised ones of all readers run before the others, in environments that are built once."""
 
 import dataclasses
 import threading
@@ -29,12 +29,13 @@ def cell(case: str, reader=OLD, *, promised: bool = False) -> Cell:
 
 
 def shown(groups) -> list[str]:
-    return [" ".join(f"{each.golden.manifest.case} in {each.reader.jaxlib}" for each in group) for group in groups]
+    """Return each group as text: case and jaxlib of its cells."""
+    return [" ".join(f"{one.golden.manifest.case} in {one.reader.jaxlib}" for one in group) for group in groups]
 
 
-def test_promised_cells_of_all_readers_come_before_the_others():
+def test_promised_cells_of_all_readers_come_first():
     cells = [cell("a"), cell("b", promised=True), cell("c", NEW), cell("d", NEW, promised=True)]
-    assert shown(deciding_first(cells, lambda each: each.key)) == [
+    assert shown(deciding_first(cells, lambda one: one.key)) == [
         *("b in 0.9.2", "d in 0.12.0.1"),
         *("a in 0.9.2", "c in 0.12.0.1"),
     ]
@@ -43,7 +44,7 @@ def test_promised_cells_of_all_readers_come_before_the_others():
 def test_a_cell_equal_to_a_promised_one_runs_with_it():
     cells = [cell("twin"), cell("twin", NEW), cell("other"), cell("b", promised=True)]
     same = {"twin": "x", "b": "x", "other": "y"}
-    groups = deciding_first(cells, lambda each: same[each.golden.manifest.case])
+    groups = deciding_first(cells, lambda one: same[one.golden.manifest.case])
     assert shown(groups) == ["twin in 0.9.2 b in 0.9.2", "twin in 0.12.0.1", "other in 0.9.2"]
 
 
@@ -51,7 +52,7 @@ def test_readers_with_one_jax_alternate_with_others():
     first, second = release("0.10.1"), release("0.10.2")
     assert first.jax == second.jax != OLD.jax
     cells = [cell(case, reader, promised=case == "b") for reader in (first, second, OLD) for case in ("a", "b")]
-    assert shown(deciding_first(cells, lambda each: each.key)) == [
+    assert shown(deciding_first(cells, lambda one: one.key)) == [
         *("b in 0.10.1", "b in 0.9.2", "b in 0.10.2"),
         *("a in 0.10.1", "a in 0.9.2", "a in 0.10.2"),
     ]
@@ -83,20 +84,22 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
     assert "not in this test" in outcome.message
 
 
-def test_a_replay_builds_each_environment_once_for_both_parts(in_two_readers, kept):
+def test_both_parts_of_a_replay_use_one_environment(in_two_readers, warm_workers):
     built: Counter[str] = Counter()
 
     def environment_of(reader):
         built[reader.jax] += 1
         return this_interpreter(reader)
 
-    outcomes = replayed(in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=kept.start)
+    outcomes = replayed(
+        in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=warm_workers.start
+    )
     assert [cell.promised for cell, _ in outcomes] == [True, True, False, False]
     assert set(built.values()) == {1}
 
 
 @pytest.mark.parametrize(("most", "starts"), [(4, [1, 1]), (1, [1, 2]), (0, [2, 2])])
-def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept, monkeypatch, most, starts):
+def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, warm_workers, monkeypatch, most, starts):
     monkeypatch.setattr("export_core.matrix.replay.MOST_IDLE", most)
     started: Counter[str] = Counter()
     open_workers: set[object] = set()
@@ -111,7 +114,7 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept
 
     def start(environment, slots):
         started[environment.release.jax] += 1
-        return Worker(kept.start(dataclasses.replace(environment, release=here), slots))
+        return Worker(warm_workers.start(dataclasses.replace(environment, release=here), slots))
 
     limits = CellLimits(jobs=1, timeout=60.0)
     outcomes = list(replayed(in_two_readers, this_interpreter, limits=limits, start=start))
@@ -120,7 +123,7 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept
     assert open_workers == set()
 
 
-def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, kept, monkeypatch, tmp_path):
+def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, warm_workers, monkeypatch, tmp_path):
     shared: list[tuple[str, ...]] = []
     monkeypatch.setattr(
         "export_core.matrix.replay.share",
@@ -131,7 +134,7 @@ def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, kep
         return dataclasses.replace(this_interpreter(reader), folder=tmp_path / reader.jax)
 
     def start(environment, slots):
-        return kept.start(dataclasses.replace(environment, release=here, folder=None), slots)
+        return warm_workers.start(dataclasses.replace(environment, release=here, folder=None), slots)
 
     list(replayed(in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=start))
     assert shared == [(here.jax,), ("another", here.jax)]
@@ -139,9 +142,9 @@ def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, kep
 
 def test_stored_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_path):
     def passes(cells, environment_for):
-        for each in cells:
-            environment_for(each.placement)
-            yield each, new_result(each, Stage.COMPARE, Verdict.PASS)
+        for one in cells:
+            environment_for(one.placement)
+            yield one, new_result(one, Stage.COMPARE, Verdict.PASS)
 
     def locked(placement):
         return dataclasses.replace(this_interpreter(placement.reader), content_hash=placement.reader.jax)

@@ -1,4 +1,4 @@
-"""Stored outcomes: several processes read them back as written, and a broken file never stops a run."""
+"""The cache of outcomes: several processes read them back as written, and a broken file never stops a run."""
 
 import contextlib
 import datetime
@@ -40,18 +40,20 @@ def cache_in(folder: Path) -> Iterator[OutcomeCache]:
     assert not notes
 
 
-def kept(folder: Path, *keys: str) -> dict[str, Result]:
+def stored(folder: Path, *keys: str) -> dict[str, Result]:
+    """Return the outcomes that a cache has for these keys."""
     with cache_in(folder) as cache:
-        return {key: for_cell(each, CELL) for key, each in cache.get(keys).items()}
+        return {key: for_cell(outcome, CELL) for key, outcome in cache.get(keys).items()}
 
 
-def keep(folder: Path, **outcomes: Result) -> None:
+def store(folder: Path, **outcomes: Result) -> None:
     with cache_in(folder) as cache:
         for key, outcome in outcomes.items():
             cache.put(key, outcome)
 
 
-def put(folder: Path, outcome: Result) -> str:
+def flaky_when_stored(folder: Path, outcome: Result) -> str:
+    """Store an outcome under the same key, and return what is then said of an earlier verdict."""
     with cache_in(folder) as cache:
         return cache.put("key", outcome).flaky
 
@@ -63,21 +65,23 @@ def changed(folder: Path, *statement: object) -> None:
 
 
 def test_an_outcome_is_read_back_as_it_was(tmp_path):
-    keep(tmp_path / "new", wrong=NUMERICS, right=PASS, dead=CRASH)
-    found = kept(tmp_path / "new", "wrong", "right", "dead", "unknown")
-    wanted = {"dead": CRASH, "right": PASS, "wrong": NUMERICS}
-    assert found == wanted
+    store(tmp_path / "new", wrong=NUMERICS, right=PASS, dead=CRASH)
+    outcomes = stored(tmp_path / "new", "wrong", "right", "dead", "unknown")
+    written = {"dead": CRASH, "right": PASS, "wrong": NUMERICS}
+    assert outcomes == written
 
 
 def test_a_stored_outcome_does_not_name_its_cell(tmp_path):
-    keep(tmp_path, right=PASS)
+    store(tmp_path, right=PASS)
     assert CELL.golden.manifest.case.encode() not in (tmp_path / FILE).read_bytes()
 
 
 def test_a_replay_closes_the_cache_that_it_opened(tmp_path, monkeypatch):
     opened: list[OutcomeCache] = []
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
-    monkeypatch.setattr(cached_replay, "OutcomeCache", lambda *given: opened.append(OutcomeCache(*given)) or opened[-1])
+    monkeypatch.setattr(
+        cached_replay, "OutcomeCache", lambda *arguments: opened.append(OutcomeCache(*arguments)) or opened[-1]
+    )
     assert list(replay_here([], ReplayOptions(load_calendar()))) == []
     assert [cache._connection for cache in opened] == [None]
 
@@ -89,10 +93,10 @@ def test_a_row_without_costs_is_still_an_outcome():
     assert read == msgspec.structs.replace(PASS, cost=None, timings=None)
 
 
-def test_more_keys_than_a_query_takes_are_all_found(tmp_path):
+def test_more_keys_than_one_query_takes_are_read(tmp_path):
     keys = [f"key{number}" for number in range(1203)]
-    keep(tmp_path, **dict.fromkeys(keys, PASS))
-    assert set(kept(tmp_path, *keys)) == set(keys)
+    store(tmp_path, **dict.fromkeys(keys, PASS))
+    assert set(stored(tmp_path, *keys)) == set(keys)
 
 
 TIMEOUT = new_result(CELL, Stage.RUN, Verdict.TIMEOUT, "still in stage run after 2 s, killed", seconds=2.0)
@@ -101,26 +105,31 @@ NOT_RUN = new_result(CELL, Stage.ENVIRONMENT, Verdict.NOT_RUN, "no wheel")
 
 @pytest.mark.parametrize("outcome", [NOT_RUN, TIMEOUT], ids=["not_run", "timeout"])
 def test_outcomes_that_may_change_are_not_cached(tmp_path, outcome):
-    keep(tmp_path, key=outcome)
-    assert kept(tmp_path, "key") == {}
+    store(tmp_path, key=outcome)
+    assert stored(tmp_path, "key") == {}
 
 
-def test_a_timeout_replaces_an_outcome_and_not_run_does_not(tmp_path):
-    keep(tmp_path, hung=PASS, missed=PASS)
-    keep(tmp_path, hung=TIMEOUT, missed=NOT_RUN)
-    assert set(kept(tmp_path, "hung", "missed")) == {"missed"}
+def test_a_timeout_deletes_an_outcome_and_not_run_does_not(tmp_path):
+    store(tmp_path, hung=PASS, missed=PASS)
+    store(tmp_path, hung=TIMEOUT, missed=NOT_RUN)
+    assert set(stored(tmp_path, "hung", "missed")) == {"missed"}
 
 
 def test_a_changed_verdict_is_flaky_with_its_date(tmp_path):
     today = datetime.datetime.now(datetime.UTC).date()
-    assert put(tmp_path, CRASH) == ""
-    assert put(tmp_path, msgspec.structs.replace(CRASH, signal=6, message="died by signal 6 (SIGABRT)")) == ""
-    assert put(tmp_path, PASS) == f"was crash on {today}"
-    assert kept(tmp_path, "key")["key"].flaky == f"was crash on {today}", "and whoever takes it from here is told"
-    assert put(tmp_path, NOT_RUN) == "", "that is no verdict"
-    assert put(tmp_path, PASS) == "", "as the last time"
+    assert flaky_when_stored(tmp_path, CRASH) == ""
+    assert (
+        flaky_when_stored(tmp_path, msgspec.structs.replace(CRASH, signal=6, message="died by signal 6 (SIGABRT)"))
+        == ""
+    )
+    assert flaky_when_stored(tmp_path, PASS) == f"was crash on {today}"
+    assert stored(tmp_path, "key")["key"].flaky == f"was crash on {today}", (
+        "whoever reads it from the cache sees that too"
+    )
+    assert flaky_when_stored(tmp_path, NOT_RUN) == "", "it is no verdict"
+    assert flaky_when_stored(tmp_path, PASS) == "", "as the last time"
     changed(tmp_path, "UPDATE cached_outcomes SET day = day - 3")
-    assert put(tmp_path, NUMERICS) == f"was pass on {today - datetime.timedelta(days=3)}"
+    assert flaky_when_stored(tmp_path, NUMERICS) == f"was pass on {today - datetime.timedelta(days=3)}"
 
 
 @pytest.mark.parametrize(
@@ -128,12 +137,12 @@ def test_a_changed_verdict_is_flaky_with_its_date(tmp_path):
     [(2.0, 1.5, True), (2.0, 2.5, False), (1.5, 2.0, True)],
     ids=["ended sooner than the timeout", "needed longer than it had", "the same time was enough before"],
 )
-def test_a_timeout_differs_only_from_runs_with_as_much_time(tmp_path, first, then, flaky):
+def test_a_timeout_is_flaky_only_if_the_time_was_enough(tmp_path, first, then, flaky):
     passed = msgspec.structs.replace(PASS, seconds=min(first, then) if flaky else max(first, then))
     hung = msgspec.structs.replace(TIMEOUT, seconds=2.0)
     before, after = (hung, passed) if first == 2.0 else (passed, hung)
-    put(tmp_path, before)
-    assert bool(put(tmp_path, after)) is flaky
+    flaky_when_stored(tmp_path, before)
+    assert bool(flaky_when_stored(tmp_path, after)) is flaky
 
 
 def test_several_processes_store_at_once(tmp_path):
@@ -152,9 +161,9 @@ def test_several_processes_store_at_once(tmp_path):
     tests = str(Path(__file__).parents[1])
     both = [subprocess.Popen([sys.executable, "-c", script, tmp_path, name, tests]) for name in ("one", "two")]
     assert [process.wait(timeout=120) for process in both] == [0, 0]
-    found = kept(tmp_path, *(f"{name}-{number}" for name in ("one", "two") for number in range(200)))
-    assert len(found) == 400
-    assert {(key[:3], outcome.message) for key, outcome in found.items()} == {("one", "one"), ("two", "two")}
+    outcomes = stored(tmp_path, *(f"{name}-{number}" for name in ("one", "two") for number in range(200)))
+    assert len(outcomes) == 400
+    assert {(key[:3], outcome.message) for key, outcome in outcomes.items()} == {("one", "one"), ("two", "two")}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +176,7 @@ def test_several_processes_store_at_once(tmp_path):
     ids=["something else", "cut", "emptied"],
 )
 def test_a_broken_file_is_replaced_by_a_new_one(tmp_path, damage):
-    keep(tmp_path, **{f"key{number}": NUMERICS for number in range(100)})
+    store(tmp_path, **{f"key{number}": NUMERICS for number in range(100)})
     path = tmp_path / FILE
     path.write_bytes(damage(path.read_bytes()))
     notes: list[str] = []
@@ -178,19 +187,19 @@ def test_a_broken_file_is_replaced_by_a_new_one(tmp_path, damage):
     cache.close()
     assert len(notes) == 1
     assert "was broken" in notes[0]
-    assert set(kept(tmp_path, "key", "key1")) == {"key"}
+    assert set(stored(tmp_path, "key", "key1")) == {"key"}
 
 
 def test_a_changed_row_is_never_an_outcome(tmp_path):
-    keep(tmp_path, key=NUMERICS, other=PASS)
+    store(tmp_path, key=NUMERICS, other=PASS)
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as database:
         (data,) = database.execute("SELECT outcome FROM cached_outcomes WHERE key = 'key'").fetchone()
     assert b"numerics" in data
     other = (data.replace(b"numerics", b"compiled"),)
     changed(tmp_path, "UPDATE cached_outcomes SET outcome = ? WHERE key = 'key'", other)
-    assert set(kept(tmp_path, "key", "other")) == {"other"}
-    assert put(tmp_path, CRASH) == "", "nobody knows what it was"
-    assert kept(tmp_path, "key")["key"].verdict is Verdict.CRASH
+    assert set(stored(tmp_path, "key", "other")) == {"other"}
+    assert flaky_when_stored(tmp_path, CRASH) == "", "its earlier verdict is unknown"
+    assert stored(tmp_path, "key")["key"].verdict is Verdict.CRASH
 
 
 def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path):
@@ -205,6 +214,6 @@ def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path):
 
 
 def test_old_outcomes_are_deleted(tmp_path):
-    keep(tmp_path, old=PASS, new=PASS)
+    store(tmp_path, old=PASS, new=PASS)
     changed(tmp_path, "UPDATE cached_outcomes SET day = day - ? WHERE key = 'old'", (STORED_DAYS + 1,))
-    assert set(kept(tmp_path, "old", "new")) == {"new"}
+    assert set(stored(tmp_path, "old", "new")) == {"new"}

@@ -42,7 +42,7 @@ def ran(monkeypatch, results, **changes):
     return ended(Stage.RUN, "ok", **changes)
 
 
-def test_a_verdict_says_whether_the_cell_works_fails_and_was_compared():
+def test_verdicts_work_fail_and_are_compared_as_listed():
     assert {verdict for verdict in Verdict if verdict.works} == {"pass", "compiled", "converted"}
     assert {verdict for verdict in Verdict if verdict.fails} == {"numerics", "refused", "error", "crash", "timeout"}
     assert {verdict for verdict in Verdict if verdict.is_compared} == {"pass", "converted", "numerics"}
@@ -98,7 +98,7 @@ def test_each_end_of_a_cell_has_its_verdict(reply, verdict, message):
 
 @pytest.mark.parametrize(("number", "is_fault"), [(0, 0), (1, 1), (2, 1), (3, 0), (8, 0), (9, 1), (10, 0), (11, 0),
                                                   (14, 0), (15, 1), (16, 0), (None, 0)])  # fmt: skip
-def test_only_signals_that_come_from_outside_are_faults_of_the_machine(number, is_fault):
+def test_only_signals_from_outside_are_machine_faults(number, is_fault):
     fault = machine_fault(Reply(Stage.RUN, "crash", signal=number))
     assert fault.startswith(f"killed from outside, by signal {number} (") == bool(is_fault)
     assert bool(fault) == bool(is_fault)
@@ -146,7 +146,7 @@ def test_a_failing_comparator_does_not_blame_the_reader(monkeypatch):
     assert (outcome.verdict, outcome.stage, outcome.message) == (Verdict.NOT_RUN, Stage.COMPARE, "no such comparator")
 
 
-def test_outputs_that_cannot_be_read_are_a_fault_of_the_machine(monkeypatch):
+def test_unreadable_outputs_are_a_machine_fault(monkeypatch):
     with pytest.raises(InfrastructureFault, match="outputs are gone"):
         ran(monkeypatch, GoldenError("outputs are gone"))
 
@@ -159,7 +159,7 @@ def test_outputs_that_cannot_be_read_are_a_fault_of_the_machine(monkeypatch):
         ({"type": "ValueError"}, "ValueError"),
     ],
 )
-def test_a_cell_whose_modules_cannot_be_imported_was_not_run(reply, message):
+def test_a_cell_without_its_modules_was_not_run(reply, message):
     outcome = ended(Stage.READ, "error", **reply)
     assert outcome.verdict is Verdict.NOT_RUN
     assert outcome.message.startswith(message)
@@ -170,9 +170,9 @@ def test_the_date_of_jax_decides_on_a_refusal():
     reply = Reply(Stage.DESERIALIZE, "error", type="NotImplementedError", message="deserialize unsupported version 3")
     old = release("0.8.1")
     cells = [Cell(golden(), msgspec.structs.replace(old, jax=jax), "cpu") for jax in ("0.8.1", "0.8.2", "unknown")]
-    found = [outcome_of(cell, reply, Path("nowhere"), OPTIONS) for cell in cells]
-    assert {outcome.message for outcome in found} == {f"{reply.type}: {reply.message}"}
-    assert [outcome.verdict for outcome in found] == [Verdict.REFUSED, Verdict.ERROR, Verdict.REFUSED], (
+    outcomes = [outcome_of(cell, reply, Path("nowhere"), OPTIONS) for cell in cells]
+    assert {outcome.message for outcome in outcomes} == {f"{reply.type}: {reply.message}"}
+    assert [outcome.verdict for outcome in outcomes] == [Verdict.REFUSED, Verdict.ERROR, Verdict.REFUSED], (
         "of an unknown jax the day of its jaxlib counts"
     )
 

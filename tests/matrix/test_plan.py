@@ -41,7 +41,7 @@ WINDOW = ["0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", NE
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("selection", "expected"),
     [
         ({}, WINDOW),
         ({"as_of": day("2026-05-01")}, ["0.9.1", "0.9.2", "0.10.0"]),
@@ -51,8 +51,8 @@ WINDOW = ["0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", NE
         ({"readers": "0.8.1,0.9.1,0.9.2,0.12.0.1", "only": "backward"}, ["0.9.1", "0.9.2", NEWEST]),
     ],
 )
-def test_the_readers_of_a_selection_are_ordered_by_build_date(asked, expected):
-    assert readers(planned([golden(jaxlib="0.9.2")], **asked)) == expected
+def test_selected_readers_are_ordered_by_build_date(selection, expected):
+    assert readers(planned([golden(jaxlib="0.9.2")], **selection)) == expected
 
 
 def test_a_converted_golden_meets_its_release_unpromised():
@@ -129,7 +129,7 @@ UNKNOWN = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3
 
 
 @pytest.mark.parametrize(
-    ("goldens", "asked", "error", "message"),
+    ("goldens", "selection", "error", "message"),
     [
         *((ONE, {"readers": none}, MatrixError, READERS) for none in ("", " ", ",", " , ,")),
         (ONE, {"readers": "0.9.2,windows"}, MatrixError, "found 'windows'. Did you mean 'window'?"),
@@ -153,9 +153,9 @@ UNKNOWN = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3
         ((golden(comparison=Comparison("close")),), {}, CompareError, "compare='close'"),
     ],
 )
-def test_an_empty_plan_is_an_error_with_the_reason(goldens, asked, error, message):
+def test_an_empty_plan_is_an_error_with_the_reason(goldens, selection, error, message):
     with pytest.raises(error, match=re.escape(message)):
-        planned(goldens, **asked)
+        planned(goldens, **selection)
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ def test_a_test_name_as_case_suggests_its_patterns(named, patterns):
 
 def test_as_of_hides_later_writers():
     plan = planned([golden(jaxlib="0.9.2"), golden(jaxlib=NEWEST)], day("2026-10-19"))
-    assert [found.manifest.writer.jaxlib for found in plan.goldens] == ["0.9.2"]
+    assert [one.manifest.writer.jaxlib for one in plan.goldens] == ["0.9.2"]
     assert planned([golden(jaxlib=NEWEST)], day("2026-10-20")).readers[-1].jaxlib == NEWEST, "on its day it is there"
 
 
-def test_a_golden_that_was_not_selected_may_be_by_an_unknown_writer():
-    assert [found.manifest.case for found in planned([golden("a"), UNKNOWN], cases=("a",)).goldens] == ["a"]
+def test_an_unselected_golden_may_be_by_an_unknown_writer():
+    assert [one.manifest.case for one in planned([golden("a"), UNKNOWN], cases=("a",)).goldens] == ["a"]
 
 
 # --- platforms --------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_a_plan_counts_goldens_without_a_cell():
 
 
 @pytest.mark.parametrize("platform", ["tpu", "tpu:run"])
-def test_a_golden_without_outputs_is_compiled_where_it_could_run(platform):
+def test_a_golden_without_outputs_is_only_compiled(platform):
     options = Options(("tpu",), without_outputs="no TPU here", refused_on=("cuda",))
     plan = planned([golden(options=options)], readers=NEWEST, platforms=(platform, "cuda:run"))
     assert {cell.platform: cell.mode for cell in plan.cells} == {"tpu": Mode.COMPILE, "cuda": Mode.RUN}
@@ -243,7 +243,7 @@ def test_a_golden_without_outputs_is_compiled_where_it_could_run(platform):
 def test_only_named_writers_are_planned():
     goldens = [golden(), golden(jaxlib="0.9.2"), golden(jaxlib="0.10.2")]
     chosen = planned(goldens, writers=("0.9.2", "0.10.2"), readers=NEWEST).goldens
-    assert [found.manifest.writer.jaxlib for found in chosen] == ["0.9.2", "0.10.2"]
+    assert [one.manifest.writer.jaxlib for one in chosen] == ["0.9.2", "0.10.2"]
 
 
 @pytest.mark.parametrize(
@@ -269,20 +269,19 @@ def test_a_plan_has_each_cell_once_ordered_by_reader():
     assert len({cell.key for cell in plan.cells}) == len(plan.cells) == 6
     built = [cell.reader.built for cell in plan.cells]
     assert built == sorted(built)
-    assert [found.id for found in plan.goldens] == ["a/0.9.2-cpu", "a/0.12.0.1-cpu", "b/0.12.0.1-cpu"]
+    assert [one.id for one in plan.goldens] == ["a/0.9.2-cpu", "a/0.12.0.1-cpu", "b/0.12.0.1-cpu"]
 
 
 # --- shards -----------------------------------------------------------------------------------------------------------
 
 
 RELEASES = ("0.6.2", "0.7.1", "0.8.1", "0.9.2", "0.10.2", "0.12.0.1")
-
-
 READER = functools.cache(release)
 GOLDEN = functools.cache(golden)
 
 
 def cells(sizes) -> list[Cell]:
+    """Return as many cells of each reader and platform as the sizes say."""
     return [
         Cell(GOLDEN(f"t.c{number}"), READER(reader), platform)
         for (reader, platform), size in sizes.items()
@@ -307,19 +306,19 @@ def test_shards_split_all_cells_and_few_readers(sizes, data):
     assert all([order[cell.key] for cell in part] == sorted(order[cell.key] for cell in part) for part in parts)
     readers = [{(cell.reader.jaxlib, cell.platform) for cell in part} for part in parts]
     if count > len(sizes):
-        assert all(len(some) == 1 for some in readers)
+        assert all(len(own_readers) == 1 for own_readers in readers)
         return
     assert sum(map(len, readers)) == len(sizes)
     loads = sorted(map(len, parts))
     assert loads[-1] - loads[0] <= max(sizes.values()), "one could give a whole reader to another"
 
 
-def test_unequal_readers_are_split_into_almost_equal_shards():
+def test_unequal_readers_make_almost_equal_shards():
     every = cells({("0.9.2", "cpu"): 30, ("0.10.2", "cpu"): 10, ("0.12.0.1", "cpu"): 3})
     assert sorted(map(len, split(every, 9))) == [3, 5, 5, 5, 5, 5, 5, 5, 5]
 
 
-def test_the_cut_is_the_same_on_every_machine():
+def test_shards_are_the_same_on_every_machine():
     every = cells({("0.9.2", "cpu"): 3, ("0.10.2", "cpu"): 3, ("0.12.0.1", "cpu"): 2})
     assert [[cell.reader.jaxlib for cell in part] for part in split(every, 2)] == [
         ["0.9.2"] * 3 + ["0.12.0.1"] * 2,

@@ -36,12 +36,12 @@ PLATFORM = ("lower", "ValueError", "Function 'f' was exported for platforms '('t
         (PLATFORM, "0.12.0.1", True),
     ],
 )
-def test_a_message_is_a_refusal_only_in_the_listed_releases(failure, jax, refused):
+def test_a_message_is_a_refusal_only_in_listed_releases(failure, jax, refused):
     assert (find_refusal(*failure, CALENDAR.jax[jax].built) is not None) == refused
 
 
 @pytest.mark.parametrize("entry", load_refusals(), ids=lambda entry: entry.meaning)
-def test_each_entry_ends_on_its_day(entry):
+def test_each_entry_begins_and_ends_on_its_day(entry):
     examples = {"^deserialize": VERSION, "seems to": AGE, "^Cannot": CHECK, "was (exp": PLATFORM}
     (message,) = (failure[2] for start, failure in examples.items() if entry.message.startswith(start))
     one = datetime.timedelta(days=1)
@@ -69,6 +69,6 @@ def test_a_message_like_a_refusal_is_an_error(failure):
     assert find_refusal(*failure, CALENDAR.jax["0.12.0.1"].built) is None
 
 
-def test_every_entry_has_a_known_stage():
+def test_every_entry_has_a_known_stage_and_a_meaning():
     assert {entry.stage for entry in load_refusals()} <= set(Stage)
     assert all(entry.meaning for entry in load_refusals())

@@ -34,11 +34,11 @@ def ending(outcome: Result) -> tuple[Verdict, Stage, int | None]:
 
 
 @BOTH
-def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork, monkeypatch):
+def test_goldens_of_this_interpreter_pass_in_it(run, fork, monkeypatch):
     monkeypatch.setattr(pool, "start_process", START)  # workers that are no forks
     cases = WELL if fork else ("x64",)  # without fork each imports jax anew
-    found = run(*cases, fork=fork, environment_of=this_interpreter)
-    for case, outcome in found.items():
+    outcomes = run(*cases, fork=fork, environment_of=this_interpreter)
+    for case, outcome in outcomes.items():
         assert ending(outcome) == (Verdict.PASS, Stage.COMPARE, None), (case, outcome.message, outcome.stderr)
         assert outcome.max_abs_error is not None
         assert outcome.as_written, "this interpreter wrote it"
@@ -55,12 +55,12 @@ def test_other_numbers_name_both_processors(run, goldens):
     (outcome,) = run("other_numbers", of=goldens).values()
     assert outcome.processors == f"written on x86_64 SSE, read on {instruction_set()}"
     (outcome,) = run("other_numbers").values()
-    assert outcome.processors == "", "nobody knows which processor wrote it"
+    assert outcome.processors == "", "the processor that wrote it is unknown"
 
 
 def test_other_numbers_have_their_index_and_error(run):
-    found = run("other_numbers", "other_count")
-    outcome = found["other_numbers"]
+    outcomes = run("other_numbers", "other_count")
+    outcome = outcomes["other_numbers"]
     assert ending(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
     first = (
         "output 0 float32[2]: 2 of 2 elements differ (max abs error 1.91, max rel error 1.91, max ulp 2129184695; "
@@ -70,61 +70,61 @@ def test_other_numbers_have_their_index_and_error(run):
     assert outcome.message.splitlines()[1] == "  largest error at [1]: expected -1.0, got 0.9092974"
     assert outcome.outputs
     assert not outcome.as_written
-    assert ending(found["other_count"]) == (Verdict.NUMERICS, Stage.COMPARE, None)
-    assert found["other_count"].message == "expected 2 outputs, got 1"
+    assert ending(outcomes["other_count"]) == (Verdict.NUMERICS, Stage.COMPARE, None)
+    assert outcomes["other_count"].message == "expected 2 outputs, got 1"
 
 
 @BOTH
 def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
-    found = run(
+    outcomes = run(
         "dies_by_segv", "exits_silently", "prints_on_stdout", "reads_stdin", "says_on_stderr", "waves", fork=fork
     )  # fmt: skip
-    assert ending(found["dies_by_segv"]) == (Verdict.CRASH, Stage.DESERIALIZE, 11)
-    assert found["dies_by_segv"].message == "died by signal 11 (SIGSEGV)"
-    assert ending(found["exits_silently"]) == (Verdict.CRASH, Stage.DESERIALIZE, None)
-    assert found["exits_silently"].message == "the process ended without a word, with status 3"
-    assert ending(found["prints_on_stdout"]) == (Verdict.PASS, Stage.COMPARE, None)
-    assert '{"ready": true}' in found["prints_on_stdout"].stderr
-    assert ending(found["reads_stdin"]) == (Verdict.PASS, Stage.COMPARE, None), found["reads_stdin"].message
-    assert ending(found["says_on_stderr"]) == (Verdict.ERROR, Stage.DESERIALIZE, None)
-    assert found["says_on_stderr"].message == "ValueError: jax says little"
-    assert "error: native code says why" in found["says_on_stderr"].stderr
-    assert ending(found["waves"]) == (Verdict.PASS, Stage.COMPARE, None)
+    assert ending(outcomes["dies_by_segv"]) == (Verdict.CRASH, Stage.DESERIALIZE, 11)
+    assert outcomes["dies_by_segv"].message == "died by signal 11 (SIGSEGV)"
+    assert ending(outcomes["exits_silently"]) == (Verdict.CRASH, Stage.DESERIALIZE, None)
+    assert outcomes["exits_silently"].message == "the process ended without a word, with status 3"
+    assert ending(outcomes["prints_on_stdout"]) == (Verdict.PASS, Stage.COMPARE, None)
+    assert '{"ready": true}' in outcomes["prints_on_stdout"].stderr
+    assert ending(outcomes["reads_stdin"]) == (Verdict.PASS, Stage.COMPARE, None), outcomes["reads_stdin"].message
+    assert ending(outcomes["says_on_stderr"]) == (Verdict.ERROR, Stage.DESERIALIZE, None)
+    assert outcomes["says_on_stderr"].message == "ValueError: jax says little"
+    assert "error: native code says why" in outcomes["says_on_stderr"].stderr
+    assert ending(outcomes["waves"]) == (Verdict.PASS, Stage.COMPARE, None)
 
 
-# Without fork the import of jax is part of the time. One computes for ever, the other sleeps.
+# Without fork the import of jax is part of the time. `hangs` computes for ever, `is_flaky` sleeps.
 @pytest.mark.parametrize(
     ("fork", "case", "stage", "limit"),
     [(True, "hangs", Stage.RUN, 1.5), (False, "is_flaky", Stage.DESERIALIZE, 3)],
     ids=["fork", "no fork"],
 )
-def test_a_cell_that_hangs_is_killed_and_the_others_continue(run, flaky, fork, case, stage, limit):
+def test_a_cell_that_hangs_is_killed_and_others_continue(run, flaky, fork, case, stage, limit):
     flaky.touch()
     notes: list[str] = []
-    found = run(case, "waves", timeout=limit, fork=fork, notify=notes.append)
-    assert ending(found[case]) == (Verdict.TIMEOUT, stage, None), found[case].message
-    assert found[case].message == f"still in stage {stage} after {limit} s, killed"
-    assert limit <= found[case].seconds
+    outcomes = run(case, "waves", timeout=limit, fork=fork, notify=notes.append)
+    assert ending(outcomes[case]) == (Verdict.TIMEOUT, stage, None), outcomes[case].message
+    assert outcomes[case].message == f"still in stage {stage} after {limit} s, killed"
+    assert limit <= outcomes[case].seconds
     assert not [text for text in notes if "again" in text], "a verdict is not tried again"
-    assert found["waves"].verdict is Verdict.PASS
+    assert outcomes["waves"].verdict is Verdict.PASS
 
 
 @BOTH
 def test_a_cell_that_eats_memory_is_killed_with_a_reason(run, fork):
-    found = run("eats_memory", "waves", memory=900 << 20, fork=fork)
-    assert ending(found["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
-    assert found["eats_memory"].message == "killed: it used more than the limit of 0.9 GiB"
-    assert found["eats_memory"].cost.instructions, "it was compiled"
-    assert found["eats_memory"].timings.run is None
-    assert found["waves"].verdict is Verdict.PASS
+    outcomes = run("eats_memory", "waves", memory=900 << 20, fork=fork)
+    assert ending(outcomes["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
+    assert outcomes["eats_memory"].message == "killed: it used more than the limit of 0.9 GiB"
+    assert outcomes["eats_memory"].cost.instructions, "it was compiled"
+    assert outcomes["eats_memory"].timings.run is None
+    assert outcomes["waves"].verdict is Verdict.PASS
 
 
 def test_a_refusal_counts_only_in_releases_known_for_it(run, here):
-    found = run("refused_by_age", "refused_by_version")
+    outcomes = run("refused_by_age", "refused_by_version")
     says_so = load_calendar().jax[here.jax].built >= load_calendar().jax["0.11.1"].built
     by_age = Verdict.REFUSED if says_so else Verdict.ERROR
-    assert ending(found["refused_by_age"]) == (by_age, Stage.DESERIALIZE, None), "0.11.1 and later say so"
-    assert ending(found["refused_by_version"]) == (Verdict.ERROR, Stage.DESERIALIZE, None), "0.8.2 and later do not"
+    assert ending(outcomes["refused_by_age"]) == (by_age, Stage.DESERIALIZE, None), "0.11.1 and later say so"
+    assert ending(outcomes["refused_by_version"]) == (Verdict.ERROR, Stage.DESERIALIZE, None), "0.8.2 and later do not"
 
 
 def test_a_file_that_is_no_artifact_reaches_no_worker(run):
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_artifact_reaches_no_worker(run):
     assert "artifact.jaxexport" in outcome.message
 
 
-def test_a_comparator_that_does_not_fit_is_an_error_not_numerics(run):
+def test_a_comparator_that_does_not_fit_is_not_run(run):
     outcome = run("wrong_comparator")["wrong_comparator"]
     assert outcome.verdict is Verdict.NOT_RUN
     assert "compare='svd': expected the outputs (U, s, V^H), found float32[2]." in outcome.message
@@ -157,11 +157,11 @@ class Killer:
         return worker
 
 
-def test_cells_of_a_worker_that_was_killed_are_run_once_more(run):
+def test_cells_of_a_killed_worker_are_run_once_more(run):
     notes: list[str] = []
     killer = Killer(1)
-    found = run("sleeps_a_second", "waves", "both", "keys", start=killer, notify=notes.append)
-    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+    outcomes = run("sleeps_a_second", "waves", "both", "keys", start=killer, notify=notes.append)
+    assert {outcome.verdict for outcome in outcomes.values()} == {Verdict.PASS}
     assert sum(" again: " in text for text in notes) == 1
     # The sleeper was out; the others may have ended by then, where the worker knew what to import.
     assert 2 <= killer.started <= 4, "the cells that were out each get a worker of their own, the rest a new one"
@@ -178,13 +178,13 @@ def test_cells_whose_worker_is_killed_twice_are_not_run(run):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_cell_that_kills_its_worker_harms_no_other_cell(run, jobs):
-    found = run("waves", "kills_its_worker", "both", "keys", jobs=jobs)
-    assert {ending(found[case]) for case in ("waves", "both", "keys")} == {(Verdict.PASS, Stage.COMPARE, None)}
-    assert found["kills_its_worker"].verdict is Verdict.NOT_RUN
-    assert "exit status -9" in found["kills_its_worker"].message
+    outcomes = run("waves", "kills_its_worker", "both", "keys", jobs=jobs)
+    assert {ending(outcomes[case]) for case in ("waves", "both", "keys")} == {(Verdict.PASS, Stage.COMPARE, None)}
+    assert outcomes["kills_its_worker"].verdict is Verdict.NOT_RUN
+    assert "exit status -9" in outcomes["kills_its_worker"].message
 
 
-def test_a_stuck_worker_is_killed_and_its_cells_tried_again(run, monkeypatch):
+def test_a_stuck_worker_is_killed_and_its_cells_run_again(run, monkeypatch):
     monkeypatch.setattr(pool, "GRACE_SECONDS", 1.0)
     started = []
 
@@ -202,8 +202,8 @@ def test_a_stuck_worker_is_killed_and_its_cells_tried_again(run, monkeypatch):
         return timer(0.1 if len(started) == 1 else seconds, *arguments)
 
     monkeypatch.setattr(threading, "Timer", noted_timer)
-    found = run("waves", "both", timeout=3, start=stuck_at_first)
-    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+    outcomes = run("waves", "both", timeout=3, start=stuck_at_first)
+    assert {outcome.verdict for outcome in outcomes.values()} == {Verdict.PASS}
     assert set(delays) == {2 * 3 + 1.0}, "twice the limit of a cell and the grace"
 
 
@@ -223,11 +223,12 @@ def _request(golden, folder):
     return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, CellLimits(timeout=60, memory=0))
 
 
-def _wait_for(what):
+def _wait_for(condition):
+    """Return the first true value of a condition, or fail after ten seconds."""
     until = time.monotonic() + 10
     while time.monotonic() < until:
-        if found := what():
-            return found
+        if value := condition():
+            return value
         time.sleep(0.02)
     raise AssertionError("waited 10 s for nothing")
 
@@ -249,9 +250,9 @@ def test_the_audit_needs_no_environment(run):
     def fails(release):
         raise EnvironmentFailed("no such wheel")
 
-    found = run("no_artifact", "waves", environment_of=fails)
-    assert ending(found["no_artifact"]) == (Verdict.ERROR, Stage.AUDIT, None)
-    assert found["waves"].verdict is Verdict.NOT_RUN
+    outcomes = run("no_artifact", "waves", environment_of=fails)
+    assert ending(outcomes["no_artifact"]) == (Verdict.ERROR, Stage.AUDIT, None)
+    assert outcomes["waves"].verdict is Verdict.NOT_RUN
 
 
 @BOTH
@@ -268,11 +269,11 @@ def test_a_jax_that_does_not_import_shows_the_import_error(run, tmp_path, fork):
     assert "libmissing.so: cannot open shared object file" in outcome.message
 
 
-def test_a_platform_that_cannot_be_run_here_is_not_run(goldens, here):
+def test_a_platform_without_its_device_is_not_run(goldens, here):
     cells = [Cell(goldens["both"], here, platform) for platform in ("cpu", "tpu")]
-    found = {outcome.platform: outcome for _, outcome in replayed(cells, this_interpreter, load_calendar())}
-    assert found["cpu"].verdict is Verdict.PASS
-    assert (found["tpu"].verdict, found["tpu"].stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    by_platform = {outcome.platform: outcome for _, outcome in replayed(cells, this_interpreter, load_calendar())}
+    assert by_platform["cpu"].verdict is Verdict.PASS
+    assert (by_platform["tpu"].verdict, by_platform["tpu"].stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
 
 
 def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
@@ -286,38 +287,38 @@ def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
 
 
 def test_the_next_cell_runs_while_outputs_are_compared(run, monkeypatch):
-    given, waited = threading.Semaphore(0), []
+    submitted, waited = threading.Semaphore(0), []
     submit, compare = ForkingWorker.submit, matrix_run.outcome_of
 
     def note_and_submit(worker, request):
-        given.release()
+        submitted.release()
         return submit(worker, request)
 
     def wait_and_compare(*arguments, **options):
         if not waited:
-            waited.append(all(given.acquire(timeout=60) for _ in range(2)))
+            waited.append(all(submitted.acquire(timeout=60) for _ in range(2)))
         return compare(*arguments, **options)
 
     monkeypatch.setattr(ForkingWorker, "submit", note_and_submit)
     monkeypatch.setattr(matrix_run, "outcome_of", wait_and_compare)
-    found = run("waves", "both", jobs=1, start=start_worker)
+    outcomes = run("waves", "both", jobs=1, start=start_worker)
     assert waited == [True]
-    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+    assert {outcome.verdict for outcome in outcomes.values()} == {Verdict.PASS}
 
 
 def test_a_warm_worker_serves_many_replays_and_is_replaced(run):
-    kept = WarmWorkers()
+    workers = WarmWorkers()
     try:
-        assert run("waves", start=kept.start)["waves"].verdict is Verdict.PASS
-        first = kept._worker
-        assert run("both", start=kept.start)["both"].verdict is Verdict.PASS
-        assert kept._worker is first
+        assert run("waves", start=workers.start)["waves"].verdict is Verdict.PASS
+        first = workers._worker
+        assert run("both", start=workers.start)["both"].verdict is Verdict.PASS
+        assert workers._worker is first
         first._process.kill()
         _wait_for(lambda: first.ended)
-        assert run("waves", start=kept.start)["waves"].verdict is Verdict.PASS
-        assert kept._worker is not first
+        assert run("waves", start=workers.start)["waves"].verdict is Verdict.PASS
+        assert workers._worker is not first
     finally:
-        kept.close()
+        workers.close()
 
 
 def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):

@@ -40,7 +40,7 @@ def test_a_pair_that_jax_refuses_is_not_planned():
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("selection", "expected"),
     [
         ({"readers": "newest,0.11.0"}, [("0.11.0", "0.11.0"), (NEWEST, NEWEST)]),
         ({"readers": "newest", "as_of": day("2026-10-17")}, [("0.12.0", "0.12.0")]),
@@ -49,12 +49,12 @@ def test_a_pair_that_jax_refuses_is_not_planned():
         ({"touching": NEWEST, "readers": "0.11.2,0.10.2"}, [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]),
     ],
 )
-def test_newest_depends_on_the_day_and_the_candidate(asked, expected):
-    assert pairs(planned(**asked)) == expected
+def test_newest_depends_on_the_day_and_the_candidate(selection, expected):
+    assert pairs(planned(**selection)) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "message"),
+    ("selection", "error", "message"),
     [
         ({"readers": "0.11.2-jax0.12.0.1", "as_of": day("2026-10-17")}, ReleaseError,
          "jax 0.12.0.1 is not in the release calendar as of 2026-10-17"),
@@ -69,9 +69,9 @@ def test_newest_depends_on_the_day_and_the_candidate(asked, expected):
         ({"indexes": ("user:secret@nightlies.example/simple",)}, MatrixError, "in 'nightlies.example/simple'"),
     ],
 )  # fmt: skip
-def test_an_unavailable_reader_is_an_error_without_passwords(asked, error, message):
+def test_an_unavailable_reader_is_an_error_without_secrets(selection, error, message):
     with pytest.raises(error, match=re.escape(message)) as raised:
-        planned(**asked)
+        planned(**selection)
     assert "secret" not in str(raised.value)
 
 
@@ -100,7 +100,7 @@ def test_a_narrowed_selection_is_not_whole():
 # --- --touching -------------------------------------------------------------------------------------------------------
 
 
-def test_a_candidate_selects_the_cells_where_it_writes_or_reads():
+def test_a_candidate_selects_what_it_writes_and_reads():
     plan, every = planned(touching="0.11.0"), planned()
     assert {cell.key for cell in plan.cells} == {
         cell.key for cell in every.cells if "0.11.0" in (cell.reader.jaxlib, cell.golden.manifest.writer.jaxlib)
@@ -122,11 +122,13 @@ def test_a_candidate_may_be_a_release_of_another_runtime(readers):
 
 @pytest.fixture
 def wheel(tmp_path) -> Path:
+    """The wheel of the nightly's jaxlib."""
     return make_wheel(tmp_path, "jaxlib", NIGHTLY)
 
 
 @pytest.fixture
 def wheels(tmp_path) -> Path:
+    """A folder with the wheel of the nightly's jax."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     make_wheel(folder, "jax", NIGHTLY, needs="jaxlib>=0.12.0")
@@ -171,7 +173,7 @@ def test_the_bytes_of_a_wheel_decide_its_environment(wheel, wheels):
     assert content() != first
 
 
-def test_a_wheel_with_the_name_of_another_release_is_refused(tmp_path):
+def test_a_wheel_named_as_another_release_is_refused(tmp_path):
     same = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-09-17",))
     assert pairs(planned(readers=str(same))) == [("0.11.2", NEWEST)]
     other = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-11-01",))
@@ -213,13 +215,13 @@ def dated(folder: Path, *days: str) -> None:
 @pytest.mark.parametrize(
     "days", [["2026-09-17"], ["2026-09-18"], ["2026-09-16"], ["2026-11-01", "2026-09-17"], ["2026-09-17", "2026-11-01"]]
 )
-def test_a_folder_may_have_wheels_of_a_release_that_were_built_later(days, tmp_path):
+def test_a_wheel_folder_may_have_later_builds_of_a_release(days, tmp_path):
     dated(tmp_path / "w", *days)
     assert pairs(planned(readers="0.11.2", wheels=(str(tmp_path / "w"),))) == [("0.11.2", NEWEST)]
 
 
 @pytest.mark.parametrize("days", [["2026-09-19"], ["2026-11-01", "2026-11-02"]])
-def test_a_folder_without_a_wheel_of_its_date_is_refused(days, tmp_path):
+def test_a_wheel_folder_without_the_release_is_refused(days, tmp_path):
     dated(tmp_path / "w", *days)
     make_wheel(tmp_path / "w", "jax", "0.12.0.1", needs="jaxlib>=0.11.2")
     with pytest.raises(MatrixError, match=f"cp310.*: this wheel was built on {days[0]}, and jaxlib 0.11.2 of the rel"):

@@ -32,12 +32,12 @@ from export_core.matrix.cache_keys import is_self_contained
         "\0",
     ],
 )
-def test_a_module_that_imports_anything_is_not_self_contained(reaching):
+def test_a_module_that_reaches_others_is_not_self_contained(reaching):
     assert is_self_contained(REGISTERING.encode())
     assert not is_self_contained(f"{REGISTERING}\n{reaching}\n".encode())
 
 
-def test_the_modules_of_this_projects_goldens_are_self_contained():
+def test_which_modules_of_our_goldens_are_self_contained():
     modules = sorted((Path(__file__).parents[2] / "golden").glob("*/*/*.register.py"))
     names = {path.name for path in modules}
     assert names == {f"{name}.register.py" for name in ("compat_effects", "compat_kernels", "compat_nodes")}

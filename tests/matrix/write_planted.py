@@ -1,4 +1,4 @@
-"""Writes goldens with something wrong on other platforms, with the jax of the interpreter that runs it: FOLDER."""
+"""A script that writes goldens into a folder, by its own jax, with something wrong on other platforms."""
 
 import sys
 from pathlib import Path
@@ -22,6 +22,7 @@ WHY = {"planted_target": "no platform has it"}
 
 
 def missing(x):
+    """Call a target that no TPU and no GPU has."""
     kernel = jax.ffi.ffi_call("planted_target", jax.ShapeDtypeStruct(x.shape, x.dtype))
     return lax.platform_dependent(x, cuda=kernel, tpu=kernel, default=lambda x: x * 3)
 
@@ -43,9 +44,9 @@ def main(root: Path) -> None:
     store = GoldenStore(root)
     x = np.array([1.0, 2.0], np.float32)
 
-    def made(case, function, **asked):
+    def made(case, function, **options):
         whole = Case(
-            case, f"tests/test_x.py::{case}", None, jax.jit(function), (x,), {}, ExportOptions(**asked), Comparison()
+            case, f"tests/test_x.py::{case}", None, jax.jit(function), (x,), {}, ExportOptions(**options), Comparison()
         )
         return produce(whole, load_calendar(), reproducible=False)
 

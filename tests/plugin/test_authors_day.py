@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from commands import written_to
@@ -291,8 +293,9 @@ PARTS = {
 """Parts of the line about each replaced golden, by its test."""
 
 
+@pytest.fixture(scope="module")
 def changed_project(projects: Projects) -> Project:
-    """Return a project whose functions have changed since its goldens were written."""
+    """A project whose functions have changed since its goldens were written; tests that write have a copy."""
     project = projects(test_a=CHANGING)
     assert project.pytest("--update-goldens").code == 0
     text = CHANGING.replace(*OPTION) + CHANGING.partition("def test_same")[2].join(["\n\ndef test_new", ""])
@@ -309,8 +312,8 @@ def parts_in(text: str) -> dict[str, str]:
     return {name: parts for name, parts in found if name in PARTS}
 
 
-def test_a_dry_run_shows_what_an_update_replaces(projects):
-    project = changed_project(projects)
+def test_a_dry_run_shows_what_an_update_replaces(changed_project, tmp_path):
+    project = changed_project.copy(tmp_path / "project")
     before = project.stored()
     shown = project.pytest("--update-goldens=dry-run")
     assert (shown.code, project.stored()) == (0, before)
@@ -350,43 +353,29 @@ def test_update_modes_that_cannot_work_are_refused(words, message, projects, tmp
     assert message in ended.stderr
 
 
-IN_ITS_TERMINAL = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # /dev/tty is its own pseudo terminal
-os.execv(sys.executable, [sys.executable, "-m", "pytest", *sys.argv[1:]])
-"""
-
-
 def reviewed(project: Project, answers: Sequence[str]) -> str:
     """Run a review in a terminal of its own and answer each question."""
     import pty
 
     terminal, other_end = pty.openpty()
-    command = [sys.executable, "-c", IN_ITS_TERMINAL, "--update-goldens=review", "--no-second-export", "--noise=later"]
-    variables = {**os.environ, **own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "200"}
-    process = subprocess.Popen(
-        command,
-        cwd=project.folder,
-        env=variables,
-        stdin=other_end,
-        stdout=other_end,
-        stderr=other_end,
-        start_new_session=True,
-    )
-    os.close(other_end)
-    text, waiting = "", [*answers]
-    for part in written_to(terminal):
-        text += part.decode(errors="replace")
-        if waiting and text.endswith("no to all that follow: "):
-            os.write(terminal, f"{waiting.pop(0)}\n".encode())
-    os.close(terminal)
-    assert (process.wait(), waiting) == (0, []), text
+    words = "--update-goldens=review", "--no-second-export", "--noise=later"
+    variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache)}
+    run = project.warm.run, words, project.folder, variables, Path(os.ttyname(other_end)), project.noise
+    with ThreadPoolExecutor() as threads:
+        code = threads.submit(*run)
+        code.add_done_callback(lambda _: os.close(other_end))  # which ends the loop
+        text, waiting = "", [*answers]
+        for part in written_to(terminal):
+            text += part.decode(errors="replace")
+            if waiting and text.endswith("no to all that follow: "):
+                os.write(terminal, f"{waiting.pop(0)}\n".encode())
+        os.close(terminal)
+        assert (code.result(), waiting) == (0, []), text
     return text
 
 
-def test_a_review_writes_only_what_is_accepted(projects):
-    project = changed_project(projects)
-    project.use_warm_workers()
+def test_a_review_writes_only_what_is_accepted(changed_project, tmp_path):
+    project = changed_project.copy(tmp_path / "project")
     before = project.stored()
     text = reviewed(project, ["y", "", "n", "q"])
     assert text.count("Write it? ") == 4

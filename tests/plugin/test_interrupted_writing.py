@@ -176,6 +176,13 @@ def test_a_terminal_shows_what_a_check_runs(projects):
         assert f"running the goldens of test_a.test_two.{name} in new processes\r\x1b[K" in text
 
 
+def test_a_quiet_run_on_a_terminal_has_no_line_of_progress(projects):
+    project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
+    text = on_a_terminal(project, "--update-goldens", "--no-second-export", "-q")
+    assert "2 goldens new" in text
+    assert not [word for word in ("measuring", "exporting", "running", "\x1b[K") if word in text]
+
+
 def test_a_log_has_no_line_of_progress(projects):
     done = projects(noise=WHOLE_NOISE, conftest=SLOW_NOISE, test_a=TWO_CALLS).pytest("--update-goldens")
     assert "2 goldens new" in done.text

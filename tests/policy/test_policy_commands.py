@@ -75,7 +75,7 @@ def test_check_names_expired_entries_with_their_line(jaxexport, cwd):
     ended = jaxexport("policy", "check", "--as-of", "2026-12-02", code=4)
     assert ended.out.splitlines() == [
         "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01; this is as of 2026-12-02. "
-        "Extend or delete it.",
+        "If it is still needed, write a new `expires`, at most 90 days after a new `added`; else delete it.",
         "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 1 expired",
     ]
 

@@ -72,7 +72,12 @@ def test_a_quirk_is_reported_as_accepted_with_its_end():
     ("case", "as_of", "problem"),
     [
         (CASE, "2026-12-01", None),
-        (CASE, "2026-12-02", "expired on 2026-12-01; this is as of 2026-12-02. Extend or delete it."),
+        (
+            CASE,
+            "2026-12-02",
+            "expired on 2026-12-01; this is as of 2026-12-02. If it is still needed, write a new `expires`, at most 90 "
+            "days after a new `added`; else delete it.",
+        ),
         ("another", "2026-11-21", "matches no golden of this run. Delete it."),
     ],
 )

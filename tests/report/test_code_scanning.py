@@ -11,10 +11,12 @@ import msgspec
 import pytest
 from example_runs import broken_document, kept_run
 from making import document, result, summarize
+from rich_run import Element, assert_shown, rich_document, texts_in
 
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
+from export_core.report import annotations as annotating
 from export_core.report import sarif
 from export_core.report.annotations import MOST, annotation_commands
 from export_core.report.document import Document
@@ -76,22 +78,27 @@ def test_an_annotation_is_at_the_line_of_the_test():
     assert (other, gone["line"]) == ("warning", "4")
 
 
-def test_rounding_is_annotated_as_numbers_moved():
-    looks_like = "rounding: errors of both signs"
-    moved = msgspec.structs.replace(CRASH, verdict=Verdict.NUMERICS, stage=Stage.COMPARE, looks_like=looks_like)
-    _, (level, properties, message) = annotations([moved])
-    assert (level, properties["title"]) == ("error", "NUMBERS MOVED: numerics in stage compare")
-    assert "looks like: rounding: errors of both signs\n" in message
+def test_annotations_have_each_finding_that_has_a_level(monkeypatch):
+    monkeypatch.setattr(annotating, "MOST", 100)
+    text = annotation_commands(rich_document())
+
+    def is_shown(element: Element) -> bool:
+        if element.finding is None:
+            return element.sort in ("headline", "counts")
+        if element.sort == "detail" and element.label not in ("known as", "message", "to do", "reproduce"):
+            return False
+        return bool(element.finding.kind.level) and element.sort != "change"
+
+    assert_shown(unescaped(text), is_shown)
+    levels = {finding.title: finding.kind.level for finding in rich_document().findings if finding.kind.level}
+    found = {
+        unescaped(title).partition(": ")[0]: level for level, title in re.findall(r"::(\w+) .*?title=(.*?)::", text)
+    }
+    assert levels.items() <= found.items()
 
 
 def test_a_test_not_found_here_is_annotated_without_a_line():
     assert annotations([CRASH])[1][1].keys() == {"title"}
-
-
-def test_the_first_annotation_is_the_headline():
-    assert annotation_commands(broken_document()).startswith(
-        "::error title=BROKEN%3A 67 of 1%2C350 promised cells%2C 3 causes::Readers affected, by cause: "
-    )
 
 
 def test_a_kept_run_has_no_annotation():
@@ -118,10 +125,6 @@ def test_annotations_are_limited_and_the_rest_is_counted():
     assert read[0][2].endswith("Not annotated: 17 more affected tests. The report has all.")
 
 
-def test_a_stale_list_is_annotated():
-    assert "::error title=STALE LIST::Entry 1 matches nothing." in annotation_commands(STALE)
-
-
 # --- SARIF ------------------------------------------------------------------------------------------------------------
 
 
@@ -137,6 +140,20 @@ def run_of(reported: Document) -> dict[str, Any]:
     schema().validate(read)
     (run,) = read["runs"]
     return run
+
+
+def test_sarif_has_each_finding_that_has_a_level():
+    run = run_of(rich_document())
+    assert_shown(
+        "\n".join(texts_in(run)),
+        lambda element: (
+            (bool(element.finding and element.finding.kind.level) and element.sort not in ("title", "change"))
+            or element.sort in ("headline", "counts")
+        ),
+    )
+    levels = [rule["defaultConfiguration"]["level"] for rule in run["tool"]["driver"]["rules"]]
+    assert levels == ["error"] * 10 + ["warning"] * 4 + ["error"] + ["warning"] * 4
+    assert [alert["level"] for alert in run["results"]].count("error") == 12
 
 
 def test_sarif_has_a_rule_per_cause_and_a_result_per_test():

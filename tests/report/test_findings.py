@@ -1,10 +1,13 @@
 """The findings of a report: what failed, why, and what to do, in sentences."""
 
+import io
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 from making import document, result, summarize
+from rich.console import Console
 
 from export_core.base.text import first_line, ranges
 from export_core.judge import Judgement
@@ -14,6 +17,7 @@ from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.report.document import capped
 from export_core.report.page import html_page
+from export_core.report.terminal import print_report
 from export_core.report.view import broken_cell
 from export_core.report.wording import began_and_ended, headline, outcome_line, window_line
 
@@ -105,6 +109,25 @@ def test_a_golden_its_own_writer_cannot_replay_is_not_broken():
         ("BROKEN PROMISE", [other.key]),
     ]
     assert found[0].sentence.endswith(" This is not a broken promise: the golden's own writer cannot replay it.")
+    assert html_page(document([own, newer, other])).count("This is not a broken promise: the golden&#39;s own") == 1
+
+
+@pytest.mark.parametrize("processors", ["", "written on a, read on b"], ids=["not replayable", "another processor"])
+def test_a_writer_that_cannot_replay_has_advice_everywhere(processors):
+    own = wrong("0.9.2", processors=processors)
+    (finding,) = findings(own)
+    advice = finding.kind.to_do[:40]
+    assert advice in broken_cell(own).text
+    assert advice in html_page(document([own]))
+    assert advice in unwrapped(own)
+    assert advice in unwrapped(own, *(crash("t.b", reader) for reader in ("0.10.2", "0.11.0")))
+
+
+def unwrapped(*results):
+    """Return the report of these results in a terminal, in one line."""
+    file = io.StringIO()
+    print_report(Console(file=file, width=100), document(results))
+    return " ".join(file.getvalue().split())
 
 
 BOTH = "written on x86_64 SSE4_2, read on x86_64 AMX with XLA_FLAGS=--xla_x"
@@ -336,7 +359,8 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     many = [result(case=f"t.{number}", flaky=was) for number in range(25)]
     (finding,) = findings(*many)
     assert finding.text.splitlines()[-1] == "             and 5 more, in results.jsonl"
-    assert summarize(many).flaky == 25
+    assert (summarize(many).flaky, summarize(many).exit_code) == (25, 0)
+    assert headline(summarize(many))[0] == "KEPT: all 25 promised cells, 25 flaky."
 
 
 @pytest.mark.parametrize(
@@ -359,6 +383,12 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
 def test_goldens_with_weak_noise_are_counted(title, fields, text):
     (found,) = document([], msgspec.structs.replace(summarize([]), **fields)).findings[1:]
     assert (found.title, found.text[: len(text)]) == (title, text)
+
+
+def test_what_to_do_names_the_folder_of_the_run():
+    for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
+        (finding,) = findings(wrong("0.10.2"), folder=folder)
+        assert named in dict(finding.details)["to do"]
 
 
 def test_a_cause_names_the_outputs_of_its_goldens_that_jump():
@@ -478,3 +508,20 @@ def test_the_headline_lists_readers_by_cause():
     _, below = headline(summarize(results))
     assert "Readers affected, by cause: 0.9.0 to 0.9.2, 0.12.0" in below
     assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summarize(results[:3]))[0]
+
+
+def test_headline_terminal_and_page_have_one_order_of_causes():
+    results = [
+        crash("t.few", "0.9.1", message="a"),
+        *(crash(f"t.many{number}", "0.12.0", message="b") for number in range(3)),
+        *(wrong("0.9.0", f"t.numbers{number}", looks_like="rounding: x") for number in range(4)),
+        result(Verdict.ERROR, Judgement.OWED, case="t.owed", reader="0.8.1", stage=Stage.LOWER, message="d"),
+    ]
+    order = ["0.12.0", "0.9.1", "0.9.0", "0.8.1"]
+    made = summarize(results)
+    assert f"readers affected, by cause: {', '.join(order)}. " in headline(made)[1]
+    cards = re.findall("<dt>read by</dt><dd>(.*?)</dd>", html_page(document(results, made)))
+    assert cards == order
+    text = unwrapped(*results)
+    titles = [text.index(title) for title in ("BROKEN PROMISE ", "and 1 cause, 1 cell", "NUMBERS MOVED ", "OWED ")]
+    assert titles == sorted(titles)

@@ -1,11 +1,12 @@
 """The headline of a run that fails in several ways or by several causes: one line, with counts below it."""
 
 import pytest
-from making import document, result, summarize, with_causes
+from making import day, document, result, rules, summarize, with_causes
 from msgspec import structs
 
-from export_core.judge import Judgement
+from export_core.judge import Judgement, judge_again
 from export_core.matrix import Verdict
+from export_core.policy.entries import KnownFailure
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
@@ -51,3 +52,69 @@ def test_badge_and_annotation_use_the_headline_once():
     first = annotation_commands(document(results, made)).splitlines()[0]
     assert first.startswith("::error title=BROKEN%3A 3 cells%2C 2 causes::2 of 2 promised cells and 1 cell with")
     assert first.count("BROKEN") == 1
+
+
+LISTED = KnownFailure(
+    *(("tests.*",), ("*",), ("0.10.2",), "crash", "run", "signal 11", "r", "me", "#7"),
+    added=day("2026-10-01"),
+    expires=day("2026-12-01"),
+)
+LATER_ENDING = structs.replace(LISTED, readers=("0.11.0",), owner="you", expires=day("2026-12-24"))
+FOREVER = structs.replace(LISTED, expires=None, permanent=True, approver="me")
+LEFTOVER = structs.replace(LISTED, cases=("t.gone",))
+
+
+def listed(entries, as_of, *others):
+    policy = rules(known=entries)
+    cells = [result(case="t.kept"), *(judge_again(cell, policy) for cell in (CRASH, LATER)[: len(entries)]), *others]
+    return headline(summarize(cells, policy=policy, as_of=day(as_of)))
+
+
+@pytest.mark.parametrize(
+    ("entries", "as_of", "line"),
+    [
+        ([LISTED], "2026-12-01", "KEPT: 1 of 2 promised cells, 1 known failure until 2026-12-01."),
+        ([FOREVER], "2026-12-01", "KEPT: 1 of 2 promised cells, 1 known failure."),
+        (
+            [LISTED, LATER_ENDING],
+            "2026-12-01",
+            "KEPT: 1 of 3 promised cells, 2 known failures, the first until 2026-12-01.",
+        ),
+    ],
+    ids=["one day", "permanent", "two days"],
+)
+def test_a_headline_says_until_when_failures_are_known(entries, as_of, line):
+    assert listed(entries, as_of)[0] == line
+
+
+@pytest.mark.parametrize(
+    ("entries", "as_of", "line"),
+    [
+        (
+            [LISTED],
+            "2026-12-02",
+            "STALE LIST: 1 known failure expired on 2026-12-01, owner me; kept: 1 of 2 promised cells, 1 known failure",
+        ),
+        (
+            [LISTED, LATER_ENDING],
+            "2026-12-25",
+            "STALE LIST: 2 known failures have expired, the first on 2026-12-01, owners me, you; kept: 1 of 3",
+        ),
+        (
+            [LEFTOVER, LISTED],
+            "2026-12-01",
+            "BROKEN: 1 of 3 promised cells, 1 cause, 1 known failure until 2026-12-01; 1 defect in the list of known",
+        ),
+    ],
+    ids=["expired", "two have expired", "matches nothing"],
+)
+def test_a_headline_says_which_entries_have_expired(entries, as_of, line):
+    assert listed(entries, as_of)[0].startswith(line)
+
+
+def test_a_broken_run_says_what_has_expired_too():
+    line, _ = listed([LISTED], "2026-12-02", ERROR)
+    assert line.startswith(
+        "BROKEN: 1 of 3 promised cells, 1 cause, 1 known failure; 1 known failure expired on 2026-12"
+    )
+    assert "no longer true" not in line

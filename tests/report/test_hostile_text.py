@@ -372,9 +372,13 @@ def check_run(results: list[Result], summary: Summary) -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _believed() -> Iterator[None]:
-    """Manifests that are shown although their artifacts contradict them, since most of their fields are hostile."""
+def _believed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Manifests that are shown although their artifacts contradict them, since most of their fields are hostile.
+
+    The folder is one without a policy: each command would read that of this repository.
+    """
     with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(tmp_path_factory.mktemp("without_policy"))
         patched.setattr(verify, "_shown_by_bytes", lambda *_: ())
         yield
 

@@ -1,5 +1,6 @@
 """A run as Markdown: what is visible first, what is folded, and how it stays within GitHub's limits."""
 
+import html
 import json
 import re
 from typing import Any
@@ -12,6 +13,7 @@ from example_runs import broken_document, broken_run, kept_run
 from making import document, result, run_of, summarize
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from rich_run import assert_shown, rich_document
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import RunIdentity
@@ -35,9 +37,9 @@ def tokens_of(text: str) -> list[Token]:
 def assert_whole(text: str) -> None:
     """Check that nothing is open at the end, and that the rows of a table have one width."""
     tokens = tokens_of(text)
-    html = "".join(token.content for token in tokens if token.type == "html_block")
-    assert html.count("<details") == html.count("</details>")
-    assert html.count("<summary>") == html.count("</summary>") == html.count("<details")
+    blocks = "".join(token.content for token in tokens if token.type == "html_block")
+    assert blocks.count("<details") == blocks.count("</details>")
+    assert blocks.count("<summary>") == blocks.count("</summary>") == blocks.count("<details")
     assert all(token.markup and token.content for token in tokens if token.type == "fence")
     for table in re.findall(r"(?m)(?:^\|.*\n)+", re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", text)):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
@@ -56,6 +58,21 @@ def visible(text: str) -> list[str]:
         elif shown[-1]:
             lines.append(line)
     return lines
+
+
+def test_markdown_shows_everything_but_pictures_and_tables():
+    text = markdown_text(rich_document())
+    assert_whole(text)
+    plain = html.unescape(re.sub(r"\\(?=[^\w\s])", "", text)).replace("<br>", " ")
+    assert_shown(plain, lambda element: element.sort not in ("picture", "row line", "table", "looks like"))
+
+
+@pytest.mark.parametrize("judgement", Judgement)
+def test_a_square_of_the_map_has_the_symbol_of_its_judgement(judgement):
+    text = markdown_map(release_map(run_of([result(judgement=judgement)])))
+    symbol = judgement.facts.symbol
+    assert f"| 0.9.2 | {symbol}{' 1' if judgement.fails_run else ''} |" in text
+    assert f"\n{symbol} {judgement}: {judgement.facts.meaning}\n" in text
 
 
 def test_the_row_of_a_cause_says_that_it_looks_like_rounding():

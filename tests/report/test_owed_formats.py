@@ -1,7 +1,4 @@
-"""Cells that are owed to a deployment target, in every format, in a baseline and in a proposal."""
-
-import json
-import re
+"""Cells that are owed to a deployment target: headline, tables, findings, a baseline and a proposal."""
 
 import pytest
 from commands import finished
@@ -15,13 +12,8 @@ from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
-from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
-from export_core.report.junit import junit_xml
-from export_core.report.markdown import markdown_text
-from export_core.report.page import html_page
 from export_core.report.policy_text import proposal
-from export_core.report.sarif import sarif_file
 from export_core.report.terminal import table_lines
 from export_core.report.view import broken_cell
 from export_core.report.wording import cell_mark, headline
@@ -111,30 +103,6 @@ def test_tables_mark_owed_cells():
 
 def test_a_failing_cell_of_a_target_is_titled_owed():
     assert broken_cell(CELLS[0]).title == "OWED"
-
-
-@pytest.mark.parametrize(
-    ("render", "text"),
-    [
-        (junit_xml, '<failure type="jaxexport.owed" message="owed: died by signal 11"'),
-        (junit_xml, "deployed   serving"),
-        (markdown_text, "| 0.12.0.1 | 🟥 1 |"),
-        (markdown_text, "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."),
-        (annotation_commands, "::error title=OWED%3A crash in stage run::"),
-        (html_page, "#filter=judgement%3Aowed"),
-        (html_page, "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."),
-    ],
-)
-def test_each_medium_shows_the_owed_cell_and_its_target(render, text, summary):
-    assert text in render(document(CELLS, summary))
-
-
-def test_an_owed_cell_is_a_sarif_error_and_has_its_target(summary):
-    (run,) = json.loads(sarif_file(document(CELLS, summary)))["runs"]
-    assert [alert["level"] for alert in run["results"]] == ["error"]
-    page = html_page(document(CELLS, summary))
-    data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
-    assert "serving" in {entry["deployed"] for entry in data["tables"]["more"]}
 
 
 def test_a_proposal_lists_an_owed_cell(summary):

@@ -3,18 +3,19 @@
 import json
 import re
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
 from example_runs import broken_run
-from making import document, result, summarize, with_causes
+from making import document, of_runtime, result, summarize, with_causes
+from rich_run import Element, assert_shown, rich_document, texts_in
 
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.policy.entries import WindowDays
 from export_core.readers.worker.protocol import Cost, Stage, Timings
-from export_core.report.markdown import markdown_text
 from export_core.report.page import MOST_FINDINGS, html_page
 from export_core.report.page_data import cell_link, file_address, filter_link, term, web_address
 
@@ -43,6 +44,24 @@ def cells_of(page: str) -> list[dict[str, Any]]:
             command = "".join(piece if isinstance(piece, str) else texts[piece] for piece in cell["command"])
             cells.append({**cell, "golden": golden, "command": command})
     return cells
+
+
+def test_the_page_shows_everything_but_tables():
+    page = html_page(rich_document())
+    body = page.partition("</style>")[2].partition("<script")[0]
+    text = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"</?code>", "`", body)))
+
+    def is_shown(element: Element) -> bool:
+        # A card has the parts of the sentence: what happened, to how many cells, in which releases.
+        is_card = bool(element.finding and element.finding.results and element.finding.kind.exit_code)
+        in_parts = is_card and (element.sort == "sentence" or element.label == "known as")
+        return element.sort not in ("table", "looks like") and not in_parts
+
+    assert_shown("\n".join((text, *texts_in(data_of(page)))), is_shown, labels=False)
+    for judgement in Judgement:
+        assert f'<a class="chip" href="{filter_link(judgement=judgement)}">' in page
+    (owed,) = (cell for cell in cells_of(page) if cell["state"]["judgement"] == "owed")
+    assert owed["more"]["deployed"] == "serving"
 
 
 def test_the_page_data_has_every_cell_of_the_run(page):
@@ -83,11 +102,36 @@ def test_wrong_numbers_are_shown_with_the_expected_ones(page):
 def test_the_first_screen_names_causes_readers_and_since_when(page):
     first = page.partition("<main>")[0].partition("</style>")[2]
     text = " ".join(re.sub(r"<[^>]*>", " ", first).split())
-    readers = "0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1"
+    readers = "0.6.2 to 0.9.2, 0.12.0.1, 0.12.0 to 0.12.0.1"
     assert f"BROKEN: 67 of 1,350 promised cells, 3 causes Readers affected, by cause: {readers}." in text
     assert "2 cells Different numbers in test_model_9 written by 0.10.1 · read by 0.12.0, 0.12.0.1 · since 0.12" in text
     where = "8 cases · written by 0.6.2, 0.9.2 · read by 0.6.2 to 0.9.2 · fixed in 0.10.0"
     assert f"64 cells LAPACK calls crash in a fresh process {where}" in text
+
+
+@pytest.mark.parametrize(
+    ("policy", "runtime", "basis"),
+    [
+        ({}, "", "Promised by JAX, to jaxlibs built at most 180 days after the writer or 21 days before it."),
+        (
+            {"backward": 3650},
+            "",
+            "Promised by this project's policy, to jaxlibs built at most 3,650 days after the writer or 21 days before "
+            "it. JAX itself promises 180 and 21 days.",
+        ),
+        (
+            {},
+            "tensorflow==2.21.0",
+            "21 days before it. A cell of another runtime names its own promise.",
+        ),
+    ],
+    ids=["JAX's windows", "windows of the policy", "another runtime"],
+)
+def test_the_page_says_whose_promise_it_judges_by(policy, runtime, basis):
+    cells = [result(), *([of_runtime(result(), runtime, "2026-03-05")] if runtime else [])]
+    made = summarize(cells, policy=Policy(windows=WindowDays(**policy)))
+    page = unescape(html_page(document(cells, made)))
+    assert page.count(basis) == page.count("Promised by") == 1
 
 
 def test_a_run_without_failures_says_so():
@@ -159,12 +203,3 @@ def test_a_card_names_the_next_reader_that_works():
     results = with_causes([crash, result(case="t.a", reader="0.12.0")])
     (card,) = re.findall('<article id="cause=.*?</article>', html_page(document(results)), re.S)
     assert "<dt>works in</dt><dd>0.12.0</dd>" in card
-
-
-def test_commands_name_the_folder_of_the_run():
-    wrong = result(Verdict.NUMERICS, Judgement.BROKEN)
-    for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
-        run = document([wrong], folder=folder)
-        for text in (unescape(html_page(run)), markdown_text(run)):
-            assert named in text
-            assert " DIR" not in text

@@ -1,6 +1,8 @@
 """The map of a run: the colour, the count, the position and the link of each square."""
 
 import datetime
+import io
+import re
 from urllib.parse import unquote
 from xml.etree import ElementTree as Xml
 
@@ -9,7 +11,8 @@ import pytest
 from example_runs import broken_document, broken_run
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, result, run_of
+from making import day, document, release, result, run_of
+from rich.console import Console
 
 from export_core.features.forecast.windows_svg import generations_of
 from export_core.judge import Judgement
@@ -17,8 +20,12 @@ from export_core.matrix import Verdict
 from export_core.releases import Windows, promise
 from export_core.report.document import ReportError
 from export_core.report.map_svg import map_picture, map_svg
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
+from export_core.report.page_data import page_data
 from export_core.report.run_tables import release_map
-from export_core.report.svg import make_axis
+from export_core.report.svg import make_axis, width_of
+from export_core.report.terminal import print_cells, print_report
 from export_core.run.run import Run
 
 DAYS = st.dates(day("2023-06-01"), day("2027-01-01"))
@@ -144,7 +151,7 @@ def test_a_separate_picture_has_colours_and_no_links():
     picture = map_picture(broken_document())
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
-    assert "readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1" in picture
+    assert "readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0.1, 0.12.0 to 0.12.0.1" in picture
     assert "<a " not in picture
 
 
@@ -161,3 +168,54 @@ def test_the_map_has_titles_and_the_day():
     assert "written by jaxlib" in texts
     assert "read by jaxlib" in texts
     assert "as of 2026-11-22" in texts
+
+
+def test_a_release_has_one_name_in_map_tables_and_sentences():
+    other = {"jax": "0.11.2"}
+    crash = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0", message="died")
+    crash = msgspec.structs.replace(crash, reader=msgspec.structs.replace(crash.reader, **other))
+    older = msgspec.structs.replace(
+        result(writer="0.11.2", reader="0.12.0"),
+        golden="tests.test_a.test_f/0.11.2-jax0.11.2-cpu",
+        writer=msgspec.structs.replace(crash.writer, **other),
+    )
+    report = document([result(writer="0.11.2", reader="0.12.0"), crash, older])
+    data = page_data(report)["tables"]
+    media = {
+        "map": map_svg(release_map(report.run)),
+        "page": html_page(report),
+        "data": " ".join(named["title"] for name in ("reader", "writer") for named in data[name]),
+        "markdown": markdown_text(report),
+        "terminal": printed(print_report, report),
+        "cells": printed(print_cells, report.run),
+    }
+    for medium, text in media.items():
+        for name in ("0.12.0 with jax 0.11.2", "0.11.2 with jax 0.12.0.1"):
+            assert name in text, medium
+        assert not re.search(r"0\.11\.2 jax|0 · 0\.1", text), medium
+
+
+def printed(draw, shown):
+    file = io.StringIO()
+    draw(Console(file=file, width=200), shown)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("links", [False, True])
+def test_long_names_are_inside_the_picture(links):
+    nightly = msgspec.structs.replace(release("0.12.0.1"), jaxlib="0.13.0.dev20261120", jax="0.13.0.dev20261120")
+    read = [result(writer="0.11.0", reader="0.12.0"), msgspec.structs.replace(result(writer="0.11.0"), reader=nightly)]
+    wrote = msgspec.structs.replace(
+        result(), golden="t/x", writer=msgspec.structs.replace(result().writer, jaxlib="0.13.0.dev20261120")
+    )
+    picture = drawn([*read, wrote], links=links)
+    width = float(picture.get("viewBox").split()[2])
+    names = [text for text in picture.iter("text") if text.get("class") in ("writer", "reader")]
+    for text in names:
+        long = width_of(text.text or "", 11.5)
+        if text.get("class") == "writer":
+            assert float(text.get("x")) >= long
+        else:
+            start = float(re.search(r"translate\(([\d.]+)", text.get("transform"))[1])
+            assert start + 0.71 * long <= width
+    assert sum("dev" in (text.text or "") for text in names) == 2

@@ -11,6 +11,7 @@ import pytest
 from example_runs import broken_document, large_run
 from making import day, document, golden, release, result, run_of, summarize
 from rich.console import Console
+from rich_run import assert_shown, rich_document
 
 from export_core.judge import Judgement, Result
 from export_core.matrix import Selection, Verdict, make_plan
@@ -18,6 +19,7 @@ from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
+from export_core.report.document import by_kind
 from export_core.report.plan_report import print_plan
 from export_core.report.progress import RunProgress
 from export_core.report.terminal import print_cells, print_report, table_lines
@@ -42,6 +44,27 @@ def matrix_of(readers=READERS):
 
 def reported(results, planned=None, width=160):
     return drawn(print_report, document(results, summarize(results, planned=planned, seconds=12.4)), width=width)
+
+
+def test_the_full_report_shows_everything_but_pictures():
+    text = drawn(lambda console: print_report(console, rich_document(), full=True), width=10_000)
+    # Of a cell, what numbers look like is a part of its message.
+    assert_shown(text, lambda element: element.sort not in ("picture", "row line", "looks like"))
+
+
+def test_the_short_report_shows_the_first_finding_of_each_kind():
+    reported = rich_document()
+    text = drawn(print_report, reported, width=10_000)
+    assert_shown(
+        text,
+        lambda element: (
+            element.sort not in ("picture", "row line", "table", "sentence", "detail")
+            and not (element.sort == "looks like" and element.finding.title == "BROKEN PROMISE")
+        ),
+    )
+    for kind, (first, *_) in by_kind(reported.findings).items():
+        counted = kind is Judgement.KNOWN.facts.kind  # cells that fail no run
+        assert f"{kind.title}  {'1 cause, 1 cell' if counted else first.brief or first.sentence}" in text
 
 
 def test_each_golden_is_listed_below_its_writer():
@@ -117,15 +140,6 @@ def test_cases_are_shown_without_their_common_folders():
     assert "\n  test_a.test_f: " in drawn(print_cells, run_of(results))
 
 
-def test_the_short_report_describes_a_difference():
-    moved = result(
-        Verdict.NUMERICS, Judgement.BROKEN, message="far\n  looks like: x", looks_like="rounding: both signs"
-    )
-    text = reported([moved])
-    assert "NUMBERS MOVED  " in text
-    assert "\n  looks like rounding: both signs\n" in text
-
-
 def test_names_with_brackets_are_not_markup():
     text = reported(
         [result(Verdict.CRASH, Judgement.BROKEN, case="t.test_f[bold]", stage=Stage.RUN, message="[red]no[/red] [/]")]
@@ -156,13 +170,6 @@ def test_the_last_two_lines_have_the_counts_and_the_exit_code(results, planned, 
     last = " ".join(reported(results, planned).strip().splitlines()[-2:])
     code = {"K": 0, "B": 1, "I": 3}[expected[0]]
     assert last == f"{expected} As of 2026-11-21, 12 s, exit code {code}."
-
-
-def test_a_flaky_pass_is_kept_and_reported():
-    text = reported([result(flaky="was crash on 2026-11-20"), result(case="t.b")])
-    assert "KEPT: all 2 promised cells, 1 flaky." in text
-    assert "FLAKY  1 cell had another verdict last time" in text
-    assert "exit code 0" in text
 
 
 def test_a_narrow_terminal_does_not_break_a_findings_lines():

@@ -1,4 +1,4 @@
-"""Evidence of a stored run: it counts only where all that decided its verdicts is unchanged."""
+"""Evidence of a stored run, which counts only where all that decided its verdicts is unchanged."""
 
 import ast
 import json
@@ -41,6 +41,7 @@ environment: [OUR_SETTING]
 
 
 def ran(cells, *_, **__):
+    """Replay cells that pass, without a process."""
     yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
@@ -193,7 +194,7 @@ def test_a_report_after_a_change_says_what_has_changed(project, jaxexport, monke
     assert f"the baseline was made by {difference}" in compared
 
 
-def test_an_explanation_ignores_results_from_before_a_change(project, monkeypatch):
+def test_an_explanation_ignores_results_before_a_change(project, monkeypatch):
     from export_core.features.why.choice import Asked, choose
 
     asked = Asked(cell="t.a", reader="0.12.0.1")
@@ -220,7 +221,7 @@ USES = {
 
 
 def test_every_function_that_reads_a_stored_run_is_listed():
-    found = set()
+    readers = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_bytes())
         for scope in [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]:
@@ -228,8 +229,8 @@ def test_every_function_that_reads_a_stored_run_is_listed():
                 names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
                 if isinstance(function, ast.FunctionDef) and READERS & names:
                     owner = f"{scope.name}." if isinstance(scope, ast.ClassDef) else ""
-                    found.add(f"{path.relative_to(PACKAGE)}: {owner}{function.name}")
-    assert found == set(USES)
+                    readers.add(f"{path.relative_to(PACKAGE)}: {owner}{function.name}")
+    assert readers == set(USES)
 
 
 JUDGING = {
@@ -250,7 +251,7 @@ ELSEWHERE = {
 }
 
 
-def test_each_key_of_the_policy_decides_verdicts_or_has_a_reason():
+def test_each_policy_key_decides_verdicts_or_has_a_reason():
     keys = {*Policy.__struct_fields__}
     assert {key.name for key in feature_keys()} <= keys
     assert keys == {*REPLAYED, *JUDGING, *ELSEWHERE}
@@ -259,7 +260,7 @@ def test_each_key_of_the_policy_decides_verdicts_or_has_a_reason():
 
 
 @pytest.mark.parametrize("line", ["windows: {backward: 200}", "calendar_days: 9", "fail_on: [outside]"])
-def test_a_change_of_judging_keys_does_not_invalidate_a_run(project, jaxexport, line):
+def test_a_change_of_judging_keys_leaves_a_run_valid(project, jaxexport, line):
     write("export_compat.yaml", f"{POLICY}{line}\n")
     jaxexport("judge", code=0)
     assert "YES" in jaxexport("can-i-deploy", "--to", "serving", code=0).out
@@ -311,11 +312,14 @@ def test_shards_with_uncommitted_changes_are_not_joined(repository, jaxexport):
     assert " with changes. Run all shards with the same options on the same commit" in error
 
 
-def test_git_runs_once_and_a_run_without_git_has_no_commit(repository, jaxexport, monkeypatch):
-    asked, run_git = [], session.run_git
-    monkeypatch.setattr(session, "run_git", lambda words, *more: asked.append(words[0]) or run_git(words, *more))
+def test_a_run_starts_git_once(repository, jaxexport, monkeypatch):
+    commands, run_git = [], session.run_git
+    monkeypatch.setattr(session, "run_git", lambda words, *more: commands.append(words[0]) or run_git(words, *more))
     jaxexport(*MATRIX, code=0)
-    assert asked == ["status"]
+    assert commands == ["status"]
+
+
+def test_a_run_without_git_has_no_commit(repository, jaxexport, monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("GITHUB_SHA", raising=False)
     monkeypatch.delenv("CI_COMMIT_SHA", raising=False)
@@ -372,7 +376,7 @@ def test_a_variable_is_stored_as_a_salted_hash(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*sorted(SYSTEM | DEVICES | KERNELS), "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"])
-def test_a_variable_that_differs_by_machine_is_not_compared(monkeypatch, name):
+def test_a_variable_of_the_machine_is_not_compared(monkeypatch, name):
     policy = Policy(environment=(name,))
     before = record(policy=policy)
     monkeypatch.setenv(name, "other")
@@ -400,9 +404,15 @@ def test_a_comparators_hash_covers_the_modules_it_imports(cwd, text):
     before = source_hash("mine:close")
     write("sub/far.py", "X = 2")
     assert source_hash("mine:close") != before
+    after = source_hash("mine:close")
     write("not_imported.py", "")
-    assert len({source_hash("mine:close"), source_hash("mine:close")}) == 1
-    assert source_hash("elsewhere:close") == source_hash("../mine:close") == source_hash("\0:close") == ""
+    assert source_hash("mine:close") == after
+
+
+@pytest.mark.parametrize("module", ["elsewhere", "../mine", "\0"])
+def test_a_comparator_that_is_not_found_has_no_hash(cwd, module):
+    write("mine.py", "")
+    assert source_hash(f"{module}:close") == ""
 
 
 def test_an_installed_comparators_hash_covers_its_package(cwd, monkeypatch):

@@ -1,4 +1,4 @@
-"""Runs on a full disk: no cell is lost, the exit code is not 0, and the run can be resumed."""
+"""Runs on a full disk, which lose no cell, do not end with 0, and can be resumed."""
 
 import json
 import re
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.matrix
 
 @pytest.fixture(scope="module")
 def project(small) -> Path:
+    """The goldens above, with a cache that has the user's environments."""
     (small / "cache").mkdir()
     (small / "cache" / "environments").symlink_to(cache_folder() / "environments")
     return small
@@ -58,7 +59,7 @@ def test_a_full_disk_for_outputs_leaves_one_cell_not_run(project, tmp_path):
     )
 
 
-def test_a_full_disk_for_results_ends_the_run_which_can_resume(project, tmp_path):
+def test_a_full_disk_for_results_ends_a_run_that_resumes(project, tmp_path):
     disk = tmp_path / "disk"
     first = script(project, f"--results {disk}/r --no-cache", cases=SMALL)
     resume = first.replace("limited", "").replace("--no-cache", "--resume --no-cache")
@@ -67,14 +68,14 @@ def test_a_full_disk_for_results_ends_the_run_which_can_resume(project, tmp_path
     assert re.findall(r"exit (\d+)", done.stdout) == ["3", "1"], done
     error = " ".join(done.stderr.split())
     assert re.search(f"--results {disk}/r: cannot write there: {NO_ROOM}", error), done
-    found = re.search(
+    counts = re.search(
         rf"(\d+) of {len(SMALL)} cells have a result, in .*, and (\d+) are left: the same command with --resume", error
     )
-    assert found
-    assert int(found[1]) + int(found[2]) == len(SMALL)
-    assert f"{found[1]} {disk}/r/results.jsonl" in done.stdout, "whole lines, and those that it printed"
-    assert 0 < int(found[1]) < len(SMALL)
-    assert f"{found[1]} of {len(SMALL)} cells already have a result" in done.stdout
+    assert counts
+    assert int(counts[1]) + int(counts[2]) == len(SMALL)
+    assert f"{counts[1]} {disk}/r/results.jsonl" in done.stdout, "whole lines, and those that it printed"
+    assert 0 < int(counts[1]) < len(SMALL)
+    assert f"{counts[1]} of {len(SMALL)} cells already have a result" in done.stdout
     assert "Traceback" not in done.stderr
     assert verdicts(tmp_path / "r", SMALL) == SMALL_EXPECTED
 
@@ -89,7 +90,7 @@ def test_a_full_disk_for_the_cache_does_not_affect_results(project, tmp_path):
     assert verdicts(tmp_path / "r", SMALL) == SMALL_EXPECTED
 
 
-def test_a_full_disk_for_environments_leaves_nothing_behind(project, tmp_path):
+def test_a_full_disk_for_environments_leaves_no_folder(project, tmp_path):
     disk = tmp_path / "disk"
     text = script(
         project, f"--results {tmp_path}/r --no-cache", environment=f"JAXEXPORT_CACHE={disk}/home UV_LINK_MODE=copy"

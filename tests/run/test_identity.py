@@ -34,7 +34,7 @@ def test_a_job_on_gitlab_links_without_a_password(tmp_path):
     assert "secret" not in made.source_url
 
 
-def test_git_and_pyproject_identify_a_run_outside_of_ci(tmp_path):
+def test_git_and_pyproject_identify_a_run_outside_ci(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'models'\n")
     for words in (
         ("init", "-q"),

@@ -1,4 +1,4 @@
-"""The results folder of a run: it belongs to one run at a time, which can be resumed from its last whole line."""
+"""The results folder of a run, which belongs to one run at a time and can be resumed from its last whole line."""
 
 import contextlib
 import datetime
@@ -33,6 +33,10 @@ from export_core.run.results import FINISHED, LOCK, RESULTS, SUMMARY, Journal, r
 from tools.stored_results import read_results
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
+MOVED = (
+    "warning: this is less than a whole run: the results of the last whole run in .jaxexport are moved to "
+    ".jaxexport/whole."
+)
 
 
 def record(
@@ -48,14 +52,37 @@ def record(
 
 
 def begun(folder: Path, *lines: bytes, made: PlanRecord | None = None) -> None:
+    """Write an unfinished run with these lines."""
     with Journal(folder, made or record()) as journal:
         for line in lines:
             journal.append(line)
 
 
 def resumed(folder: Path, made: PlanRecord | None = None) -> list[bytes]:
+    """Continue the run of a folder, and return the lines that are there already."""
     with Journal(folder, made or record(), resume=True) as journal:
         return journal.retain(lambda line: True) if journal.resumed else []
+
+
+def finish(folder: Path, *lines: bytes) -> None:
+    """Write a finished run with these lines."""
+    with Journal(folder, record()) as journal:
+        digest = journal.finish(lines)
+        (folder / SUMMARY).write_text(f'{{"results_sha256": "{digest}"}}')
+
+
+@pytest.fixture
+def project(cwd, monkeypatch) -> Path:
+    """A project of three cases, in which every cell passes and no process is started."""
+    for case in ("t.a", "t.b", "t.c"):
+        write_golden(GoldenStore(cwd / "golden"), manifest(case, "0.12.0.1"))
+    monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
+    return cwd
+
+
+def ran(cells, *_, **__):
+    """Replay cells that pass, without a process."""
+    yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
 def test_only_a_new_results_folder_is_ignored_by_git(tmp_path):
@@ -147,7 +174,7 @@ def test_an_interrupted_run_names_the_finished_one(jaxexport, project, monkeypat
     assert note in " ".join(jaxexport("report", code=2).err.split())
 
 
-def test_an_unfinished_whole_run_does_not_replace_a_whole_one(jaxexport, project, monkeypatch):
+def test_an_unfinished_run_does_not_replace_a_whole_one(jaxexport, project, monkeypatch):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     finished = (project / ".jaxexport" / SUMMARY).read_bytes()
@@ -195,7 +222,7 @@ def test_a_link_above_a_named_results_folder_is_allowed(tmp_path):
     assert (tmp_path / "disk" / "run" / SUMMARY).exists()
 
 
-def test_the_next_run_removes_temporary_files_of_a_killed_one(tmp_path):
+def test_a_run_removes_temporary_files_of_a_killed_one(tmp_path):
     names = ".new-results.jsonl-999999999-ab", f".new-plan.json-{os.getppid()}-ab"
     for name in names:
         (tmp_path / name).write_text("half")
@@ -230,13 +257,7 @@ def test_resume_refuses_a_plan_of_another_version(tmp_path):
     assert (tmp_path / RESULTS).read_bytes().splitlines() == LINES
 
 
-def finish(folder: Path, *lines: bytes) -> None:
-    with Journal(folder, record()) as journal:
-        digest = journal.finish(lines)
-        (folder / SUMMARY).write_text(f'{{"results_sha256": "{digest}"}}')
-
-
-def test_a_finished_run_with_changed_results_is_not_resumed(tmp_path):
+def test_a_finished_run_that_was_changed_is_not_resumed(tmp_path):
     finish(tmp_path, *LINES)
     assert resumed(tmp_path) == LINES
     assert not (tmp_path / SUMMARY).exists(), "it is not the summary of what comes now"
@@ -274,7 +295,7 @@ def test_planned_cells_are_recorded_by_number():
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_another_plan_is_not_resumed_and_its_difference_named(tmp_path, change, message):
+def test_another_plan_is_not_resumed_but_says_what_differs(tmp_path, change, message):
     begun(tmp_path, *LINES)
     with pytest.raises(RunError) as raised:
         Journal(tmp_path, record(**change), resume=True)
@@ -337,6 +358,7 @@ def test_a_killed_run_leaves_no_lock(tmp_path):
 
 
 def assert_locked(folder: Path) -> None:
+    """Check that no other run can begin in a folder."""
     for resume in (False, True):
         with pytest.raises(RunError, match=r"another run is writing its results there\. Wait for it, or choose"):
             Journal(folder, record(), resume=resume)
@@ -380,9 +402,9 @@ def test_dates_and_judgements_are_recomputed_on_resume(tmp_path, changes, is_con
     line = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1", test=test)
     begun(tmp_path, safe_json(msgspec.structs.replace(line, **changes)), made=made)
     with Journal(tmp_path, made, resume=True) as journal:
-        found = results_so_far(journal, plan, Policy(windows=WindowDays(300, 21)))
-    assert len(found) == is_continued
-    assert all((one.judgement, one.days) == (Judgement.BROKEN, 216) for one in found)
+        results = results_so_far(journal, plan, Policy(windows=WindowDays(300, 21)))
+    assert len(results) == is_continued
+    assert all((one.judgement, one.days) == (Judgement.BROKEN, 216) for one in results)
 
 
 def test_a_password_in_a_policy_is_not_stored():
@@ -395,23 +417,10 @@ def test_a_password_in_a_policy_is_not_stored():
 
 def test_results_read_from_a_file_share_equal_values(tmp_path):
     written = [result(reader=reader, message="as before") for reader in ("0.10.2", "0.11.0")]
-    (tmp_path / RESULTS).write_bytes(b"".join(safe_json(each) + b"\n" for each in written))
+    (tmp_path / RESULTS).write_bytes(b"".join(safe_json(one) + b"\n" for one in written))
     first, second = read = read_results(tmp_path)
     assert read == written
     assert all(getattr(first, name) is getattr(second, name) for name in ("writer", "golden", "message"))
-
-
-@pytest.fixture
-def project(cwd, monkeypatch) -> Path:
-    """A project of three cases, in which every cell passes and no process is started."""
-    for case in ("t.a", "t.b", "t.c"):
-        write_golden(GoldenStore(cwd / "golden"), manifest(case, "0.12.0.1"))
-    monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
-    return cwd
-
-
-def ran(cells, *_, **__):
-    yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
 def test_a_result_written_before_ctrl_c_counts(jaxexport, project, monkeypatch):
@@ -434,18 +443,12 @@ def test_the_comparators_process_ends_with_the_run(jaxexport, project, monkeypat
     assert len(closed) == 1
 
 
-MOVED = (
-    "warning: this is less than a whole run: the results of the last whole run in .jaxexport are moved to "
-    ".jaxexport/whole."
-)
-
-
 @pytest.mark.parametrize(
     "part",
     [("t.a",), ("--readers", "0.12.0.1"), ("--shard", "1/3"), ("--only", "promised")],
     ids=lambda words: words[0],
 )
-def test_a_partial_run_moves_the_last_whole_run_with_a_warning(jaxexport, project, part):
+def test_a_partial_run_moves_the_whole_one_with_a_warning(jaxexport, project, part):
     words = "matrix", "--as-of", "2026-11-21"
     assert MOVED not in " ".join(jaxexport(*words, code=None).out.split())
     whole = (project / ".jaxexport" / SUMMARY).read_bytes()

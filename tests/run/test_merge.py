@@ -18,6 +18,8 @@ from export_core.matrix import cached_replay as local
 from export_core.policy.run_options import Shard
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker import client
+from export_core.report.annotations import annotation_commands
+from export_core.report.view import view
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.merge import merge_shards
 from export_core.run.plan_record import PLAN, Evidence, recorded_plan
@@ -28,6 +30,7 @@ COUNT = 3
 
 
 def jaxexport(*words: str | Path) -> int:
+    """Run the command with this interpreter as the reader, and return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["jaxexport", *map(str, words)])
         patch.setattr(local.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
@@ -62,7 +65,7 @@ def shards(ran, tmp_path) -> list[Path]:
     return [Path(shutil.copytree(ran / str(index), tmp_path / str(index))) for index in range(1, COUNT + 1)]
 
 
-def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp_path, capsys):
+def test_merged_shards_are_the_undivided_run(ran, shards, tmp_path, capsys):
     out = tmp_path / "merged"
     assert jaxexport("judge", *reversed(shards), "--results", out) == 1
     assert timeless(out) == timeless(ran / "whole")
@@ -90,7 +93,7 @@ def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, cap
         (shards[1] / SUMMARY).unlink()
     out = tmp_path / "merged"
     assert jaxexport("judge", *shards, "--results", out) == 3
-    assert "gap: 1 of 3 shards missing or not finished: --shard 2/3." in capsys.readouterr().out
+    assert "INCOMPLETE  1 of 3 shards missing or not finished: --shard 2/3." in capsys.readouterr().out
     lines, summary = timeless(out)
     assert len(lines) == summary["results"] < summary["planned"] == len(CASES)
     assert not summary["selection"]["whole"]
@@ -99,8 +102,14 @@ def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, cap
 
 @pytest.mark.parametrize("given", [1, 2, 3])
 def test_merging_one_shard_names_the_missing_ones(shards, given):
-    merged, missing = merge_shards([shards[given - 1]])
-    assert missing == tuple(f"{index}/{COUNT}" for index in (1, 2, 3) if index != given)
+    merged = merge_shards([shards[given - 1]])
+    others = [f"{index}/{COUNT}" for index in (1, 2, 3) if index != given]
+    assert [*map(str, merged.summary.missing_shards)] == others
+    named = (
+        f"2 of 3 shards missing or not finished: --shard {', '.join(others)}. Run them, then judge all shards again."
+    )
+    assert merged.summary.uncovered == [named]
+    assert f"::warning title=INCOMPLETE::{named}" in annotation_commands(view(merged))
     assert merged.summary.plan == read_summary(shards[given - 1]).plan
 
 
@@ -112,7 +121,7 @@ def test_a_part_of_a_run_never_looks_whole(shards, capsys, tmp_path):
     for words in (["judge", kept_shard], ["judge", "--results", kept_shard]):
         assert jaxexport(*words) == 3
         printed = " ".join(capsys.readouterr().out.split())
-        assert f"gap: 2 of 3 shards missing or not finished: --shard {', '.join(others)}." in printed
+        assert f"2 of 3 shards missing or not finished: --shard {', '.join(others)}." in printed
         assert "KEPT" not in printed
     assert jaxexport("report", kept_shard) == 0
     assert f"partial: shard {name}" in " ".join(capsys.readouterr().out.split())
@@ -128,7 +137,7 @@ def test_a_merge_is_whole_only_with_every_shard(shards, lost):
         selection = {**recorded_plan(folder).selection, "whole": True}
         other(folder, selection=selection)
         write_summary(folder, msgspec.structs.replace(read_summary(folder), selection=selection))
-    assert merge_shards(shards[lost:])[0].summary.selection["whole"] is (lost == 0)
+    assert merge_shards(shards[lost:]).summary.selection["whole"] is (lost == 0)
 
 
 def test_a_shard_with_all_cells_of_its_plan_is_refused(ran, shards):
@@ -148,7 +157,7 @@ def test_a_merged_run_lasts_from_first_start_to_last_end(shards):
         summary = read_summary(folder)
         identity = msgspec.structs.replace(summary.identity, machine=f"machine {day:%d}", started=day, ended=day)
         write_summary(folder, msgspec.structs.replace(summary, identity=identity))
-    merged = merge_shards(shards)[0].summary.identity
+    merged = merge_shards(shards).summary.identity
     assert (merged.started, merged.ended) == (days[1], days[2])
     assert merged.machine == "machine 03", "that of the first shard"
 
@@ -181,7 +190,7 @@ def other(folder: Path, **changes: object) -> None:
     ],
 )
 @pytest.mark.parametrize("number", [1, 2])
-def test_shards_of_different_plans_are_refused_with_what_differs(shards, changes, what, number):
+def test_shards_of_different_plans_name_what_differs(shards, changes, what, number):
     day = recorded_plan(shards[0]).as_of
     other(shards[number], **changes)
     message = f"{shards[number]}: mixed plans: expected the plan of {shards[0]}, found {what.replace('DAY', str(day))}"
@@ -220,7 +229,7 @@ def test_a_shard_changed_by_hand_is_refused(shards):
         merge_shards(shards)
 
 
-def test_a_shard_with_a_consistent_but_forged_plan_is_refused(shards):
+def test_a_consistent_but_forged_shard_is_refused(shards):
     # plan.json, results and summary of one shard are consistent, but have a cell that the whole plan lacks.
     folder = shards[0]
     line = (folder / RESULTS).read_bytes()

@@ -1,4 +1,4 @@
-"""Named output files: they never replace files of a golden, a policy or a run, nor write through a link."""
+"""Named output files, which never replace files of a golden, a policy or a run, and are never links."""
 
 from pathlib import Path
 
@@ -30,10 +30,11 @@ def project(cwd, monkeypatch) -> Path:
 
 
 def ran(cells, *_, **__):
+    """Replay cells that pass, without a process."""
     yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
-def stored(folder: Path) -> dict[str, bytes]:
+def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -57,19 +58,19 @@ MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--policy"
 )
 def test_a_report_does_not_replace_foreign_files(jaxexport, project, name, message):
     jaxexport(*MATRIX, code=0)
-    before = stored(project)
+    before = contents(project)
     for words in (MATRIX, ("report", "--policy", "mine.policy")):
         for option in ("--html", "--markdown"):
             ended = jaxexport(*words, option, name, code=2)
             assert message in " ".join(ended.err.split())
-            assert stored(project) == before
+            assert contents(project) == before
 
 
 def test_a_badge_does_not_replace_files_of_a_run(jaxexport, project):
     jaxexport(*MATRIX, code=0)
-    before = stored(project)
+    before = contents(project)
     jaxexport("report", "--badge", ".jaxexport/summary.json", code=2)
-    assert stored(project) == before
+    assert contents(project) == before
 
 
 def test_a_named_report_or_badge_is_replaced(jaxexport, project):

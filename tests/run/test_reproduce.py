@@ -1,4 +1,4 @@
-"""The command that a result prints: it gives the same verdict and message, and leaves the first run alone."""
+"""The command that a result prints, which gives the same verdict and message and leaves the first run alone."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ def lines(folder: Path) -> dict[str, dict[str, Any]]:
 
 # Cells that must not time out have a limit that is long enough for any machine.
 @pytest.mark.parametrize(("cases", "timeout"), [(("is_flaky",), "1"), (("eats_memory", "other_numbers"), "60")])
-def test_the_printed_command_reproduces_verdict_and_message(cases, timeout, jaxexport, here):
+def test_the_printed_command_reproduces_a_cell(cases, timeout, jaxexport, here):
     chosen = [word for case in cases for word in ("--cases", case)]
     options = ["--goldens", "other goldens", "--readers", here.jaxlib, "--timeout", timeout, "--memory", "0.9"]
     jaxexport("matrix", *chosen, *options, "--quiet", code=1)

@@ -1,4 +1,4 @@
-"""A matrix that is killed and resumed ends as an undisturbed one, and a repeated one runs no cell."""
+"""Matrix runs that are killed and resumed, which end as undisturbed ones, and runs that are repeated."""
 
 import json
 import os
@@ -67,16 +67,16 @@ def test_a_run_killed_at_random_and_resumed_ends_the_same(start, small):
     assert len(wanted[0]) == len(CASES)
     moments = random.Random()
     middle = len(CASES) // 2
-    some, more = moments.randrange(1, middle), moments.randrange(middle, len(CASES) + 1)
+    few, many = moments.randrange(1, middle), moments.randrange(middle, len(CASES) + 1)
     # Killed at a random time, mostly before the first result, and after so many results.
-    for count, words in ((0, ()), (some, ("--no-cache",)), (more, ())):
+    for count, words in ((0, ()), (few, ("--no-cache",)), (many, ())):
         moment = moments.uniform(0, 0.05 if count else whole)
         folder = f"killed{count}"
         results = small / folder / "results.jsonl"
         process = start(folder, *words, cache=f"cache{count}")
         while lines_of(results) < count and process.poll() is None:
             time.sleep(0.005)
-        assert count != some or lines_of(results) < len(CASES), "all results were written at once"
+        assert count != few or lines_of(results) < len(CASES), "all results were written at once"
         time.sleep(moment)
         process.kill()
         ended(process)
@@ -92,7 +92,7 @@ def test_the_same_matrix_again_runs_no_cell(start, small):
     assert f"{len(CASES)} of {len(CASES)} cells ran before with the same content" in out
     assert "is ready" not in out
     same = [(small / name / "results.jsonl").read_bytes() for name in ("first", "second")]
-    assert same[0] == same[1], "seconds too: they are those of the run that was"
+    assert same[0] == same[1], "seconds too: they are those of the first run"
     code, out = ended(start("third", "--no-cache"))
     assert "is ready" in out
     assert timeless(small / "third") == timeless(small / "first")
@@ -116,18 +116,18 @@ def test_an_environment_that_loses_a_file_is_rebuilt(small, tmp_path, monkeypatc
     # jax imports it with the first artifact only.
     (lazy,) = built.python.parents[1].glob("lib/python*/site-packages/jaxlib/mlir/dialects/mhlo.py")
     lazy.unlink()
-    asked = []
+    requested = []
 
     def environment_of(release):
-        asked.append(release)
-        return built if len(asked) == 1 else ReaderEnvironments(calendar).build(Placement(release))
+        requested.append(release)
+        return built if len(requested) == 1 else ReaderEnvironments(calendar).build(Placement(release))
 
     goldens = [golden for golden in GoldenStore(small / "golden").goldens() if golden.manifest.case in CASES]
     cells = [Cell(golden, reader, "cpu") for golden in goldens]
     notes: list[str] = []
-    found = list(replayed(cells, environment_of, calendar, limits=CellLimits(jobs=2), notify=notes.append))
-    assert {outcome.verdict for _, outcome in found} == {Verdict.PASS, Verdict.NUMERICS}
-    assert len(asked) == 2
+    outcomes = list(replayed(cells, environment_of, calendar, limits=CellLimits(jobs=2), notify=notes.append))
+    assert {outcome.verdict for _, outcome in outcomes} == {Verdict.PASS, Verdict.NUMERICS}
+    assert len(requested) == 2
     assert any("again: the environment broke: " in text and "mhlo.py" in text for text in notes), notes
 
 
@@ -160,10 +160,10 @@ def test_a_reader_from_wheel_files_runs_their_code(start, small, tmp_path):
     words = ("--readers", str(wheel), "--wheels", str(wheels), "--as-of", "2026-11-21")
     code, out = ended(start("nightly", *words))
     assert code == 1, out
-    found, summary = timeless(small / "nightly")
-    assert {(line["verdict"], line["message"]) for line in found} == {
+    lines, summary = timeless(small / "nightly")
+    assert {(line["verdict"], line["message"]) for line in lines} == {
         ("error", "ValueError: a nightly that deserializes nothing")
     }
-    assert {line["reader"]["built"] for line in found} == {"2026-11-20"}
-    assert f"--readers {wheel}" in found[0]["reproduce"]
+    assert {line["reader"]["built"] for line in lines} == {"2026-11-20"}
+    assert f"--readers {wheel}" in lines[0]["reproduce"]
     assert summary["calendar"]["newest_jaxlib"] == nightly

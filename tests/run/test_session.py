@@ -27,7 +27,7 @@ def reproduced(options: RunOptions, cell: Cell = CELL, **selection: object) -> l
     return shlex.split(reproduce_command(plan, cell, run_options.reproduce_options(plan.selection, options)))
 
 
-def test_reproduce_names_one_cell_and_another_results_folder():
+def test_reproduce_names_one_cell_and_another_folder():
     assert reproduced(RunOptions()) == [
         "jaxexport", "matrix", "--cases", "t.test_f[a b;$(rm)]", "--writers", "0.9.2", "--readers", "0.10.2",
         "--platforms", "cpu", "--no-cache", "--results", ".jaxexport/reproduced",
@@ -64,12 +64,12 @@ def test_reproduce_has_flags_by_value_and_secrets_by_name(monkeypatch):
     assert "SCALE_LIBRARY" in subprocess.run(shell, capture_output=True, text=True, check=False).stderr
 
 
-def test_reproduce_has_no_flags_that_the_policy_does_not_pass(monkeypatch):
+def test_reproduce_has_only_flags_that_the_policy_passes(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2")
     assert reproduced(RunOptions())[0] == "jaxexport"
 
 
-def test_reproduce_has_every_option_that_can_change_a_verdict():
+def test_reproduce_has_each_option_that_decides_a_verdict():
     options = RunOptions(
         *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2),
         results=Path("my results"),
@@ -139,7 +139,7 @@ def test_command_line_values_become_fields_of_the_options():
     assert (selection.cases, selection.writers, selection.wheels) == (("a", "b"), ("1", "2"), ())
 
 
-def test_a_result_not_run_on_an_accelerator_has_its_forecast(tmp_path, monkeypatch):
+def test_a_cell_without_its_accelerator_has_a_forecast(tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "missing_hardware", lambda platform: "there is none")
     made = manifest(options=Options(platforms=("cpu", "cuda")))
     one = write_golden(GoldenStore(tmp_path), made)  # the artifact is for the CPU alone
@@ -164,7 +164,7 @@ def test_a_failing_observer_is_noted_once_and_ends_nothing():
     failing_softly(Observer(note=fails)).note("a line that nobody can print")
 
 
-def test_a_run_gives_its_results_though_its_observer_raises(tmp_path, monkeypatch):
+def test_a_run_gives_results_though_its_observer_raises(tmp_path, monkeypatch):
     called: list[str] = []
 
     def failing(name: str):

@@ -85,9 +85,9 @@ def test_runtime_readers_are_named_like_requirements(asked, expected):
         ("tensorflow==", "or a range such as 'tensorflow>=2.21.0', found 'tensorflow=='"),
         ("tf", "releases of a runtime .iree, litert"),
         ("jaxlib==0.9.2", "releases of jaxlib are named without its name"),
-        ("iree==3.13.0[--iree-opt-level=O3]", "Expected a setting of iree .--iree-input-demote-f64-to-f32., found"),
+        ("iree==3.13.0[--iree-opt-level=O3]", "expected one of --iree-input-demote-f64-to-f32, found"),
         (WITHOUT_DEMOTION.replace("false", "no"), "expected true.false, found 'no'"),
-        ("tensorflow==2.21.0[a=b]", "Expected a setting of tensorflow .it has none., found 'a'"),
+        ("tensorflow==2.21.0[a=b]", "tensorflow.a=b.: expected no settings, since tensorflow has none, found 'a'"),
     ],
 )
 def test_a_wrong_name_of_a_reader_is_an_error_with_why(asked, message):

@@ -1,4 +1,4 @@
-"""The operations of a module, with the element types that each takes and gives."""
+"""The operations of a module, with the element types of their operands and results."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ FLOW = frozenset(
         *("tuple", "get_tuple_element"),
     )
 ) | {"builtin.module"}
-"""Operations that pass values of any type on: the operations that make and take the values say more."""
+"""Operations that pass on values of any type, so that the types of their operands and results say little."""
 
 _WITH_BODY = frozenset(
     f"stablehlo.{name}"
@@ -38,9 +38,9 @@ _PLAIN = frozenset(("stablehlo.return", "stablehlo.constant"))
 def element_types(module: Module) -> Mapping[str, frozenset[str]]:
     """Return the element types of operands and results for each kind of operation in a module.
 
-    Operations are named as `stablehlo.add`. One with a body has the operations of the body in its name, such as
-    `stablehlo.reduce(add)`, and they are not counted elsewhere. Types are written as `i32,f32->f32`, each one once;
-    `?f32` is one of an array with a symbolic dimension. Those in `FLOW` have no types.
+    Operations are named such as `stablehlo.add`. A name such as `stablehlo.reduce(add)` has the operations of the body,
+    which are then not listed by themselves. Types are written such as `i32,f32->f32`, each type once, with `?f32` for
+    arrays that have a symbolic dimension. Operations in `FLOW` have no types.
 
     Raises:
         ArtifactError: the module cannot be read.
@@ -51,12 +51,12 @@ def element_types(module: Module) -> Mapping[str, frozenset[str]]:
 
 
 class _TypedRegion:
-    """The region that the walk is in, with types of values; its own values have the numbers from `next` to `end`."""
+    """The MLIR region that the walk is in. The values that it defines have the numbers from `next` to before `end`."""
 
     def __init__(self, first: int, depth: int, types: dict[int, str]) -> None:
         self.next = self.end = first
         self.depth = depth
-        self.types = types  # types by the number of a value, for a function with all its regions
+        self.types = types  # The element type of each value by number, for a function with all its regions.
 
 
 class _Walk:
@@ -72,7 +72,10 @@ class _Walk:
         self._blocks(tables.cursor(IR), _TypedRegion(0, 0, {}), 1, None)
 
     def _blocks(self, cursor: Cursor, region: _TypedRegion, count: int, body: set[str] | None) -> None:
-        """Read blocks. Two calls for a level of regions, no more: 256 levels fill half of Python's stack."""
+        """Read the `count` blocks of a region; `body` is a set for the names of their operations, or None.
+
+        A level of regions takes two calls of Python, not more, since 256 levels then fill half of Python's stack.
+        """
         for _ in range(count):
             block = walk.Frame(0, cursor.end, cursor.end)
             for kind in walk.read_block(cursor, self._tables, block):
@@ -82,9 +85,9 @@ class _Walk:
                 self._operation(cursor, region, body)
 
     def _operation(self, cursor: Cursor, region: _TypedRegion, body: set[str] | None) -> None:
-        """Read an operation with all that is in it; `body` gets the names of the operations in its body.
+        """Read an operation with all its regions, and add its element types to `found`.
 
-        `body` gets the names of what one with a body computes.
+        Inside the body of another operation, such as a reduce, only its name is added, to `body`, which else is None.
         """
         tables = self._tables
         name = self._names[cursor.index(len(self._names), "name")]
@@ -124,7 +127,7 @@ class _Walk:
             self.found.setdefault(name, set()).add(types)
 
     def _element(self, number: int) -> str:
-        """Return the element type of a type, with a question mark before it where a dimension is symbolic."""
+        """Return the element type of type `number`, such as f32, or ?f32 if the type has a symbolic dimension."""
         if (known := self._elements.get(number)) is None:
             text = self._values.type(number)
             match = _TENSOR.fullmatch(text)
@@ -134,5 +137,5 @@ class _Walk:
 
 
 def _name(name: str) -> str:
-    """Return the name of an operation as StableHLO has it."""
+    """Return StableHLO's name for an operation of VHLO, such as stablehlo.add for vhlo.add_v1; any other unchanged."""
     return re.sub(r"_v\d+$", "", name.replace("vhlo.", "stablehlo.", 1)) if name.startswith("vhlo.") else name

@@ -1,7 +1,7 @@
-"""Every operation of a module as text, with its attributes and constants: the same where two modules do the same.
+"""Every operation of a module as text, with attributes and constants, so that modules that do the same are equal.
 
-Left out is what does not change what is run: locations, the names of the module, of private functions, of arguments and
-of results, and how often and in which order equal functions are there.
+What does not change what is run is left out: locations, and the names of the module, of private functions, of arguments
+and of results. How often and in which order equal functions occur does not count.
 """
 
 import math
@@ -28,13 +28,13 @@ _Head = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
 class Line(NamedTuple):
     """A line of the listing: an operation of a function, or the function itself."""
 
-    name: str  # as StableHLO has it, such as dot_general
-    attributes: tuple[tuple[str, str], ...]  # the name and the text of each
-    calls: tuple[str, ...]  # the functions that it calls
-    types: tuple[str, ...]  # of its results, or of the arguments of a block
-    values: tuple[int, ...]  # the numbers of those that it takes
-    depth: int  # how many regions it is in
-    platforms: tuple[int, ...]  # the numbers of those that it is for; empty for all
+    name: str  # The name of the operation in StableHLO, such as dot_general.
+    attributes: tuple[tuple[str, str], ...]  # The name and the text of each attribute.
+    calls: tuple[str, ...]  # The functions that the operation calls.
+    types: tuple[str, ...]  # The types of its results, or of the arguments of a block.
+    values: tuple[int, ...]  # The numbers of the values that are its operands.
+    depth: int  # The number of regions that enclose the operation.
+    platforms: tuple[int, ...]  # The numbers of the platforms on which the operation runs; empty for all.
 
     def __str__(self) -> str:
         attributes = ", ".join(f"{name} = {text}" for name, text in self.attributes)
@@ -44,29 +44,32 @@ class Line(NamedTuple):
 
 
 Listing = dict[str, list[Line]]
-"""The lines of each function by its name.
+"""The lines of each function, by the function's name.
 
-Lines outside functions, such as the module and meshes, have an empty name.
+Lines outside functions, such as the module and meshes, are under an empty name.
 """
 
 
 def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listing:
     """List a module, operation by operation.
 
-    Raises `ArtifactError` where the module cannot be read.
+    Raises `ArtifactError` if the module cannot be read.
 
     Args:
         module: any module.
-        platforms: the number of platforms that it was exported for.
-        exact: with all digits of floating-point constants. Otherwise those of few elements have three digits and the
-            others none: another processor computes other last digits where jax makes a constant.
+        platforms: the number of platforms that the module was exported for.
+        exact: whether floating-point constants have all their digits. If not, constants of up to `FEW` elements have
+            three digits, and longer ones none: the last digits of what jax computes depend on the processor.
     """
     _ = module.contents  # a walk that checks all bounds
     return guarded(lambda: _Lister(module.tables, platforms, exact).functions, module.name)
 
 
 def digest_of(functions: Listing) -> str:
-    """Return a SHA-256 of all lines without the names of functions: a call counts by the digest of its function."""
+    """Return a SHA-256 of all lines without the names of functions.
+
+    A call has the digest of the function that it calls in place of the function's name.
+    """
     known: dict[str, str] = {}
     begun: set[str] = set()
     left = list(functions)  # a stack: calls of any depth, which a hostile file chooses, need no recursion
@@ -90,18 +93,18 @@ def digest_of(functions: Listing) -> str:
 
 
 class _Region:
-    """The region that the walk is in, whose values have the numbers from `next` to `end`."""
+    """The MLIR region that the walk is in. The values that it defines have the numbers from `next` to before `end`."""
 
     def __init__(self, depth: int, first: int, known: Mapping[int, list[int]], platforms: tuple[int, ...]):
         self.depth = depth
         self.next = self.end = first
-        self.known = dict(known)  # The values that follow from the platform alone, and their value on each.
+        self.known = dict(known)  # By number, each value that depends on the platform alone: its number on each.
         self.platforms = platforms
         self.returned: tuple[int, ...] = ()
 
 
 class _Lister:
-    """The lister of one module."""
+    """The walk that lists one module, which fills `functions`."""
 
     def __init__(self, tables: Tables, platforms: int, exact: bool) -> None:
         self._tables = tables
@@ -115,7 +118,7 @@ class _Lister:
         self._blocks(tables.cursor(IR), _Region(0, 0, {}, ()), 1)
 
     def _operation(self, cursor: Cursor, region: _Region) -> None:
-        """List an operation with all that is in it."""
+        """List an operation with all its regions, and note which values depend on the platform alone."""
         tables = self._tables
         number, mask = cursor.varint("a name"), cursor.byte("what an operation has")
         cursor.varint("a location")
@@ -157,7 +160,10 @@ class _Lister:
             region.known[first] = [int(match[1])] * len(self._platforms)
 
     def _blocks(self, cursor: Cursor, region: _Region, count: int) -> None:
-        """List blocks. Two calls for a level of regions, no more: 256 levels fill half of Python's stack."""
+        """List the `count` blocks of a region.
+
+        A level of regions takes two calls of Python, not more, since 256 levels then fill half of Python's stack.
+        """
         for _ in range(count):
             block = walk.Frame(0, cursor.end, cursor.end)
             kinds = tuple(map(self._texts.type, walk.read_block(cursor, self._tables, block)))
@@ -168,7 +174,10 @@ class _Lister:
                 self._operation(cursor, region)
 
     def _begin_function(self, attributes: int, properties: int) -> dict[int, list[int]]:
-        """Begin the lines of a function. Returns its arguments that follow from the platform alone."""
+        """Begin the lines of a function, and return its arguments that depend on the platform alone.
+
+        Such an argument is the platform index. It is returned by its number, with its value on each platform.
+        """
         texts, own = self._texts, self._own("vhlo.func_v1", attributes, properties)
         name, visibility = (str(texts.attribute(own[key])) if key in own else "" for key in _SYMBOL)
         self._lines = self.functions[name] = []
@@ -189,7 +198,13 @@ class _Lister:
         return known
 
     def _head(self, number: int, attributes: int, properties: int) -> _Head:
-        """Return the name of an operation, its attributes, and the functions that it calls."""
+        """Return the name of an operation, its attributes, and the functions that it calls.
+
+        Args:
+            number: the number of the operation's name.
+            attributes: the number of its dictionary of attributes, -1 if it has none.
+            properties: the number of its properties, -1 if it has none.
+        """
         key = (number, attributes, properties)
         if key not in self._heads:
             name = self._tables.op_names[number]
@@ -205,7 +220,7 @@ class _Lister:
         return self._heads[key]
 
     def _own(self, name: str, attributes: int, properties: int) -> dict[str, int]:
-        """Return the numbers of an operation's attributes, by name."""
+        """Return the numbers of an operation's attributes by name, from its properties and its dictionary."""
         own: dict[str, int] = {}
         if properties >= 0 and name != "builtin.module":  # which has the name and the visibility of the module
             names = self._names.get(name.removeprefix("vhlo."), ())
@@ -253,7 +268,7 @@ _NUMBERS = {
 
 
 class _Texts(Values):
-    """The texts of the attributes and types of one module, whole: two are equal only where the attributes are."""
+    """The texts of the attributes and types of one module: two texts are equal only if the attributes are."""
 
     def __init__(self, tables: Tables, exact: bool) -> None:
         super().__init__(tables)
@@ -261,7 +276,7 @@ class _Texts(Values):
         self._texts: dict[int, str] = {}
 
     def text(self, index: int, depth: int = 0) -> str:
-        """Return an attribute as text, with all that is in it."""
+        """Return attribute `index` as text, with all attributes inside it; `depth` is how deep it is in another."""
         if (known := self._texts.get(index)) is not None:
             return known
         dialect, code, cursor = self.attribute_entry(index)
@@ -343,7 +358,10 @@ class _Texts(Values):
                     yield str(cursor.varint("a number"))
 
     def _data(self, of: str, data: Cursor) -> str:
-        """Return the elements of a constant as text; of equal ones the file has a single one."""
+        """Return a constant of type `of` as text: its numbers, or a hash of its bytes if it has many elements.
+
+        If all elements are equal, `data` has a single one.
+        """
         element = match[1] if (match := _ELEMENT.match(of)) else ""
         code, content = _NUMBERS.get(element, ""), memoryview(data.data)[data.at : data.end]
         size = struct.calcsize(f"<{code}") if code else 1
@@ -368,7 +386,10 @@ def _float(of: str, bits: int) -> str:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    """Return texts with commas between them, in bounded memory: a shared part may stand in thousands of places."""
+    """Join texts with commas; if that is longer than `LONGEST`, return only its beginning and a hash of all parts.
+
+    Memory stays bounded: a hostile file may have a shared part in thousands of places.
+    """
     digest, shown, length = sha256(), list[str](), 0
     for part in parts:
         digest.update(f"{len(part)} {part}".encode("utf-8", "surrogateescape"))

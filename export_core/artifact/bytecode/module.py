@@ -1,4 +1,4 @@
-"""A module: its tables are read at once, its operations by one walk, only when something needs them."""
+"""A StableHLO module: its tables are read at once, its operations by one walk, which is made only when needed."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -54,20 +54,20 @@ class CustomCall(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The function and the location, for people."""
+        """The function and location, such as `@main at lu`."""
         place = f"@{self.function}" + (f" at {self.location}" if self.location else "")
         return place + (f" (VJP of order {self.vjp_order})" if self.vjp_order else "")
 
 
 class Function:
-    """A function of the module. Its types and attributes are decoded when asked: each may raise `ArtifactError`."""
+    """A function of a module. Its types and attributes are decoded when read, which may raise `ArtifactError`."""
 
     __slots__ = ("_arguments", "_kind", "_results", "_values", "name", "visibility")
 
     def __init__(self, name: str, visibility: str, values: Values, kind: int, arguments: int, results: int):
-        self.name = name  # Its name.
+        self.name = name  # The name of the function.
         self.visibility = visibility  # public, or private.
-        # Numbers in the module's tables: of a function type, and of attributes, -1 where there are none.
+        # Numbers in the module's tables: of a function type, and of attributes, -1 if there are none.
         self._values = values
         self._kind = kind
         self._arguments = arguments
@@ -81,22 +81,22 @@ class Function:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The types of its arguments."""
+        """The types of the function's arguments, as StableHLO prints them, such as tensor<4xf32>."""
         return self._values.function_type(self._kind)[0]
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The types of its results."""
+        """The types of the function's results, as StableHLO prints them, such as tensor<4xf32>."""
         return self._values.function_type(self._kind)[1]
 
     @property
     def arg_attrs(self) -> tuple[dict[str, Any], ...]:
-        """The attributes of each argument."""
+        """The attributes of each argument by name, such as jax.global_constant; empty if no argument has any."""
         return self._dictionaries(self._arguments)
 
     @property
     def result_attrs(self) -> tuple[dict[str, Any], ...]:
-        """The attributes of each result."""
+        """The attributes of each result by name, such as jax.result_info; empty if no result has any."""
         return self._dictionaries(self._results)
 
     def _dictionaries(self, index: int) -> tuple[dict[str, Any], ...]:
@@ -109,12 +109,12 @@ class Function:
 
 
 class Constant(NamedTuple):
-    """A constant. Its content is not copied."""
+    """A constant of a module, without its content."""
 
-    type: str  # Its type.
-    nbytes: int  # The bytes that it takes in the file.
-    at: int  # Its first byte in the file.
-    function: str  # The function that it is in.
+    type: str  # The type of the constant.
+    nbytes: int  # The number of bytes that its content takes in the file.
+    at: int  # The place of the first byte of its content in the file.
+    function: str  # The function that contains the constant.
 
 
 _Key = tuple[int, int]  # properties and attributes
@@ -122,7 +122,7 @@ _Place = tuple[int, int, int, int]  # and location and function
 
 
 class Contents:
-    """One walk over a module, and what it gathers."""
+    """One walk over the operations of a module, and what it gathers: functions, constants, custom calls, counts."""
 
     def __init__(self, tables: Tables, nbytes: int, vjp_order: int):
         self.tables = tables
@@ -164,7 +164,7 @@ class Contents:
         self.tables.spend(24, at)  # what decoding one takes, in operations
 
     def properties(self, op: Operation) -> dict[str, int]:
-        """Return the number of each property's attribute, by name: before bytecode 5 that of an own attribute."""
+        """Return the number of each property's attribute by name. Before bytecode 5, properties were attributes."""
         name = self.tables.op_names[op.name]
         if op.properties < 0:
             return self.values.own_attributes(op.attributes)
@@ -219,14 +219,14 @@ class Contents:
                 self.constants.append(constant)
 
     def value_of_constant(self, op: Operation) -> int:
-        """Return the number of the attribute that a constant is."""
+        """Return the number of the attribute that has the value of a constant operation."""
         named = self.properties(op)
         if "value" not in named:
             raise self.tables.error("the value of a constant", "none", op.at)
         return named["value"]
 
     def decoded_constant(self, value: int) -> Constant | None:
-        """Return an attribute as a constant in the function that was read last; None if it is no tensor."""
+        """Return attribute `value` as a constant of the function that was read last; None if it is not a tensor."""
         dialect, code, cursor = self.values.attribute_entry(value)
         if (dialect, code) != ("vhlo", 15):
             return None
@@ -268,24 +268,24 @@ class Contents:
 
 
 class Module:
-    """A StableHLO portable artifact: VHLO as MLIR bytecode, read when asked, which may raise `ArtifactError`."""
+    """A StableHLO portable artifact: VHLO as MLIR bytecode, decoded when read, which may raise `ArtifactError`."""
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
-        self.name = name  # What messages call it: the file that it is in.
-        self.data = data  # The bytes of the file that the module is in.
+        self.name = name  # The name of the module in messages, such as the file that it is in.
+        self.data = data  # The bytes of the whole file that contains the module.
         self._start = start
-        self.nbytes = length  # Its size in bytes.
+        self.nbytes = length  # The size of the module in bytes.
         self.vjp_order = vjp_order  # 0 for the function itself, 1 for its first derivative.
 
     @cached_property
     def tables(self) -> Tables:
-        """Header and tables, for questions that need no walk."""
+        """The header and the tables of the module, which are read without a walk over its operations."""
         return guarded(lambda: Tables(self.data, self._start, self.nbytes, self.name), self.name)
 
     # A third of the time of reading (0.5 of 1.35 ms for 6.7 kB), which versions, dialects and names do not need.
     @cached_property
     def contents(self) -> Contents:
-        """What a walk over the operations gathers."""
+        """What a walk over all operations of the module gathers; the walk is made once."""
         return guarded(lambda: Contents(self.tables, self.nbytes, self.vjp_order), self.name)
 
     def serialized(self) -> bytes:
@@ -310,46 +310,46 @@ class Module:
 
     @property
     def dialects(self) -> tuple[str, ...]:
-        """Names of the dialects."""
+        """The names of the dialects that the module uses, e.g. vhlo."""
         return tuple(self.tables.dialects)
 
     @property
     def op_names(self) -> tuple[str, ...]:
-        """Names of all kinds of operations, e.g. vhlo.add_v1."""
+        """The names of all kinds of operations in the module, e.g. vhlo.add_v1."""
         return tuple(self.tables.op_names)
 
     @property
     def op_counts(self) -> dict[str, int]:
-        """How many operations there are of each kind."""
+        """The number of operations of each kind, by name, such as vhlo.add_v1."""
         return {name: n for name, n in zip(self.tables.op_names, self.contents.counts, strict=True) if n}
 
     @property
     def num_operations(self) -> int:
-        """How many operations there are."""
+        """The number of operations in the module."""
         return sum(self.contents.counts)
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """The functions, in order."""
+        """The functions of the module, in the order of the bytecode."""
         return tuple(self.contents.functions)
 
     @property
     def main(self) -> Function | None:
-        """The function that is called from outside, None if the module has none."""
+        """The function named main, which is called from outside; None if the module has none."""
         return next((function for function in self.functions if function.name == "main"), None)
 
     @property
     def custom_calls(self) -> tuple[CustomCall, ...]:
-        """The custom calls, in order; equal ones are counted."""
+        """The custom calls in the order of the bytecode; equal calls at the same location are counted in one entry."""
         return self.contents.calls
 
     @property
     def constants(self) -> tuple[Constant, ...]:
-        """The different constants that take 256 bytes or more, in order."""
+        """The different constants whose content takes 256 bytes or more, in the order of the bytecode."""
         return tuple(self.contents.constants)
 
     def constants_in_order(self) -> Iterator[Constant]:
-        """Yield the constant of every operation that has one, by reading the module again."""
+        """Yield the constant of every constant operation, in order. Reads the module again."""
         contents = self.contents
         values = self._of_each("vhlo.constant_v1", contents.value_of_constant)
         decoded = {value: contents.decoded_constant(value) for value in set(values)}
@@ -357,13 +357,13 @@ class Module:
 
     @property
     def has_dot_algorithms(self) -> bool:
-        """Whether a dot names its algorithm, as `jax.lax.DotAlgorithmPreset` does. Reads the module again."""
+        """Whether a dot_general names its algorithm, as with `jax.lax.DotAlgorithmPreset`. Reads the module again."""
         contents = self.contents
         types = self._of_each("vhlo.dot_general_v2", lambda op: contents.properties(op)["accumulation_type"])
         return any(contents.values.attribute(number) != "none" for number in {*types})
 
     def _of_each(self, name: str, value: Callable[[Operation], int]) -> list[int]:
-        """Return the value of every operation of this name, in order."""
+        """Return what `value` returns for each operation named `name`, in order, by another walk over the module."""
         tables = self.tables
         values: list[int] = []
         tables.left = tables.most  # a walk of its own, with the same limit
@@ -385,7 +385,7 @@ class Module:
 
     @property
     def meshes(self) -> tuple[dict[str, int], ...]:
-        """The meshes that Shardy has in it: sizes of axes by name. May raise `ArtifactError`."""
+        """The meshes of Shardy in the module: for each, the sizes of its axes by name. May raise `ArtifactError`."""
         # Until jaxlib 0.6.2 a portable artifact could not have the sdy dialect: jax wrote its meshes as text, into an
         # attribute of the module.
         frontend = self.attributes.get("mhlo.frontend_attributes")

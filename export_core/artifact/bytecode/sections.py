@@ -8,6 +8,7 @@ from bisect import bisect_right
 from operator import itemgetter
 
 from export_core.artifact.errors import LIMIT, ArtifactError
+from export_core.base.text import plural
 
 (
     STRINGS, DIALECTS, ATTR_TYPES, ATTR_TYPE_OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, DIALECT_VERSIONS, PROPERTIES,
@@ -31,18 +32,21 @@ class Cursor:
         self.name = name
 
     def error(self, expected: str, found: str, at: int | None = None, **more: str) -> ArtifactError:
-        """Return the error for what is found here."""
+        """Return the error that says what was expected and what was found, at byte `at` or at the cursor."""
         return ArtifactError(expected, found, self.at if at is None else at, name=self.name, **more)
 
     def byte(self, what: str) -> int:
-        """Read one byte."""
+        """Read one byte and step over it; `what` names it in the error at the end of the section."""
         if self.at >= self.end:
             raise self.error(what, "the end of its section")
         self.at += 1
         return self.data[self.at - 1]
 
     def varint(self, what: str) -> int:
-        """Read a prefix varint: the trailing zeros of the first byte tell how many bytes follow."""
+        """Read a prefix varint of MLIR and step over it; `what` names it in errors.
+
+        The number of trailing zero bits of its first byte is the number of bytes that follow.
+        """
         at = self.at
         if at >= self.end:
             raise self.error(what, "the end of its section")
@@ -60,12 +64,15 @@ class Cursor:
         return int.from_bytes(self.data[at : at + more + 1], "little") >> (more + 1)
 
     def signed(self, what: str) -> int:
-        """Read a zigzag varint."""
+        """Read a zigzag varint, which stands for a signed number; `what` names it in errors."""
         value = self.varint(what)
         return (value >> 1) ^ -(value & 1)
 
     def count(self, what: str, least: int = 1) -> int:
-        """Read how many of something follow, each at least `least` bytes long."""
+        """Read the number of elements that follow, each of which takes at least `least` bytes.
+
+        `what` names the elements in errors. Raises `ArtifactError` if so many do not fit into what is left.
+        """
         at = self.at
         if at < self.end and (first := self.data[at]) & 1:  # most numbers; needs no text for an error
             self.at = at + 1
@@ -79,7 +86,7 @@ class Cursor:
         return value
 
     def take(self, length: int, what: str) -> "Cursor":
-        """Step over `length` bytes and return a cursor on them."""
+        """Step over `length` bytes and return a cursor on these bytes; `what` names them in errors."""
         if length > self.end - self.at:
             raise self.error(f"{length} bytes of {what}", f"{self.end - self.at} bytes")
         part = Cursor(self.data, self.at, self.at + length, self.name)
@@ -87,7 +94,7 @@ class Cursor:
         return part
 
     def index(self, count: int, what: str) -> int:
-        """Read an index below `count`."""
+        """Read an index below `count`; raise `ArtifactError` if it is not, in which `what` names the element."""
         at = self.at
         if at < self.end and (first := self.data[at]) & 1:  # most numbers; needs no text for an error
             self.at = at + 1
@@ -99,7 +106,10 @@ class Cursor:
         return value
 
     def section(self, base: int) -> "tuple[int, Cursor]":
-        """Read a section's header; return its id and a cursor on its bytes. Alignment counts from byte `base`."""
+        """Read a section's header, step over the section, and return its id and a cursor on its bytes.
+
+        Alignment counts from byte `base`.
+        """
         at = self.at
         head = self.byte("a section")
         number = head & 0x7F
@@ -130,7 +140,7 @@ MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a
 
 
 class Entries:
-    """The attributes or the types, as one packed array of ends and flags; groups give the dialects."""
+    """All attributes or all types of a module, as a packed array of where each ends, with groups by dialect."""
 
     def __init__(self, first: int, code: str) -> None:
         self.first = first
@@ -143,9 +153,9 @@ class Entries:
         return len(self.ends)
 
     def entry(self, index: int) -> tuple[int, int, int, bool]:
-        """Return the position of a checked entry.
+        """Return where the entry `index` is, an index that was checked before.
 
-        That is its dialect, its first byte, the byte after its last, and whether it is no text.
+        Returns: The number of its dialect, its first byte, the byte after its last, and whether it is not text.
         """
         start = self.ends[index - 1] >> 1 if index else self.first
         dialect, _, _ = self.groups[bisect_right(self.groups, index, key=itemgetter(1)) - 1]
@@ -154,9 +164,9 @@ class Entries:
 
 
 class Tables:
-    """Header, sections and tables of one module: microseconds for each kilobyte, since operations are not walked.
+    """The header, sections and tables of one module, whose operations are not read.
 
-    Raises `ArtifactError` for what is not MLIR bytecode of version 0 to 6, or has sections that do not fit together.
+    Raises `ArtifactError` if the bytes are not MLIR bytecode of version 0 to 6, or if sections contradict each other.
     """
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str):
@@ -202,16 +212,19 @@ class Tables:
             self._read_properties(self.cursor(PROPERTIES))
 
     def error(self, expected: str, found: str, at: int, **more: str) -> ArtifactError:
-        """Return the error for what is found at a byte."""
+        """Return the error that says what was expected and what was found at byte `at`."""
         return ArtifactError(expected, found, at, name=self.name, **more)
 
     def cursor(self, number: int) -> Cursor:
-        """Return a cursor on a section."""
+        """Return a new cursor on the section with this id, such as `IR`."""
         section = self.sections[number]
         return Cursor(self.data, section.at, section.end, self.name)
 
     def spend(self, parts: int, at: int) -> None:
-        """Count parts that are about to be read, by the time that they take: an operation is 1."""
+        """Count parts that are about to be read at byte `at`, in units of the time that reading an operation takes.
+
+        Raises `ArtifactError` if the module needs more than its size allows.
+        """
         self.left -= parts
         if self.left < 0:
             expected = f"at most {self.most} operations, strings, attributes and the like"
@@ -238,12 +251,12 @@ class Tables:
         self.strings_from = cursor.at
 
     def string_bytes(self, index: int) -> bytes:
-        """Return string `index` without its final zero; the index was checked by whoever read it."""
+        """Return string `index` without its final zero; the index must have been checked."""
         start = self.string_ends[index - 1] if index else self.strings_from
         return bytes(self.data[start : self.string_ends[index] - 1])
 
     def string(self, index: int, what: str) -> str:
-        """Return string `index` as text. Raises `ArtifactError` where it is not UTF-8."""
+        """Return string `index` as text. Raises `ArtifactError`, which calls it `what`, if it is not UTF-8."""
         raw = self.string_bytes(index)
         try:
             return raw.decode()
@@ -319,7 +332,8 @@ class Tables:
                     head = cursor.varint(length)
                     end += head >> 1
                     if end > data.end:
-                        raise cursor.error(f"{what}s that fit in their section", f"one that ends at byte {end}")
+                        found = f"one that ends {plural(end - data.end, 'byte')} past it"
+                        raise cursor.error(f"{what}s that fit in their section", found)
                     ends.append(end << 1 | head & 1)
             first = end
             tables.append(table)
@@ -343,7 +357,7 @@ class Tables:
                 cursor.take(cursor.varint("the length of properties"), "properties")
 
     def codes(self, entries: Entries) -> set[tuple[str, int]]:
-        """Return the different (dialect, code) of the attributes or the types."""
+        """Return the different pairs of dialect and code among all attributes or all types of the module."""
         if entries.codes is not None:
             return entries.codes
         data, ends = self.data, entries.ends
@@ -368,9 +382,9 @@ class Tables:
         return pairs
 
     def properties(self, index: int, count: int) -> list[int]:
-        """Return the numbers that properties `index` hold, one for each attribute in alphabetical order of their names.
+        """Return the numbers of the attributes that properties `index` hold, in alphabetical order of their names.
 
-        Raises `ArtifactError` where they are fewer than `count`, or too long to be read as numbers.
+        Raises `ArtifactError` if they are fewer than `count`, or too long to be read as numbers.
         """
         cursor = Cursor(self.data, self.property_offsets[index], self.sections[PROPERTIES].end, self.name)
         start = cursor.at

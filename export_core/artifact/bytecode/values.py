@@ -1,4 +1,4 @@
-"""The attributes and types of a module, decoded one at a time, only when asked for, never without a bound."""
+"""The attributes and types of a module, decoded one by one when they are needed, within limits of size and depth."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -44,13 +44,13 @@ ENUMS = {
 
 
 class Opaque(str):
-    """A value that is shown and not interpreted: another dialect's text, or a code that this reader does not know."""
+    """A value that is shown as text and not interpreted, such as another dialect's text or an unknown code."""
 
     __slots__ = ()
 
 
 class Values:
-    """Decodes the attributes and types of one module."""
+    """The decoder of the attributes and types of one module."""
 
     def __init__(self, tables: Tables):
         self.tables = tables
@@ -66,7 +66,10 @@ class Values:
         self._names_of: dict[int, dict[str, int]] = {}
 
     def attribute_entry(self, index: int) -> tuple[str, int, Cursor]:
-        """Return (dialect, code, cursor behind the code) of an attribute; the code of text is `TEXT`."""
+        """Return the dialect of attribute `index`, its code, and a cursor behind the code.
+
+        The code is `TEXT` for an attribute that is encoded as text.
+        """
         return self._entry(self.tables.attributes, index)
 
     def _entry(self, entries: Entries, index: int) -> tuple[str, int, Cursor]:
@@ -81,17 +84,16 @@ class Values:
             raise cursor.error(what, "more", advice=LIMIT)
 
     def reference(self, cursor: Cursor) -> int:
-        """Read the number of an attribute."""
+        """Read the number of an attribute at a cursor, and check it."""
         return cursor.index(len(self.tables.attributes), "attribute")
 
     def _type_ref(self, cursor: Cursor) -> int:
         return cursor.index(len(self.tables.types), "type")
 
     def attribute(self, index: int) -> Any:
-        """Return attribute `index` as Python data; lists and dictionaries may be shared, and may not be changed.
+        """Return attribute `index` as Python data. Lists and dictionaries may be shared, so do not change them.
 
-        Strings are str, or bytes where they are not UTF-8; dictionaries are dict; a tensor of numbers is its type as
-        text.
+        A string that is not UTF-8 is bytes. A tensor of numbers is only its type as text.
         """
         return self._attribute(index, 0)[0]
 
@@ -131,7 +133,10 @@ class Values:
         return known
 
     def entries(self, cursor: Cursor, most: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the numbers of name and value of each entry of a dictionary; of an operation's own at most `most`."""
+        """Yield the numbers of the name and of the value of each entry of a dictionary at a cursor.
+
+        Raises `ArtifactError` for more than `most` entries.
+        """
         count = cursor.count("entries", 2)
         if most is not None and count > most:
             raise cursor.error(f"at most {most} attributes of one operation", str(count), advice=LIMIT)
@@ -139,7 +144,10 @@ class Values:
             yield self.reference(cursor), self.reference(cursor)
 
     def own_attributes(self, index: int) -> dict[str, int]:
-        """Return the numbers of an operation's attributes by name, from dictionary `index`, -1 for none."""
+        """Return the numbers of an operation's attributes by name.
+
+        `index` is the number of its dictionary of attributes, or -1 if it has none.
+        """
         if (known := {} if index < 0 else self._names_of.get(index)) is None:
             dialect, code, cursor = self.attribute_entry(index)
             if (dialect, code) != ("builtin", 1):
@@ -197,7 +205,10 @@ class Values:
         return value
 
     def location(self, index: int, depth: int = 0) -> str:
-        """Return the name that a location gives, "" where it is unknown; file names are the last choice."""
+        """Return the name that location `index` gives, or else file and line; "" if the location is unknown.
+
+        `depth` is how deep the location is inside another.
+        """
         # Four fused locations that share four fused ones, level by level, are 4**depth visits without this bound.
         self._locations_left = self._locations_left - 1 if depth else MAX_LOCATIONS
         if self._locations_left <= 0:
@@ -221,7 +232,7 @@ class Values:
         return ""
 
     def type(self, index: int, depth: int = 0) -> str:
-        """Return type `index` as StableHLO prints it, e.g. tensor<4x?xf32>."""
+        """Return type `index` as StableHLO prints it, e.g. tensor<4x?xf32>; `depth` is how deep it is in another."""
         if (known := self._types.get(index)) is None:
             dialect, code, cursor = self._entry(self.tables.types, index)
             self._limit(cursor, depth)
@@ -271,7 +282,7 @@ class Values:
         return "".join("?x" if size == DYNAMIC else f"{size}x" for size in sizes)
 
     def function_type(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the types of arguments and results of a function type."""
+        """Return the types of the arguments and of the results of a function; `index` is its type's number."""
         dialect, code, cursor = self._entry(self.tables.types, index)
         if (dialect, code) not in (("vhlo", 8), ("builtin", 2)):
             raise cursor.error("a function type", f"{dialect} type {code}")

@@ -1,10 +1,11 @@
-"""The walk over a module's operations: one pass, no recursion, counting all, calling a hook for a few kinds."""
+"""The walk over a module's operations in one pass, without recursion: it counts all and calls hooks for a few kinds."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from export_core.artifact.bytecode.sections import IR, Cursor, Tables
 from export_core.artifact.errors import LIMIT
+from export_core.base.text import plural
 
 MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, since Python's would overflow
 
@@ -15,21 +16,21 @@ HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, _SUCCESSORS, _REGIONS, _USES, HAS_PRO
 
 
 class Operation(NamedTuple):
-    """An operation that a hook looks into."""
+    """An operation that a hook gets, with numbers of entries in the module's tables."""
 
-    name: int  # the number of its name
-    at: int  # its first byte
-    attributes: int  # the number of its attributes, and of its properties; -1: none
-    properties: int
-    location: int  # the number of its location
-    depth: int  # how deep it is nested; 0: outermost
+    name: int  # The number of its name.
+    at: int  # The place of its first byte in the file.
+    attributes: int  # The number of its dictionary of attributes, -1 if it has none.
+    properties: int  # The number of its properties, -1 if it has none.
+    location: int  # The number of its location.
+    depth: int  # How many operations enclose it; 0 for the outermost.
 
 
 Hook = Callable[[Operation], None]
 
 
 class Frame:
-    """An operation whose regions are being read: what is left of it, and where its bytes end."""
+    """An operation whose regions are being read: how much of it is left, and where its bytes end."""
 
     __slots__ = ("blocks", "end", "operations", "outer_end", "regions")
 
@@ -42,12 +43,20 @@ class Frame:
 
 
 def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) -> list[int]:
-    """Read every operation; call `visit[name]` for those named there, before what is inside them.
+    """Read every operation of a module, and count the operations of each name.
 
-    Returns how many there are of each name, by the name's number. The dictionaries of attributes that operations have
-    are added to `attributes_of`: the number of each, and that of the name of one operation that has it. Raises
-    `ArtifactError` where the operations do not fit their section, are nested too deeply or name what is not in the
-    tables.
+    Args:
+        tables: the tables of the module.
+        visit: hooks by the number of an operation's name, called before the regions of the operation are read.
+        attributes_of: a dictionary to fill. Keys are the numbers of the dictionaries of attributes that operations
+            have, values the number of the name of the first operation that has the dictionary.
+
+    Returns:
+        The number of operations of each name, by the name's number.
+
+    Raises:
+        ArtifactError: Operations do not fit into their section, are nested too deeply, or name what is not in the
+            tables.
     """
     cursor = tables.cursor(IR)
     try:
@@ -57,11 +66,11 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) 
 
 
 def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], cursor: Cursor) -> list[int]:
-    """Walk over the operations: one step is one operation, or the end of a block.
+    """Walk over the operations as `walk` says: a step of the loop is an operation, or the end of a block.
 
-    This loop is most of what reading a large module takes, 3 µs an operation. So it looks unlike the rest of this room.
+    This loop takes most of the time of reading a large module, 3 µs an operation, so that it is written for speed.
     Bytes are read here and not by the cursor's methods, since a call takes as long as all else that happens to an
-    operation. Names are local. The length of a varint comes from a table, and its value is only computed where it is
+    operation. Names are local. The length of a varint comes from a table, and its value is only computed if it is
     needed: operands are stepped over.
 
     Bounds are checked once, when the operation has been read. An index past the file is Python's IndexError, which
@@ -132,7 +141,8 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
             at = cursor.at
         # Nothing that was read beyond the section has been used yet: hooks and regions come after this check.
         if at > end:
-            raise cursor.error("an operation inside its section", f"one that ends at byte {at}", start)
+            found = f"one that ends {plural(at - end, 'byte')} past it"
+            raise cursor.error("an operation that ends inside its section", found, start)
         cursor.at = at
         if attributes >= 0:
             if attributes >= len(tables.attributes):
@@ -151,7 +161,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
 
 
 def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame]) -> None:
-    """Continue after a block: with the next one, the next region, or what follows the operation that has them."""
+    """Continue after a block: with the next block, the next region, or what follows the operation of the region."""
     frame = stack[-1]
     if frame.blocks:
         read_block(cursor, tables, frame)
@@ -170,7 +180,11 @@ def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame]) -> None:
 
 
 def rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int, bool]:
-    """Read the parts that few operations have; return the number of regions, and whether they are isolated."""
+    """Read the last parts of an operation, which few have: successors, orders of uses, and the number of regions.
+
+    `mask` says which parts the operation has, and `results` is the number of its results. Returns the number of its
+    regions, and whether they are isolated from the values outside.
+    """
     start = cursor.at
     if mask & _SUCCESSORS:
         successors = cursor.count("successors")
@@ -212,7 +226,7 @@ def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
 
 
 def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
-    """Read a block's header: how many operations, and its arguments, whose types are returned by number."""
+    """Read a block's header into `frame`, and return the numbers of the types of the block's arguments."""
     version, types = tables.version, len(tables.types)
     frame.blocks -= 1
     start = cursor.at
@@ -244,7 +258,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
 
 
 def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
-    """Step over the order in which values are used."""
+    """Step over the lists of the order in which values are used; `values` is the number of the values."""
     # For a single value, neither the number of lists nor the value's own number is written.
     for _ in range(1 if values <= 1 else cursor.count("use lists", 2)):
         if values > 1:

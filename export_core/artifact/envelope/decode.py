@@ -1,4 +1,4 @@
-"""The decoder of the envelope: from flatbuffer tables to typed fields, for formats 1 to 12 and what may follow."""
+"""The decoder of the envelope: from flatbuffer tables to typed fields, for formats 1 to 12 and later ones."""
 
 import re
 from collections.abc import Callable, Hashable, Sequence
@@ -21,12 +21,15 @@ NEW = 12  # visits that making an object counts for: it takes far more memory th
 
 
 def decode(data: bytes | bytearray, name: str) -> f.Envelope:
-    """Decode the envelope and its nested VJPs. Raises `ArtifactError` for what no jax.export can have written."""
+    """Decode the envelope in the bytes of a file, with its nested VJPs; `name` is the file's name in messages.
+
+    Raises `ArtifactError` if no jax.export can have written the bytes.
+    """
     return guarded(lambda: _decode(data, name), name)
 
 
 def begins_like_one(head: bytes | bytearray) -> bool:
-    """Return whether the first kilobytes of a file have the root table of an Exported: writers put it first."""
+    """Return whether the first kilobytes of a file have the root table of an Exported, which writers put first."""
     try:
         return _is_exported(Buffer(head, "").root())
     except ArtifactError:
@@ -34,7 +37,7 @@ def begins_like_one(head: bytes | bytearray) -> bool:
 
 
 def _is_exported(table: Table) -> bool:
-    """Return whether a table is an Exported, by a cheap test before anything is decoded."""
+    """Return whether a table has the fields that every Exported has, a module and a function name."""
     return s.MODULE in table and s.FUN_NAME in table
 
 
@@ -55,7 +58,7 @@ def _decode(data: bytes | bytearray, name: str) -> f.Envelope:
 
 
 class _Decoder:
-    """The decoder of one Exported table. It remembers what no known schema has, and what only newer formats have."""
+    """The decoder of one Exported table, which also notes unknown fields and the oldest format that has all fields."""
 
     def __init__(self, table: Table):
         self.table = table
@@ -105,7 +108,10 @@ class _Decoder:
         )
 
     def formats(self, version: int) -> tuple[int, int]:
-        """Return the first and last format that can have written this table; only from 12 on does the file say it."""
+        """Return the first and the last format that this table can have, by `version` and the fields that are present.
+
+        `version` is what the file states, which is the true format only from 12 on.
+        """
         t = self.table
         if version >= 12 or s.JAX_VERSION in t:
             return max(version, 12), max(version, 12)
@@ -124,7 +130,7 @@ class _Decoder:
         return first, max(first, last)
 
     def look(self, table: Table) -> Table:
-        """Report the fields that a future schema added."""
+        """Return a table, and add its fields that are not in the known schema to `unknown`."""
         # New fields go to the end of a table, as flatbuffers demands: an index beyond the schema is a newer field.
         known = len(s.FIELDS[table.kind])
         if len(table.offsets) > known:
@@ -147,7 +153,15 @@ class _Decoder:
         return among[index]
 
     def shared(self, table: Table, kind: type[Made], key: Hashable, make: Callable[[], Made], cost: int = NEW) -> Made:
-        """Return the object made from an equal table before, or what `make` makes now: equal objects are one."""
+        """Return the object that was made from an equal table before, or else the result of `make`.
+
+        Args:
+            table: the table that is decoded.
+            kind: the type of the object.
+            key: what the table contains: equal tables have equal keys.
+            make: a function that makes the object.
+            cost: how many visits making the object counts for.
+        """
         seen = self.seen[kind]
         known: Made | None = seen.get(key)
         if known is None:
@@ -278,7 +292,7 @@ _LEAF = f.Tree("leaf")
 
 
 def _costly(text: str) -> str:
-    """Return which part of a symbolic dimension takes jax too long to read; empty for none."""
+    """Return why a symbolic dimension would take jax too long to read, such as "one of 5000 letters"; "" if not."""
     # https://github.com/jax-ml/jax/issues/38020
     if len(text) > MAX_DIMENSION:
         return f"one of {len(text)} letters"

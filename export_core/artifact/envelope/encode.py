@@ -13,18 +13,18 @@ from export_core.artifact.errors import ArtifactError
 
 
 class Scalar(NamedTuple):
-    """A number in a table; `form` is its struct letter."""
+    """A number in a table to write."""
 
-    form: str
+    form: str  # The letter of its type in the module `struct`, such as I for 32 bits without sign.
     value: int
 
 
 class Blob(NamedTuple):
-    """A vector of numbers or bytes: how many, their bytes, and their alignment."""
+    """A vector of numbers or bytes to write."""
 
-    length: int
-    data: bytes
-    align: int = 4
+    length: int  # The number of its elements.
+    data: bytes  # The bytes of all elements.
+    align: int = 4  # The alignment of the data in bytes.
 
 
 Table = dict[int, "Scalar | Node"]  # The fields of a table to write, by index.
@@ -34,15 +34,15 @@ _ORDER = {table: {name: index for index, name in enumerate(names)} for table, na
 
 
 def encode(envelope: f.Envelope, slots: Iterable[str] | None = None) -> bytes:
-    """Write an envelope and its nested VJPs.
+    """Return the bytes of an artifact with this envelope and its nested VJPs.
 
     Args:
-        envelope: what to write; made by `read`, or changed with `_replace`.
-        slots: the fields of `Exported` to write; by default, those that were read. Conversion chooses its own.
+        envelope: the envelope to write, as `read` returns it, or changed with `_replace`.
+        slots: the names of the fields of `Exported` to write; by default, those that were read.
 
     Raises:
-        ArtifactError: There are fields that this schema does not know: they cannot be moved without knowing what they
-            are.
+        ArtifactError: The envelope has fields that the known schema lacks, which cannot be copied without knowing
+            their types.
     """
     out = bytearray(4)
     # Places of offsets, and what each points to: the offset is known when its target is written, always further on.
@@ -68,7 +68,10 @@ def encode(envelope: f.Envelope, slots: Iterable[str] | None = None) -> bytes:
 
 
 def _write_table(out: bytearray, table: Table, todo: list[tuple[int, Node]]) -> int:
-    """Write a vtable and its table; put what the table points to on the list."""
+    """Write a vtable and its table to `out`, and return the place of the table.
+
+    What the table points to is added to `todo`, each with the place of its offset.
+    """
     slots = max(table, default=-1) + 1
     sizes = {index: _SIZE[value.form] if isinstance(value, Scalar) else 4 for index, value in table.items()}
     # Wide fields first: a table starts at a multiple of 4, so each is aligned to its own width without padding.
@@ -91,7 +94,7 @@ def _write_table(out: bytearray, table: Table, todo: list[tuple[int, Node]]) -> 
 
 
 def _table(kind: str, /, **fields: "Scalar | Node | None") -> Table:
-    """Return a table of the schema. A field that is None is not written."""
+    """Return a table to write, of the type `kind` in the schema. Fields that are None are left out."""
     return {_ORDER[kind][name]: value for name, value in fields.items() if value is not None}
 
 

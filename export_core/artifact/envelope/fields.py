@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-Dim = int | str  # a symbolic dimension is its expression, as jax prints it
+Dim = int | str  # the size of a dimension, or the expression of a symbolic one as jax prints it
 
 
 class Aval(NamedTuple):
@@ -20,11 +20,11 @@ LONGEST_PATH = 400  # letters: a damaged file may have one long name at every de
 
 
 class Tree(NamedTuple):
-    """A pytree."""
+    """The structure of a pytree."""
 
     kind: str  # leaf, none, tuple, list, dict or custom.
-    children: "tuple[Tree, ...]" = ()  # The trees below.
-    names: tuple[str, ...] = ()  # A dict's keys, one for each child.
+    children: "tuple[Tree, ...]" = ()  # The trees directly below.
+    names: tuple[str, ...] = ()  # The keys of a dict, in the order of children.
     custom_name: str | None = None  # The name under which a custom node was registered.
     custom_auxdata: bytes | None = None  # The bytes that the node serialized beside its children.
 
@@ -47,13 +47,13 @@ class Tree(NamedTuple):
 
     @property
     def num_leaves(self) -> int:
-        """Number of leaves below this node."""
+        """The number of leaves in this tree."""
         return 1 if self.kind == "leaf" else sum(child.num_leaves for child in self.children)
 
     def paths(self, root: str) -> list[str]:
-        """Return the path of each leaf, such as ``root['loss']``; the children of a custom node have numbers.
+        """Return the path of each leaf, such as ``root['loss']``, cut after `LONGEST_PATH` letters.
 
-        Cut after `LONGEST_PATH` letters.
+        Children without keys have numbers.
         """
         if self.kind == "leaf":
             return [root]
@@ -65,13 +65,13 @@ class Tree(NamedTuple):
 class AbstractDevice(NamedTuple):
     """The device that a mesh was made for. Formats 8 and later."""
 
-    device_kind: str  # Its kind.
-    num_cores: int | None = None  # Its cores.
-    platform: str | None = None  # Its platform; None before format 11.
+    device_kind: str  # The kind of the device, as jax names it.
+    num_cores: int | None = None  # The number of cores of the device; None if not stated.
+    platform: str | None = None  # The platform of the device; None before format 11.
 
 
 class AbstractMesh(NamedTuple):
-    """A mesh without devices."""
+    """A mesh without its devices."""
 
     axis_sizes: tuple[int, ...]  # The size of each axis.
     axis_names: tuple[str, ...]  # The name of each axis.
@@ -83,11 +83,11 @@ class AbstractMesh(NamedTuple):
 
 
 class PartitionSpec(NamedTuple):
-    """How the dimensions of an array are split."""
+    """The mesh axes that split each dimension of an array."""
 
-    partitions: tuple[str | tuple[str, ...] | None, ...] = ()  # For each dimension None, an axis or several axes.
-    reduced: tuple[str, ...] = ()  # Axes over which it is reduced.
-    unreduced: tuple[str, ...] = ()  # Axes over which it is not reduced yet.
+    partitions: tuple[str | tuple[str, ...] | None, ...] = ()  # For each dimension, its axis or axes, or None.
+    reduced: tuple[str, ...] = ()  # Axes over which the array is reduced.
+    unreduced: tuple[str, ...] = ()  # Axes over which the array is not reduced yet.
 
     def __str__(self) -> str:
         named = (("reduced", self.reduced), ("unreduced", self.unreduced))
@@ -100,8 +100,8 @@ class NamedSharding(NamedTuple):
 
     mesh: AbstractMesh  # The mesh.
     spec: PartitionSpec  # How the dimensions are split.
-    memory_kind: str | None = None  # The memory.
-    hlo_sharding_proto: bytes | None = None  # XLA's protobuf of the same, which formats 6 to 8 write for older readers.
+    memory_kind: str | None = None  # The kind of memory that holds the array; None if not specified.
+    hlo_sharding_proto: bytes | None = None  # XLA's protobuf of this sharding, which formats 6 to 8 add.
 
     def __str__(self) -> str:
         return f"NamedSharding({self.mesh}, {self.spec})"
@@ -130,18 +130,19 @@ class DisabledCheck(NamedTuple):
 
 
 class UnknownField(NamedTuple):
-    """A field, or a value of an enum, that no known schema has: reported, not interpreted."""
+    """A field or enum value that no known schema has: it is reported, not interpreted."""
 
-    table: str  # The table that it is in.
+    table: str  # The type of the table that has it; for a value, with the field and the value.
     index: int  # type: ignore[assignment]  # hides tuple.index, which nothing calls
-    """Its place in the vtable, -1 for a value."""
-    at: int  # Its byte in the file.
+    """The index of the field in the vtable, -1 for a value."""
+    at: int  # The place in the file, in bytes: of the field, or of the table that has the value.
 
 
 class ByteSpan:
-    """The place of the module in the bytes that were read, so that nothing is copied before it is needed.
+    """The place of the module in the bytes that were read, so that the module is copied only if needed.
 
-    Equal if the bytes are equal. Not a named tuple: a subclass with its own `__eq__` would keep the `!=` of tuples.
+    Two spans are equal if their bytes are. This is not a named tuple, since a subclass with its own `__eq__` would keep
+    the `!=` of tuples.
     """
 
     __slots__ = ("data", "length", "start")
@@ -161,7 +162,7 @@ class ByteSpan:
         return hash(self.copy())
 
     def copy(self) -> bytes:
-        """Return a copy of the bytes."""
+        """Return a copy of the bytes of the span."""
         return bytes(self.data[self.start : self.start + self.length])
 
 
@@ -169,24 +170,24 @@ class Envelope(NamedTuple):
     """The fields of a serialized `jax.export.Exported`, named as jax names them."""
 
     fun_name: str  # The name of the function.
-    in_tree: Tree  # The tree of the arguments.
+    in_tree: Tree  # The pytree of the arguments.
     in_avals: tuple[Aval, ...]  # The types of the flat arguments.
-    out_tree: Tree  # The tree of the results.
+    out_tree: Tree  # The pytree of the results.
     out_avals: tuple[Aval, ...]  # The types of the flat results.
     platforms: tuple[str, ...]  # The platforms that it was exported for.
     nr_devices: int
-    """The number of devices: the newer 32-bit field, or the older short one where only that was written."""
-    in_shardings: tuple[Sharding, ...]  # The sharding of each flat argument, None where it is not specified.
-    out_shardings: tuple[Sharding, ...]  # The sharding of each flat result, None where it is not specified.
+    """The number of devices: from the newer 32-bit field, or from the older 16-bit field if only that was written."""
+    in_shardings: tuple[Sharding, ...]  # The sharding of each flat argument, None if it is not specified.
+    out_shardings: tuple[Sharding, ...]  # The sharding of each flat result, None if it is not specified.
     ordered_effects: tuple[str, ...]  # The names of ordered effects.
     unordered_effects: tuple[str, ...]  # The names of unordered effects.
     disabled_checks: tuple[DisabledCheck, ...]  # Safety checks that the exporter switched off.
-    calling_convention_version: int  # How `main` is called.
+    calling_convention_version: int  # The version of the convention by which `main` is called.
     module_kept_var_idx: tuple[int, ...]  # The flat arguments that the module uses, by number.
     uses_global_constants: bool
-    """Whether it has symbolic dimensions or several platforms, so that it is refined before XLA compiles it."""
-    vjp: "Envelope | None"  # The envelope of its derivative.
-    jax_version: str | None  # The jax that wrote it; None where it does not say.
+    """Whether the module has symbolic dimensions or several platforms, and is refined before XLA compiles it."""
+    vjp: "Envelope | None"  # The envelope of the function's VJP; None if no VJP was serialized.
+    jax_version: str | None  # The jax that wrote the envelope; None before format 12, which does not say.
     serialization_version: int  # The version that the file states, which is wrong before jax 0.11.1.
     format_range: tuple[int, int]  # The first and the last format that can have written the slots that are present.
     slots: tuple[str, ...]  # The names of the fields that are present.
@@ -205,7 +206,7 @@ class Envelope(NamedTuple):
 
     @property
     def vjp_order(self) -> int:
-        """How many nested derivatives are inside."""
+        """The number of nested derivatives in the envelope."""
         return len(self.levels) - 1
 
     @property

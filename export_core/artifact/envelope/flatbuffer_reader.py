@@ -1,4 +1,4 @@
-"""The reader of flatbuffers in which nothing can be trusted: every offset is checked, every visit counted."""
+"""The reader of untrusted flatbuffers: every offset is checked, every visit to an object counted."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -18,11 +18,10 @@ MAX_STRING = 1 << 20  # bytes of one name; the longest field that may be long, t
 
 
 class Buffer:
-    """The bytes of one flatbuffer and what may still be visited in them.
+    """The bytes of one flatbuffer, and the number of objects that may still be visited in them.
 
-    Offsets only point forward, so tables cannot form cycles; but two references can share a table, and 40 shared levels
-    are 2**40 visits. JAX's writer shares nothing, so the visits it needs are bounded by the size, and what they take by
-    `MOST_VISITS`.
+    Offsets only point forward, so tables cannot form cycles. But two references can share a table, and 40 shared levels
+    are 2**40 visits. JAX's writer shares nothing, so that the size of the file and `MOST_VISITS` limit the visits.
     """
 
     __slots__ = ("data", "left", "most", "name", "size", "texts", "vtables")
@@ -37,23 +36,26 @@ class Buffer:
         self.left = self.most
 
     def root(self) -> "Table":
-        """Return the root table."""
+        """Return the root table, which is an Exported."""
         return Table(self, self.follow(0, "the root table"), "Exported")
 
     def spend(self, visits: int, at: int) -> None:
-        """Count visits. A buffer that needs more than its size can hold is hostile."""
+        """Count visits to objects at byte `at`. Raises `ArtifactError` for more than a file of this size can need."""
         self.left -= visits
         if self.left < 0:
             expected = f"at most {self.most} objects in {self.size} bytes"
             raise ArtifactError(expected, "more", at, name=self.name, advice=LIMIT)
 
     def need(self, at: int, count: int, what: str) -> None:
-        """Check that `count` bytes from `at` are inside the buffer."""
+        """Raise `ArtifactError` if `count` bytes from byte `at` are not all inside the file; `what` names them."""
         if at < 0 or at + count > self.size:
-            raise ArtifactError(f"{count} bytes of {what}", f"a file of {self.size} bytes", at, name=self.name)
+            found = f"a place outside the file, which has {self.size} bytes"
+            if 0 <= at <= self.size:
+                found = f"the end of the file after {self.size - at}"
+            raise ArtifactError(f"{count} bytes of {what}", found, at, name=self.name)
 
     def follow(self, at: int, what: str) -> int:
-        """Return the position an unsigned offset at `at` points to."""
+        """Return the place to which the unsigned offset at byte `at` points; `what` names the target in errors."""
         if at + 4 > self.size:  # looked at before the message is made: this is asked for every field
             self.need(at, 4, f"the offset of {what}")
         # An offset of 0 would point at itself. No writer makes one: a field without a value is left out of its vtable.
@@ -63,7 +65,7 @@ class Buffer:
         return target
 
     def string(self, at: int, what: str) -> str:
-        """Return the UTF-8 string whose offset is at `at`."""
+        """Return the UTF-8 string whose offset is at byte `at`; `what` names it in errors."""
         raw = bytes(self.blob(at, what))
         if (known := self.texts.get(raw)) is not None:
             return known
@@ -77,7 +79,10 @@ class Buffer:
         return text
 
     def blob(self, at: int, what: str) -> bytes | bytearray:
-        """Return the bytes of a short byte vector or string whose offset is at `at`."""
+        """Return the bytes of the byte vector or string whose offset is at byte `at`; `what` names it in errors.
+
+        Raises `ArtifactError` for more than `MAX_STRING` bytes.
+        """
         start, length = self.span(at, what)
         if length > MAX_STRING:
             raise ArtifactError(f"at most {MAX_STRING} bytes in {what}", str(length), at, name=self.name, advice=LIMIT)
@@ -85,7 +90,10 @@ class Buffer:
         return self.data[start : start + length]
 
     def span(self, at: int, what: str, width: int = 1) -> tuple[int, int]:
-        """Return (first byte, number of elements of `width` bytes) of the vector whose offset is at `at`."""
+        """Return the place of the first element and the number of elements of the vector whose offset is at byte `at`.
+
+        Each element takes `width` bytes; `what` names the vector in errors.
+        """
         start = self.follow(at, what)
         length: int = _U32(self.data, start)[0]
         self.need(start + 4, length * width, what)
@@ -93,7 +101,7 @@ class Buffer:
 
 
 class Table:
-    """One table: its fields by index in the schema, counted from 0 (the byte in the vtable is 4 + 2 * index)."""
+    """A table of a flatbuffer. A field is named by its index in the schema: its entry in the vtable is the index-th."""
 
     __slots__ = ("buffer", "kind", "offsets", "position")
 
@@ -128,7 +136,7 @@ class Table:
         self.offsets: tuple[int, ...] = known[1]
 
     def error(self, expected: str, found: str, **more: str) -> ArtifactError:
-        """Return the error for what is found in this table."""
+        """Return the error that says what was expected and what was found, at the place of this table."""
         return ArtifactError(expected, found, self.position, name=self.buffer.name, **more)
 
     def __contains__(self, index: int) -> bool:
@@ -139,11 +147,14 @@ class Table:
         return [index for index, offset in enumerate(self.offsets) if offset]
 
     def at(self, index: int) -> int:
-        """Return the byte of a field that is present."""
+        """Return the place in the file of field `index`, which must be present."""
         return self.position + self.offsets[index]
 
     def number(self, index: int, form: str) -> int:
-        """Return a scalar field, 0 where it is missing. Its struct letter: b i8, B u8, h i16, H u16, I u32."""
+        """Return the number in field `index`, or 0 if the field is missing.
+
+        `form` is the letter of its type in Python's module `struct`: b i8, B u8, h i16, H u16, I u32.
+        """
         if index not in self:
             return 0
         layout = _FORMS[form]
@@ -154,35 +165,35 @@ class Table:
         return value
 
     def string(self, index: int) -> str | None:
-        """Return a string field, None where it is missing."""
+        """Return the string in field `index`, or None if the field is missing."""
         return self.buffer.string(self.at(index), f"field {index} of {self.kind}") if index in self else None
 
     def text(self, index: int, what: str) -> str:
-        """Return a string field that every writer sets."""
+        """Return the string in field `index`; raise `ArtifactError` if it is missing, in which `what` names it."""
         if index not in self:
             raise self.error(f"{what} (field {index} of {self.kind})", "none")
         return self.buffer.string(self.at(index), what)
 
     def table(self, index: int, kind: str) -> "Table | None":
-        """Return a nested table, None where it is missing."""
+        """Return the table of type `kind` in field `index`, or None if the field is missing."""
         return Table(self.buffer, self.buffer.follow(self.at(index), kind), kind) if index in self else None
 
     def blob(self, index: int) -> bytes | None:
-        """Return a short byte vector, None where it is missing."""
+        """Return the byte vector in field `index`, or None if the field is missing."""
         return bytes(self.buffer.blob(self.at(index), f"field {index} of {self.kind}")) if index in self else None
 
     def tables(self, index: int, kind: str) -> "Iterator[Table]":
-        """Yield the tables of a vector, none where it is missing."""
+        """Yield the tables of type `kind` in the vector in field `index`; nothing if the field is missing."""
         for at in self._references(index):
             yield Table(self.buffer, self.buffer.follow(at, kind), kind)
 
     def strings(self, index: int) -> tuple[str, ...]:
-        """Return a vector of strings, empty where it is missing."""
+        """Return the strings in the vector in field `index`; empty if the field is missing."""
         what = f"field {index} of {self.kind}"
         return tuple(self.buffer.string(at, what) for at in self._references(index))
 
     def numbers(self, index: int, form: str) -> tuple[int, ...]:
-        """Return a vector of scalars, empty where it is missing."""
+        """Return the numbers in the vector in field `index`, of the type `form`; empty if the field is missing."""
         if index not in self:
             return ()
         width = _FORMS[form].size

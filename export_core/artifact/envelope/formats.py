@@ -1,4 +1,4 @@
-"""The serialization formats of envelopes: which jax writes which, and with which fields."""
+"""The serialization formats of envelopes: which jax writes which format, and which fields each format has."""
 
 from export_core.artifact.envelope.schema import FIELDS, OUT_SHARDINGS_IDXS, UNIQUE_AVALS
 from export_core.releases.names import version_numbers
@@ -20,13 +20,13 @@ _NAMES_JAX = 12  # the jax that wrote it is named, and the version of the format
 
 
 def format_of(jax: str) -> int:
-    """Return the serialization format that a jax writes; 0 for one that is older than any that is known."""
+    """Return the number of the serialization format that a jax writes; 0 for a jax older than 0.4.24."""
     numbers = version_numbers(jax)
     return next((number for number, first in FIRST_JAX.items() if numbers >= first), 0)
 
 
 def fields_of(number: int) -> tuple[str, ...]:
-    """Return the fields of `Exported` that a format has, beside that of a derivative."""
+    """Return the names of the fields of `Exported` that the format `number` has, except `vjp`."""
     names = FIELDS["Exported"]
     unique = names[UNIQUE_AVALS : OUT_SHARDINGS_IDXS + 1]
     since = {"nr_devices": WIDE_NR_DEVICES, **dict.fromkeys(unique, INDICES), "jax_version": _NAMES_JAX}
@@ -35,5 +35,8 @@ def fields_of(number: int) -> tuple[str, ...]:
 
 
 def wire_version(number: int) -> int:
-    """Return what the field `serialization_version` has in a format: before 12, several formats share a number."""
+    """Return the value of the field `serialization_version` in the format `number`.
+
+    Before format 12, several formats share a value.
+    """
     return number if number >= _NAMES_JAX else 3 if number >= WIDE_NR_DEVICES else min(number, 2)

@@ -1,4 +1,4 @@
-"""Goldens of artifacts without their source: of one file, of a whole archive."""
+"""Goldens of artifacts whose source code is lost, from one file or from a whole archive."""
 
 from export_core.base.feature import Feature
 

@@ -1,4 +1,4 @@
-"""The command goldens add: goldens of artifacts whose source code is lost."""
+"""The command `jaxexport goldens add`: goldens of artifacts whose source code is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DONE, NOT_ALL_ADDED = 0, 2
 _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "without_outputs")
-"""Options about a single artifact."""
+"""Options that only a single artifact may have."""
 
 
 @command(
@@ -184,7 +184,7 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry
 
 
 def _check_options(file: str | None, folder: str | None, stated: Mapping[str, Any]) -> None:
-    """Raise `click.UsageError` for options that do not belong together."""
+    """Raise `click.UsageError` for options that cannot be combined, or that lack another one."""
     if (file is None) == (folder is None):
         raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
     if file and stated["case"] is None:
@@ -197,7 +197,7 @@ def _check_options(file: str | None, folder: str | None, stated: Mapping[str, An
 
 
 def _stated_candidate(stated: Mapping[str, Any]) -> Candidate:
-    """Return a single artifact with what is stated about it, each called as the field of an entry of artifacts.yaml."""
+    """Return the single artifact that options describe; each option is called as a field of artifacts.yaml."""
     from export_core.features.adopt.archive import Candidate, ListedArtifact, candidate_of
     from export_core.goldens.adopted_mesh import parse_mesh
 

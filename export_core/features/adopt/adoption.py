@@ -40,7 +40,7 @@ from export_core.run.session import Observer, run_matrix
 
 Notify = Callable[[str], None]
 
-AT_ONCE = 32  # Artifacts that are drafted before any of them is run: those of one writer share a worker.
+AT_ONCE = 32  # Artifacts that are drafted before any of them is run, since those of the same writer share a worker.
 
 LARGEST_BATCH = 1 << 29  # Bytes of drafts after which the next batch begins.
 
@@ -49,7 +49,7 @@ NOT_ADDED = "not added"
 
 @dataclass(frozen=True)
 class Adopted:
-    """An artifact that is a golden now, or why it is not.
+    """The outcome for an artifact: its golden, or the problem why it has none.
 
     `status` is a `WriteStatus`, or `NOT_ADDED`; `remarks` are about its arrays and its first runs.
     """
@@ -62,7 +62,10 @@ class Adopted:
 
 @dataclass
 class _Draft:
-    """A golden that is not stored yet. `problem` is why it will not be, `noise` what was measured, in a sentence."""
+    """A golden that is not stored yet.
+
+    `problem` is why it will not be stored, else empty. `noise` is a sentence on what was measured.
+    """
 
     candidate: Candidate
     artifact: Artifact
@@ -74,12 +77,12 @@ class _Draft:
 
     @property
     def id(self) -> str:
-        """The id of the golden that it becomes."""
+        """The id of the golden that the draft becomes."""
         return f"{self.manifest.case}/{self.manifest.writer.id}"
 
     @property
     def computes(self) -> bool:
-        """Whether its writer is to compute its outputs."""
+        """Whether its writer has to compute its outputs."""
         origin = self.manifest.origin
         return origin is not None and origin.outputs == "replayed"
 
@@ -88,9 +91,9 @@ class _Draft:
 class Adoption:
     """How artifacts are adopted: into which store, under which policy.
 
-    `replay`: each is run by its own writer first, and its noise is measured. `replace` has the cases whose goldens may
-    be replaced. `dims` are sizes of symbolic dimensions for artifacts without given ones, which may lack some of them.
-    `symbols` gets the dimensions for which sizes were needed.
+    With `replay`, each is run by its own writer first, and its noise is measured. `replace` has the cases whose goldens
+    may be replaced. `dims` has sizes of symbolic dimensions for artifacts without sizes of their own. `symbols`
+    collects the dimensions for which sizes were needed. `notify` gets a line about what happens.
     """
 
     store: GoldenStore
@@ -104,7 +107,7 @@ class Adoption:
     def adopt(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
         """Yield the outcome of each candidate, in order; a failure does not stop the others, and leaves nothing behind.
 
-        An error stands for an artifact that is already known to be unfit.
+        An error among the candidates stands for an artifact that is already known to be unfit.
         """
         names: dict[str, Candidate] = {}
         drafts: list[_Draft | Adopted] = []
@@ -117,7 +120,7 @@ class Adoption:
         yield from self._stored(drafts)
 
     def preview(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
-        """Yield the likely outcome of each candidate, in its remark, without running or storing anything."""
+        """Yield what each candidate would likely become, as a remark, without running or storing anything."""
         for candidate in functions_of(candidates):
             try:
                 if isinstance(candidate, GoldenError):
@@ -139,7 +142,7 @@ class Adoption:
             other = names.setdefault(draft.id, candidate)
             if other is not candidate:
                 raise GoldenError(
-                    f"{candidate.file}: expected another case than {other.file} has, found {candidate.case} by "
+                    f"{candidate.file}: expected a case that {other.file} does not have, found {candidate.case} by "
                     f"{draft.manifest.writer.id} for both. Give it another name."
                 )
             same = self._stored_already(draft)
@@ -150,10 +153,11 @@ class Adoption:
         return Adopted(WriteStatus.UNCHANGED, same) if same else draft
 
     def check_replaces_nothing(self, candidate: Candidate, draft: _Draft | None = None) -> None:
-        """Raise `GoldenError` where a candidate would replace a golden of another artifact, of a test, or other arrays.
+        """Raise `GoldenError` if a candidate would replace a golden that must stay.
 
-        Without its draft only the first two are seen. An adopted golden is written again where its noise was not
-        measured, or where it is damaged. Raises `ExportCompatError` for an artifact that cannot be read.
+        Such a golden is of another artifact, of a test, or, which only a draft shows, has other arrays. A golden may be
+        written again if its noise was not measured or if it is damaged. Raises `ExportCompatError` for an artifact that
+        cannot be read.
         """
         if draft:
             artifact, writer = draft.artifact, draft.manifest.writer
@@ -174,9 +178,9 @@ class Adoption:
                 )
 
     def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:
-        """Return the golden as far as its files determine it, with inputs made by this rule.
+        """Return the draft of a golden, without outputs if they have to be computed.
 
-        Raises `ExportCompatError`.
+        If no inputs are given, they are made by `rule`. Raises `ExportCompatError` if no golden can be made.
         """
         artifact, writer, remarks = read_candidate(candidate, self.policy.calendar())
         envelope = envelope_of(artifact)
@@ -231,7 +235,7 @@ class Adoption:
             raise GoldenError(f"{artifact.name}: {error}") from None
 
     def _stored_already(self, draft: _Draft) -> Golden | None:
-        """Return the stored golden that is this one: of the same files, as far as they are given."""
+        """Return the stored golden that equals this draft, as far as the draft's files are known, or None."""
         for golden in self.store.generations(draft.manifest.case):
             stored = golden.manifest
             if self.replay and stored.noise is None:  # added without a replay, or its noise could not be measured
@@ -251,7 +255,7 @@ class Adoption:
         return None
 
     def _stored(self, drafts: list[_Draft | Adopted]) -> Iterator[Adopted]:
-        """Run what is to be run, store what may be stored."""
+        """Run the drafts that are to be run, store those that may be stored, and yield each outcome."""
         if self.replay:
             self._compute_outputs([draft for draft in _open(drafts) if draft.computes])
             self._measure(_open(drafts))
@@ -274,7 +278,10 @@ class Adoption:
                 yield Adopted(status, golden, remarks=tuple(draft.remarks))
 
     def _compute_outputs(self, drafts: list[_Draft]) -> None:
-        """Run drafts by their writers; those whose made inputs give NaN or infinities once more by the other rules."""
+        """Compute the outputs of drafts, by their writers.
+
+        If inputs that were made give NaN or infinities, inputs by the other rules are tried.
+        """
         outside = self._run(drafts)
         for rule in RULES[1:]:
             for draft in outside:
@@ -291,7 +298,7 @@ class Adoption:
     def _run(self, drafts: list[_Draft]) -> list[_Draft]:
         """Compute the outputs of drafts, each in the environment of its writer, in a cold process.
 
-        Returns those that get none, since their made inputs give no finite ones.
+        Returns the drafts whose made inputs give outputs that are not finite: they get none.
         """
         outside = []
         by_id = {draft.id: draft for draft in drafts}
@@ -370,7 +377,7 @@ class Adoption:
 
 
 def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
-    """Return the drafts that nothing keeps out of the store so far."""
+    """Return the drafts that have no problem so far."""
     return [draft for draft in drafts if isinstance(draft, _Draft) and not draft.problem]
 
 
@@ -391,7 +398,7 @@ def _why_no_outputs(outcome: Result) -> str:
 
 
 def replays_by_writer(goldens: Sequence[Golden], policy: Policy, notify: Notify) -> dict[str, FirstReplay]:
-    """Return the first replay of each golden by its writer, by the golden's id."""
+    """Return the first replay of each golden, in its own writer, by the golden's id."""
     # Known failures are left out: their globs are checked against the width of a whole plan.
     own = msgspec.structs.replace(policy, known_failures=())
     options = RunOptions(results=None, cache=False)

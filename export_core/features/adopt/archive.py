@@ -22,10 +22,10 @@ from export_core.goldens.store import MANIFEST
 
 NAME = "{name}"
 INPUTS, OUTPUTS = f"{NAME}.inputs.npz", f"{NAME}.outputs.npz"
-"""The naming rule, of files in the artifact's own folder. `{name}` is the artifact's name without its ending."""
+"""The naming rule for files in the artifact's own folder. `{name}` is the artifact's name without its ending."""
 
 IN_A_FOLDER = "artifact"
-"""A file of this name, with any ending, is called by its folder; `inputs.npz` and `outputs.npz` are beside it."""
+"""A file of this name, with any ending, gets its folder's name; `inputs.npz` and `outputs.npz` are beside it."""
 
 FILE = "artifacts.yaml"  # A person's facts about the artifacts of an archive that file names do not show.
 
@@ -36,20 +36,20 @@ class ListedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     """One artifact. Paths are relative to the archive's folder, and stay inside it."""
 
     file: str  # What `Exported.serialize()` returned.
-    case: str = ""  # The name of the case; empty for the one that follows from the path.
+    case: str = ""  # The name of the case; empty for the name that follows from the path.
     inputs: str | None = None
     """An .npz with its flat arguments. Null: the one that the naming rule names, else they are made."""
     outputs: str | None = None
     """An .npz with its flat results. Null: the one that the naming rule names, else its writer computes them."""
     writer: str | None = None
-    """The jaxlib that wrote it, such as `0.9.2` or `0.11.2-jax0.12.0`. Null: the only one that can have."""
+    """The jaxlib that wrote it, such as `0.9.2` or `0.11.2-jax0.12.0`. Null: the only possible one."""
     dims: dict[str, Size] = {}  # Sizes of symbolic dimensions, for inputs that are made.
     register: tuple[str, ...] = ()  # Python files that readers import first.
-    mesh: dict[str, Size] = {}  # The mesh of an artifact for several devices, where the artifact does not say it.
-    in_specs: str = ""  # How each flat argument is sharded, where the artifact does not say it: `P('data'), None`.
+    mesh: dict[str, Size] = {}  # The mesh of an artifact for several devices, if the artifact does not say it.
+    in_specs: str = ""  # How each flat argument is sharded, if the artifact does not say it: `P('data'), None`.
     nothing_to_compare: str = ""
     """The reason to store this golden although it has no output, only empty ones or only NaN."""
-    without_outputs: str = ""  # Of an artifact for other platforms than cpu: why it has no outputs.
+    without_outputs: str = ""  # Why an artifact for other platforms than cpu has no outputs.
 
 
 class ArtifactList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,9 +59,9 @@ class ArtifactList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_artifact_list(path: Path) -> ArtifactList:
-    """Return the list in a file.
+    """Return the content of a list of artifacts.
 
-    Raises `GoldenError` naming the file and the field.
+    Raises `GoldenError`, which names the file and the field, if it cannot be read.
     """
     try:
         artifacts: ArtifactList = decode_yaml(read_regular(path, most=LARGEST_TEXT), ArtifactList)
@@ -79,8 +79,8 @@ def read_artifact_list(path: Path) -> ArtifactList:
 class Candidate(StatedFacts):
     """An artifact that is to become a golden, with what is stated about it.
 
-    Without inputs they are made, without outputs its writer computes them. `dims` are sizes of its symbolic dimensions,
-    for inputs that are made. `function` is the number of one in a SavedModel.
+    If `inputs` is None, inputs are made; if `outputs` is None, the writer computes them. `dims` has sizes of symbolic
+    dimensions, for inputs that are made. `function` is the index of a function in a SavedModel.
     """
 
     file: Path
@@ -96,8 +96,8 @@ class Candidate(StatedFacts):
 class Archive:
     """The folder of an archive, and how its files are named.
 
-    `listed` is the file of its list; None for the one in the folder, where there is one. `writer` wrote the artifacts
-    for which no other is named.
+    `listed` is the file of its list; if it is None, the list in the folder is used, if there is one. `inputs` and
+    `outputs` are the naming rule. `writer` wrote all artifacts for which the list names no writer.
     """
 
     folder: Path
@@ -107,12 +107,12 @@ class Archive:
     writer: str | None = None
 
     def candidates(self, left_out: LeftOut) -> Iterator[Candidate | GoldenError]:
-        """Yield each artifact, or what is wrong with its entry in the list.
+        """Yield each artifact, or an error that says what is wrong with it or with its entry in the list.
 
-        Other files are counted in `left_out`.
+        Files that are not artifacts are counted in `left_out`.
 
         Raises:
-            GoldenError: there is no such folder, or the list cannot be read.
+            GoldenError: There is no such folder, or the list cannot be read.
         """
         if not self.folder.is_dir():
             raise GoldenError(f"--from {self.folder}: expected a folder with artifacts, found none.")
@@ -140,7 +140,7 @@ class Archive:
                 yield self._named(path)
 
     def _named(self, path: Path) -> Candidate:
-        """Return an artifact with what its path tells."""
+        """Return an artifact with the case, the inputs and the outputs that the naming rule gives it."""
         arrays = []
         for pattern in (self.inputs, self.outputs):
             name = pattern.replace(f"{NAME}.", "") if path.stem == IN_A_FOLDER else pattern
@@ -150,9 +150,9 @@ class Archive:
         return Candidate(path, case, arrays[0], arrays[1], self.writer)
 
     def _inside(self, name: str) -> Path:
-        """Return a path of the list.
+        """Return the path of a file that the list names.
 
-        Raises `GoldenError` for one that leads out of the folder.
+        Raises `GoldenError` if it leads out of the folder.
         """
         path = self.folder / name
         if not name or "\0" in name or not path.resolve().is_relative_to(self.folder.resolve()):
@@ -161,9 +161,9 @@ class Archive:
 
 
 def candidate_of(entry: ListedArtifact, named: Candidate, path: Callable[[str], Path] = Path) -> Candidate:
-    """Return an artifact with what its entry states, before what its path tells.
+    """Return an artifact with what its entry states; the rest is as in `named`, by the naming rule.
 
-    Raises `GoldenError` for specs that cannot be read.
+    `path` makes a path of a name in the entry. Raises `GoldenError` for specs that cannot be read.
     """
     return replace(
         named,
@@ -181,10 +181,10 @@ def candidate_of(entry: ListedArtifact, named: Candidate, path: Callable[[str], 
 
 
 def case_of(path: PurePath) -> str:
-    """Return the name of a case by the path of its artifact below the archive's folder, without the ending.
+    """Return the name of a case for an artifact, from the artifact's path below the archive's folder.
 
-    Folders and names are joined by dots: ``models/attention.bin`` is ``models.attention``. A file ``artifact`` is
-    called by its folder. What no name of a folder may have becomes ``_``.
+    Names of folders and file are joined by dots, without the ending: ``models/attention.bin`` is ``models.attention``.
+    A file ``artifact`` gets its folder's name. A character that a folder's name must not have becomes ``_``.
     """
     parts = [*path.parts[:-1], path.stem]
     if path.stem == IN_A_FOLDER and len(parts) > 1:

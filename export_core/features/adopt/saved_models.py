@@ -20,14 +20,17 @@ from export_core.goldens.adopt import envelope_of, writer_of
 from export_core.releases import Calendar
 from export_core.releases.calendar_entries import shipped_entries, shipped_runtimes
 
-_ADD = "Add the artifact that it was exported to."
+_ADD = "Instead, add the artifact of jax.export that it was made from."
 _OLDEST_CONVENTION = 9  # What jax.export has written since jax 0.4.26.
 _ELEMENTS = {element_of(dtype): dtype for dtype in DTYPES if dtype not in (*KEY_WORDS, "float0")}
 _TENSOR = re.compile(r"tensor<((?:\d+x|\?x)*)([^,]+)>")
 
 
 def functions_of(candidates: Iterable[Candidate | GoldenError]) -> Iterator[Candidate | GoldenError]:
-    """Yield a candidate for each function in a SavedModel, numbered where there are several; others as they are."""
+    """Yield a candidate for each function in a SavedModel, numbered if there are several.
+
+    Other candidates are yielded unchanged.
+    """
     for candidate in candidates:
         functions = 0
         if isinstance(candidate, Candidate):
@@ -41,14 +44,15 @@ def functions_of(candidates: Iterable[Candidate | GoldenError]) -> Iterator[Cand
 
 
 def read_candidate(candidate: Candidate, calendar: Calendar) -> tuple[Artifact, Writer, list[str]]:
-    """Return the artifact of a candidate, its writer, and remarks: those about the function of a SavedModel.
+    """Return the artifact of a candidate, its writer, and a remark if it is a function of a SavedModel.
 
-    Raises `ArtifactError` for a file that cannot be read, `GoldenError` where its writer is not known, or no artifact
-    can be made of the function.
+    Raises:
+        ArtifactError: The file cannot be read.
+        GoldenError: The writer is not known, or no artifact can be made of the function.
     """
     artifact = read(candidate.file)
     if artifact.saved_model is None:
-        envelope_of(artifact)  # a module without a calling convention can be no golden, whoever wrote it
+        envelope_of(artifact)  # a module without a calling convention cannot be a golden, whoever wrote it
         return artifact, writer_of(artifact, calendar, candidate.writer), []
     writer = writer_of(artifact, calendar, candidate.writer)
     title = artifact.saved_model.calls[candidate.function].title
@@ -58,11 +62,11 @@ def read_candidate(candidate: Candidate, calendar: Calendar) -> tuple[Artifact, 
 
 
 def exported(model: Artifact, function: int, jax: str) -> Artifact:
-    """Return a function in a SavedModel as the artifact that this jax would have serialized.
+    """Return a function in a SavedModel as the artifact that the release `jax` would have serialized.
 
-    Its arguments and results have the types of `main`. The SavedModel has lost their tree: they are flat.
+    Its arguments and results have the types of `main`. They are flat, since the SavedModel has lost their trees.
 
-    Raises `GoldenError` where the SavedModel does not say all that an artifact needs.
+    Raises `GoldenError` if the SavedModel does not say all that an artifact needs.
     """
     assert model.saved_model is not None
     call, module = model.saved_model.calls[function], model.modules[function]
@@ -70,8 +74,8 @@ def exported(model: Artifact, function: int, jax: str) -> Artifact:
     if not _OLDEST_CONVENTION <= call.version <= NEWEST or call.function_list or call.unknown:
         also = [*call.function_list, *(f"the unknown attribute {attribute}" for attribute in call.unknown)]
         raise GoldenError(
-            f"{name}: expected a function with calling convention {_OLDEST_CONVENTION} to {NEWEST} that calls no "
-            f"function of TensorFlow, found {', '.join([f'convention {call.version}', *also])}. {_ADD}"
+            f"{name}: expected calling convention {_OLDEST_CONVENTION} to {NEWEST}, no functions of TensorFlow and no "
+            f"unknown attributes, found {', '.join([f'convention {call.version}', *also])}. {_ADD}"
         )
     several = len(call.platforms) > 1
     in_avals, out_avals = _avals_of(module, name, number, several=several)
@@ -106,14 +110,15 @@ def exported(model: Artifact, function: int, jax: str) -> Artifact:
     data = guarded(lambda: encode(envelope), name)  # numbers that have no room there
     artifact = read_bytes(data, name)
     if problems := check_main(artifact):
-        raise GoldenError(f"{name}: expected a module as jax.export writes it, found another one: {problems[0]}")
+        raise GoldenError(f"{name}: expected a module as jax.export writes it, found a problem: {problems[0]}")
     return artifact
 
 
 def _avals_of(module: Module, name: str, number: int, *, several: bool) -> tuple[tuple[Aval, ...], tuple[Aval, ...]]:
-    """Return the types of the arguments and results of `main`, in a serialization format.
+    """Return the types of the arguments and results of `main`, in the serialization format `number`.
 
-    A module names its symbolic dimensions and does not say which size is which: only of one it is plain.
+    A module names its symbolic dimensions but not their places: if there are several, they cannot be told apart.
+    `several` is whether `main` first takes the index of a platform.
     """
     constants = (attributes.get(CONSTANT) for f in module.functions for attributes in f.arg_attrs)
     symbols = {name for name in constants if isinstance(name, str)} - {PLATFORM}

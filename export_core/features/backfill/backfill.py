@@ -27,10 +27,10 @@ SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
 def choose_writers(
     named: str, calendar: Calendar, *, wheels: tuple[str, ...] = (), indexes: tuple[str, ...] = ()
 ) -> Readers:
-    """Return the releases that were named as writers, oldest build first, and where they come from.
+    """Return the releases that `named` lists as writers, oldest build first, and where they are installed from.
 
-    `calendar` is the one that the tests date their goldens with. Raises `ReleaseError` for a release that it does not
-    have, even if there is a wheel of it: the tests, in its environment, see the calendar and not the wheel.
+    `calendar` is the one by which the tests date their goldens. Raises `ReleaseError` for a release that it lacks, even
+    if there is a wheel of it: the tests, in its environment, see the calendar and not the wheel.
     """
     selection = Selection(readers=named, wheels=wheels, indexes=indexes)
     if not selection.named or not {*selection.named}.isdisjoint((*GROUPS, DEPLOYED)):
@@ -54,7 +54,7 @@ def choose_writers(
 
 
 def title(release: Release) -> str:
-    """Return a writer, as people read it."""
+    """Return a writer as text for people: its jax, its jaxlib, and when that was built."""
     return f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
 
 
@@ -73,8 +73,8 @@ def write_goldens(
         install: pip requirements of the tests; if empty, the project in the working folder is installed, if it has a
             pyproject.toml.
         pytest_args: handed to pytest after its own.
-        constraints: versions that packages of the environments are held to.
-        steps: what says what is done while an environment is built.
+        constraints: pip constraints on the versions of the packages in the environments.
+        steps: shows progress while an environment is built.
 
     Returns:
         0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built, or pytest was
@@ -98,7 +98,10 @@ def write_goldens(
 
 
 def _run_to_its_end(command: Sequence[str]) -> int:
-    """Run pytest: 0, or 1 where it failed. 3 where it ended with 0 before its session did, as `os._exit(0)` ends it."""
+    """Run pytest, and return 0 if it passed, 1 if it failed, 3 if it ended with 0 before its session did.
+
+    The last happens if a test or a conftest.py calls `os._exit(0)`.
+    """
     with scratch_folder() as folder:
         ended = folder / "ended"
         # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
@@ -132,7 +135,10 @@ def _build_writer(
     locks: EnvironmentLocks,
     steps: Steps,
 ) -> Built:
-    """Return the environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
+    """Build the environment of a release, with the tests of the project, and return it.
+
+    Raises `EnvironmentFailed`.
+    """
     calendar, sources = writers.calendar, writers.sources
     interpreter = interpreter_for(calendar.pythons(release.jaxlib), uv_command())
     if interpreter.note:

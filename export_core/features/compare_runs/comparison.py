@@ -1,6 +1,6 @@
 """The difference between a run and its baseline, cell by cell: regressed, fixed, new, gone, changed, unchanged.
 
-And as reports show it: findings, a section of the page, JSON.
+Also how reports show it: as findings, as a section of the page, and as JSON.
 """
 
 import datetime
@@ -45,15 +45,15 @@ class Change(StrEnum):
     FIXED = "fixed"  # It failed before and works now.
     NEW = "new"  # Only the new run has it.
     GONE = "gone"  # Only the earlier run has it.
-    CHANGED = "changed"  # Another verdict, stage or judgement, neither better nor worse.
+    CHANGED = "changed"  # It has a different verdict, stage or judgement, neither better nor worse.
     UNCHANGED = "unchanged"  # The same as before.
 
 
 @dataclass(frozen=True)
 class CellDifference:
-    """A cell in two runs: `then` is None where only the new one has it, `now` where only the old one has.
+    """A cell in two runs: `then` is its result in the baseline, `now` in the new run, None if a run lacks it.
 
-    `other_golden`: the golden that it replayed is not the same any more, so that the change may come from the golden.
+    `other_golden` is whether its golden differs between the runs: then the change may come from the golden.
     """
 
     change: Change
@@ -63,7 +63,7 @@ class CellDifference:
 
     @property
     def result(self) -> Result:
-        """The newer one."""
+        """The result in the new run, or that of the baseline if the new run lacks the cell."""
         newer = self.now or self.then
         assert newer
         return newer
@@ -71,11 +71,11 @@ class CellDifference:
 
 @dataclass(frozen=True)
 class BaselineDifference:
-    """The difference of two runs, both judged by the policy of the new one.
+    """The difference between two runs, both judged by the policy of the new run.
 
-    `caveats`: why a change may not come from the cell itself. `now` is the new run, with the exit code that it has
-    where the policy forbids to lose a bonus or to grow; `grown` is how many of its cells grew by more. The summary of
-    the `baseline` is its own.
+    `caveats` are reasons why a change may not come from the cell itself. `now` is the new run; its exit code also
+    counts lost bonuses and growth, if the policy forbids them. `grown` is how many cells grew by more than a budget
+    allows. The summary of the `baseline` is unchanged.
     """
 
     baseline: Run
@@ -86,7 +86,7 @@ class BaselineDifference:
 
     @property
     def costs(self) -> list[tuple[CellDifference, CostChange]]:
-        """The figures that are not the same in both runs, with their cells, the largest change first."""
+        """The figures that differ between the runs, each with its cell, the largest change first."""
         changes = [
             (cell, change)
             for cell in self.cells
@@ -98,18 +98,17 @@ class BaselineDifference:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cells of each change, all of them named."""
+        """How many cells there are of each kind of change, also of kinds without a cell."""
         counts = Counter(cell.change for cell in self.cells)
         return {str(change): counts[change] for change in Change}
 
 
 def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
-    """Compare a run with the earlier one in a folder, which is judged by the policy of the new one.
+    """Compare a run with the earlier run in a folder, judged anew by the policy of the new run.
 
-    So no difference comes from another policy.
+    So no difference comes from a change of the policy.
 
-    Raises `RunError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the
-    new run has.
+    Raises `RunError` if the baseline is not a finished run, is empty, is the new run itself, or shares no cell with it.
     """
     if run.folder and run.folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
@@ -141,9 +140,9 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
 
 
 def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: set[str]) -> Iterator[str]:
-    """Yield what makes two runs hard to compare: missing cells, other settings, other goldens, another policy.
+    """Yield what makes two runs hard to compare: missing cells, and different settings, goldens or policies.
 
-    `judged` are the results of the earlier run by the policy of the new one.
+    `judged` are the results of the earlier run, judged by the policy of the new one.
     """
     for name, summary in (("the baseline", earlier.summary), ("this run", run.summary)):
         # Neither a cell that has no result at all nor one that was not run can be compared.
@@ -179,10 +178,10 @@ def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: se
 
 
 def change_of(then: Result | None, now: Result) -> Change:
-    """Return the change by the order of judgements, then of verdicts: docs/how-to/compare-runs.md has both as tables.
+    """Return how a cell changed, by the order of judgements, then of verdicts.
 
-    A cell that had not run has nothing to be compared with: its first result is new. Only what works now is called
-    fixed.
+    Both orders are tables in docs/how-to/compare-runs.md. A cell that did not run before is new, since there is nothing
+    to compare it with. Only a cell that works now is fixed.
     """
     if then is None or (_level(then) == _NO_RESULT and _level(now) != _NO_RESULT):
         return Change.NEW
@@ -199,7 +198,7 @@ def _level(result: Result) -> int:
 
 
 def _badness(result: Result) -> tuple[int, int]:
-    """Return a sort key, higher for worse.
+    """Return a sort key of a result, higher for worse.
 
     All cells that work are equal: whether a device was there makes no difference.
     """
@@ -209,17 +208,14 @@ def _badness(result: Result) -> tuple[int, int]:
 
 
 def _compared(result: Result) -> tuple[str, ...]:
-    """Return the parts of a result that count as a change."""
+    """Return the parts of a result in which a difference counts as a change."""
     works = not _level(result)
     message = "" if works else "".join(result.message.strip().splitlines()[:1])
     return str(result.judgement), str(result.verdict), str(result.mode), "" if works else str(result.stage), message
 
 
 def _text(value: Any) -> str:
-    """Return a setting of a run as text.
-
-    An empty list selects all; what a plan lacks was not asked for.
-    """
+    """Return a setting of a run as text: `all` for an empty list, `none` for a setting that was not given."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "all"
     return "none" if value in (None, "") else str(value)
@@ -233,7 +229,7 @@ CHANGED = {
     Change.NEW: FindingKind("new", 4),
     Change.GONE: FindingKind("gone", 5),
 }
-"""The kinds of findings about a change."""
+"""The kind of finding for each change that is reported."""
 COST = FindingKind("cost", 6)  # The kind of the finding about changed costs.
 _MOST = 20  # The most findings of each kind of change on the page.
 
@@ -275,18 +271,18 @@ class ChangedCell(msgspec.Struct, frozen=True):
     """The last build date of a reader in this direction that is promised: in forward direction the earliest day."""
     then: CellState | None  # Its state in the baseline; null for a cell that only the new run has.
     now: CellState | None  # Its state in the new run; null for a cell that only the baseline has.
-    other_golden: bool  # The golden of that name is not the same in both runs.
-    reproduce: str  # The shell command that runs the newer one again.
+    other_golden: bool  # Whether the golden of that name differs between the runs.
+    reproduce: str  # The shell command that runs the cell of the newer result again.
 
 
 class ChangedCost(msgspec.Struct, frozen=True):
-    """A figure of the compiler that is not the same in both runs, by more than a hundredth of it."""
+    """A figure of the compiler that differs between the runs by more than a hundredth."""
 
     golden: str  # The golden, `case/writer`.
     reader: Release  # The release that ran it.
     platform: str  # The platform of the cell.
-    change: CostChange  # The figure, and what it was and is.
-    other_golden: bool  # The golden of that name is not the same in both runs.
+    change: CostChange  # The figure, with its old and new value.
+    other_golden: bool  # Whether the golden of that name differs between the runs.
 
 
 class BaselineReport(msgspec.Struct, frozen=True):
@@ -294,14 +290,14 @@ class BaselineReport(msgspec.Struct, frozen=True):
 
     now: RunInShort  # The new run.
     baseline: RunInShort  # The earlier run.
-    caveats: list[str]  # What makes the two hard to compare, a sentence each.
+    caveats: list[str]  # What makes the two runs hard to compare, a sentence each.
     counts: dict[str, int]  # Cells by change.
-    cells: list[ChangedCell]  # All cells but the unchanged ones.
+    cells: list[ChangedCell]  # All cells that changed.
     costs: list[ChangedCost] = []  # What changed in costs, the largest change first.
 
 
 def compared(run: Run, *baselines: Path) -> RunDifference:
-    """Return a run compared with the newest of the runs in these folders; the others are its history.
+    """Return the difference from the newest of the runs in these folders; older runs are shown as its history.
 
     Raises `RunError` as `compare_with_baseline` does.
     """
@@ -338,7 +334,7 @@ def as_run_difference(difference: BaselineDifference, older: Sequence[Run] = ())
 
 
 def _changes(difference: BaselineDifference) -> Iterator[Finding]:
-    """Yield every change by kind, the worst first; cells with one cause and one change are one finding."""
+    """Yield a finding for each change, the worst kind first; cells with the same change and cause share a finding."""
     for change, kind in CHANGED.items():
         alike = grouped((cell for cell in difference.cells if cell.change is change), _change_key)
         # Within a kind of change, the worst verdict first.
@@ -349,7 +345,7 @@ def _changes(difference: BaselineDifference) -> Iterator[Finding]:
 
 
 def _costs(difference: BaselineDifference) -> Iterator[Finding]:
-    """Yield all changes of costs in one finding, the largest first."""
+    """Yield one finding with all changes of costs, the largest first, if there are any."""
     if not (costs := difference.costs):
         return
     lines = [
@@ -363,7 +359,7 @@ def _costs(difference: BaselineDifference) -> Iterator[Finding]:
 
 
 def baseline_line(difference: BaselineDifference) -> str:
-    """Return the counts of all changes, in one line."""
+    """Return a line with the number of cells by kind of change, and the exit code."""
     baseline, now = difference.baseline.summary, difference.now.summary
     lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
     lost += [f"{plural(difference.grown, 'cell')} grew by more than a budget allows"] if difference.grown else []
@@ -375,7 +371,7 @@ def baseline_line(difference: BaselineDifference) -> str:
 
 
 def _change_key(cell: CellDifference) -> tuple[str, ...]:
-    """Return a key that changes of one finding share: judgements and verdicts in both runs, platform, causes."""
+    """Return the key by which changed cells share a finding: judgements and verdicts, platform, causes."""
     causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
     return _state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes
 
@@ -402,7 +398,7 @@ def _state(result: Result | None) -> str:
 
 
 def _change(then: Result | None, now: Result | None) -> str:
-    """Return how a cell changed between any two runs; empty where neither has it."""
+    """Return how a cell changed between any two runs; empty if neither run has it."""
     return str(change_of(then, now)) if now else str(Change.GONE) if then else ""
 
 
@@ -413,7 +409,7 @@ def _state_line(result: Result | None) -> str:
 
 
 def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: Sequence[Finding]) -> Markup:
-    """Return the section of the page: what regressed and what works again first."""
+    """Return the section of the report's page, with regressed and fixed cells first."""
     from export_core.report.page import part_of_page
 
     listed, more = capped(changes, _MOST)
@@ -435,7 +431,10 @@ def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: 
 
 
 def baseline_report(difference: BaselineDifference) -> BaselineReport:
-    """Return the difference as other programs read it, without unchanged cells, which are nearly all of a large run."""
+    """Return the difference as data for JSON.
+
+    Unchanged cells are left out, since they are nearly all of a large run.
+    """
     runs = (difference.now, difference.baseline)
     now, baseline = (msgspec.convert(run.summary, RunInShort, from_attributes=True) for run in runs)
     changed = [

@@ -1,6 +1,6 @@
 """The content of `jaxexport report --trend`: in which release which outputs and costs changed, by how much.
 
-Shown and not judged. Nothing is compared here: what a run compared, and the figures that it recorded, are put in order.
+It is shown, not judged. Nothing is compared again: comparisons and figures of finished runs are sorted by release.
 """
 
 from collections import Counter
@@ -19,19 +19,19 @@ from export_core.readers.placement import Mode
 from export_core.releases import Release
 from export_core.report.wording import amount, error_size, times
 
-SLOWER = 1.5  # From this factor on, slower or faster repetitions of a cell are a step.
+SLOWER = 1.5  # The factor from which slower or faster repetitions of a cell are a step.
 
-MOST = 40  # Lines with steps: goldens of a case that change alike share one.
+MOST = 40  # The most lines with steps. Goldens of a case that change alike share a line.
 
 
 class Stretch(msgspec.Struct, frozen=True):
     """Releases next to each other by build date, oldest first, that gave the same bits.
 
-    The writer is one of them also where it was no reader of the run: its outputs are those of the golden.
+    The golden's writer is among them even if the run did not replay it there: its outputs are those of the golden.
     """
 
     readers: tuple[Release, ...]  # The releases.
-    outputs: str  # The digest of the bits, empty where only the writer gave them.
+    outputs: str  # The digest of the bits; empty if only the writer gave them.
     as_written: bool  # Whether these are the bits that the writer saw.
     verdict: Verdict  # The verdict of their cells.
     max_abs_error: float | None  # The largest absolute error against the writer's outputs.
@@ -40,7 +40,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 class GoldenDrift(msgspec.Struct, frozen=True):
-    """The outputs of one golden in one runtime, on one platform and kind of device: each stretch has other bits."""
+    """The outputs of one golden in one runtime, platform and kind of device; each stretch has different bits."""
 
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.
@@ -51,63 +51,65 @@ class GoldenDrift(msgspec.Struct, frozen=True):
 
     @property
     def written_elsewhere(self) -> bool:
-        """Whether the writer's own release gives other bits here than the golden has."""
+        """Whether the writer's own release gives different bits here than the golden has."""
         return self.platform == self.writer.platform and any(
             self.writer.release in stretch.readers and not stretch.as_written for stretch in self.stretches
         )
 
 
 class CostStep(msgspec.Struct, frozen=True, gc=False):
-    """A figure of one golden on one platform that changes from one release to the next that says it."""
+    """A change of a figure of one golden, on one platform, between neighbouring releases that report the figure."""
 
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.
     writer: WriterOf  # The release that exported it.
     platform: str  # The platform.
     device: str  # The kind of device; empty on a CPU.
-    before: Release  # The last release with the figure as it was.
-    after: Release  # The first release with the new one.
-    change: CostChange  # The figure, and what it was and is.
+    before: Release  # The last release with the old value.
+    after: Release  # The first release with the new value.
+    change: CostChange  # The figure, with its old and new value.
     chance: float | None = None
-    """Of `run_seconds`: how likely the rank test finds such a difference by chance; null for the compiler's figures."""
+    """For `run_seconds`: how likely the rank test finds such a difference by chance; null for the compiler's
+    figures."""
 
 
 class Costs(msgspec.Struct, frozen=True):
-    """What a run shows of costs: how many goldens, in which releases, and each step, the largest first."""
+    """The costs of a run: how many goldens have them, in which releases, and each step, the largest first."""
 
-    goldens: int  # How many goldens have a figure of two releases.
+    goldens: int  # How many goldens have figures of two or more releases.
     readers: tuple[Release, ...]  # The releases, oldest first.
     steps: tuple[CostStep, ...]  # The steps.
 
 
 class RunStep(msgspec.Struct, frozen=True, gc=False):
-    """A cell that gave other bits, or cost something else, in one run than in the run before it."""
+    """A cell that gave different bits, or had different costs, in one run than in the run before it."""
 
     golden: str  # The golden, `case/writer`.
     reader: Release  # The release that ran it.
     platform: str  # The platform.
-    before: str  # The run with it as it was, by its number and the day as of which it was judged.
-    after: str  # The next run.
-    change: CostChange | None  # The figure that changed; null where the bits did.
-    error_before: float | None = None  # Of other bits: the largest error before, in units of the writer's noise.
-    error_after: float | None = None  # Of other bits: the largest error after, in units of the writer's noise.
+    before: str  # The earlier run: its number, and the day as of which it was judged.
+    after: str  # The next run, named likewise.
+    change: CostChange | None  # The figure that changed; null if the bits changed.
+    error_before: float | None = None  # If the bits changed: the largest error before, in units of the writer's noise.
+    error_after: float | None = None  # If the bits changed: the largest error after, in units of the writer's noise.
 
 
 class Trend(msgspec.Struct, frozen=True):
     """What `jaxexport report --trend` shows of a run: how outputs drift, and where costs change."""
 
-    numbers: tuple[GoldenDrift, ...]  # A drift for each golden, platform and device; none with `--trend cost`.
-    cost: Costs | None = None  # What the run shows of costs; null with `--trend numbers`.
-    runs: tuple[RunStep, ...] = ()  # What changed in the same cell from run to run; none of a single run.
+    numbers: tuple[GoldenDrift, ...]  # A drift for each golden, platform and device; empty with `--trend cost`.
+    cost: Costs | None = None  # The costs of the run; null with `--trend numbers`.
+    runs: tuple[RunStep, ...] = ()  # What changed in the same cell from run to run; empty for a single run.
 
 
 def trend(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) -> tuple[Trend, list[str]]:
-    """Return what moves in these cells, as `--trend` was asked for: as data, and in lines for people.
+    """Return how outputs and costs change, as data and as lines for people.
 
     Args:
-        runs: The cells of each run, by its name, oldest first. From release to release, the last one is shown.
-        numbers: Whether numbers are asked for.
-        cost: Whether costs are asked for.
+        runs: The results of each run by its name, oldest first. Changes from release to release are those of the last
+            run.
+        numbers: Whether changes of outputs are asked for.
+        cost: Whether changes of costs are asked for.
     """
     results = [*runs.values()][-1]
     steps = tuple(run_steps(runs, numbers=numbers, cost=cost))
@@ -119,10 +121,10 @@ def trend(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) ->
 
 
 def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:
-    """Return the drift of each golden, platform and device, by case and writer.
+    """Return how the outputs of each golden changed from release to release, per platform and device.
 
-    Results without a digest are left out. A change of bits may be far inside the tolerance. Nothing is compared here:
-    what a run compared is put in order.
+    Results without a digest are left out. A change of bits may be far inside the tolerance: nothing is compared again,
+    what the run compared is only sorted by release.
     """
     compared = [
         result for result in results if result.outputs and result.mode is Mode.RUN and result.verdict.is_compared
@@ -146,7 +148,7 @@ def _drift(results: Sequence[Result]) -> GoldenDrift:
 
 
 def trend_lines(trend: Trend) -> Iterator[str]:
-    """Yield the steps of all goldens, by the release that made them; then how many goldens have none."""
+    """Yield the changes of all goldens' outputs, by the release that made them; then how many goldens have none."""
     drifts = trend.numbers
     releases = sorted(
         {reader for drift in drifts for stretch in drift.stretches for reader in stretch.readers},
@@ -188,7 +190,10 @@ def trend_lines(trend: Trend) -> Iterator[str]:
 
 
 def _where(shown: GoldenDrift | CostStep) -> str:
-    """Return the platform where it is not the writer's, and the device: ``on cuda H100``; empty for neither."""
+    """Return the platform, if it is not the writer's, and the device: ``on cuda H100``.
+
+    Empty if there is neither.
+    """
     words = ("" if shown.platform == shown.writer.platform else shown.platform, shown.device)
     return f"on {' '.join(filter(None, words))}" if any(words) else ""
 
@@ -203,11 +208,10 @@ def _error(drift: GoldenDrift, stretch: Stretch) -> str:
 
 
 def cost_steps(results: Iterable[Result]) -> Costs:
-    """Return the steps of all goldens, the largest first.
+    """Return the changes of the costs of all goldens, the largest first.
 
-    The compiler's figures are the same each time, and every change of more than a hundredth is a step. Run times are
-    not: a step needs `--repeat`, times that are `SLOWER` times apart, and a rank test that confirms it for all cells
-    together.
+    A compiler's figures do not vary, so every change of more than a hundredth is a step. Run times vary: a step needs
+    `--repeat`, a factor of at least `SLOWER`, and a rank test that confirms it, corrected for the number of tests.
     """
     known = sorted(
         (result for result in results if result.cost or result.timings), key=lambda result: result.reader.date_order
@@ -239,7 +243,7 @@ def cost_steps(results: Iterable[Result]) -> Costs:
 
 
 def cost_lines(costs: Costs) -> Iterator[str]:
-    """Yield a line for each step, the largest first; then how many have none here."""
+    """Yield a line for each step, the largest first; after `MOST` lines, how many more steps there are."""
     if not costs.goldens:
         yield "Nothing to compare: no golden has the costs of two releases. `jaxexport matrix --readers all` runs all."
         return
@@ -261,7 +265,7 @@ def cost_lines(costs: Costs) -> Iterator[str]:
 
 
 def _row(step: CostStep) -> tuple[str, ...]:
-    """Return the parts of a step's line without its golden: goldens of a case with equal parts share one."""
+    """Return the parts of a step's line without its golden; goldens of a case with equal parts share a line."""
     figure, was, now = step.change.figure, step.change.was, step.change.now
     releases = step.before.label, step.after.label
     if releases[0] == releases[1]:  # one jaxlib with two jax
@@ -276,7 +280,7 @@ def _row(step: CostStep) -> tuple[str, ...]:
 
 
 def run_steps(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) -> Iterator[RunStep]:
-    """Yield what changed in each cell from one run to the next that has it: its bits, and the compiler's figures."""
+    """Yield what changed in each cell from one run to the next, if both have it: bits, and the compiler's figures."""
     for (before, earlier), (after, later) in pairwise(runs.items()):
         was = {result.key: result for result in earlier}
         for now in later:
@@ -308,5 +312,5 @@ def run_lines(steps: Sequence[RunStep], runs: Sequence[str]) -> Iterator[str]:
 
 
 def _in_noise(error: float | None) -> str:
-    """Say how large an error was in units of noise, where these were measured."""
+    """Return an error in units of noise as text, or that no noise is known."""
     return "no noise known" if error is None else error_size(error, None)

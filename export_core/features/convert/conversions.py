@@ -1,4 +1,4 @@
-"""Conversions from file to file: what is converted, where it goes, verified in its reader, written with its record."""
+"""Conversions from file to file: each artifact is converted, verified in its reader, and written with a record."""
 
 import contextlib
 import os
@@ -29,7 +29,11 @@ from export_core.run.named_outputs import check_output
 
 @dataclass(frozen=True)
 class ConversionTarget:
-    """A source, one reader, and where its converted artifact goes; `path` of a golden is the folder of goldens."""
+    """A source, the reader to convert it for, and where the result goes.
+
+    The source `name` is a file, or the folder of a golden. `path` is the file to write, or for a golden the folder of
+    goldens.
+    """
 
     name: str
     reader: str
@@ -37,20 +41,20 @@ class ConversionTarget:
 
     @property
     def is_golden(self) -> bool:
-        """Whether its source is the folder of a golden."""
+        """Whether the source is the folder of a golden."""
         return is_archive(self.name)
 
     @property
     def written(self) -> Path:
-        """What is written: a file; of a golden its folder in the folder of goldens, named by its case and writer."""
+        """The path that is written: the file, or the golden's own folder, ``path/CASE/WRITER``."""
         return self.path.joinpath(*Path(self.name).resolve().parts[-2:]) if self.is_golden else self.path
 
 
 def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[ConversionTarget]:
-    """Return one target for each source and reader: `check_targets` restricts them.
+    """Return a target for each source and reader; `check_targets` checks them.
 
-    OUT is the file of a single artifact for a single reader. In every other case it is a folder, with a folder for each
-    reader where there are several.
+    `out`, the value of `--output`, is the file of the artifact if there is one source and one reader. Otherwise it is a
+    folder, with a folder for each reader if there are several.
     """
     several = len(names) > 1 or len(readers) > 1 or Path(out).is_dir() or out.endswith(os.sep)
     targets = []
@@ -63,10 +67,12 @@ def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[C
 
 
 def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
-    """Raise an error where two targets have the same file, or one would replace what it must not.
+    """Check that no two targets have the same path, and that none would replace what it must not.
 
-    `ConversionError` for an original, for a file that is no record in a record's place, and for a folder of goldens
-    inside a golden; `RunError` for a link, and for a file of a golden, a policy or a run.
+    Raises:
+        ConversionError: Two targets have the same path; or a target would replace an original or a file that is not the
+            record of a conversion, or is inside a golden.
+        RunError: A target is a link, or has the place of a file of a golden, of a policy or of a run.
     """
     used: dict[Path, str] = {}
     originals = {Path(target.name).resolve() for target in targets}
@@ -97,10 +103,14 @@ def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
 class Conversions:
     """The settings that all conversions of one command share.
 
-    `goldens` is the folder in which the golden of an artifact is looked for, None for none. `arrays` are inputs and
-    outputs that were given beside an artifact that no golden has, or none. `via` tells how: `rewrite` the artifact, let
-    a release between `export` it again, or `auto`, the second where the first is refused. `replace` has the files, and
-    the goldens as `case/writer`, that may be replaced. `notify` is called with a line about what happens beside them.
+    Args:
+        policy: The policy.
+        notify: Gets a line about what happens.
+        goldens: The folder in which the golden of an artifact is looked for, or None.
+        arrays: The files of inputs and outputs that were given for an artifact that no golden has, or empty.
+        replace_custom_calls: Whether custom calls that the reader does not take are replaced.
+        via: `rewrite` the artifact, `export` it again with another release, or `auto`: export if rewriting is refused.
+        replace: Files, and goldens as `case/writer`, that may be replaced.
     """
 
     policy: Policy
@@ -118,14 +128,17 @@ class Conversions:
 
     @cached_property
     def rewrite_modules(self) -> ModuleRewriter:
-        """What rewrites modules, in one environment for all."""
+        """The rewriter of modules: all conversions share its environment."""
         return ModuleRewriter(self.calendar, self.notify)
 
     def run(self, target: ConversionTarget) -> ConversionRecord:
-        """Convert one source for a reader and write it: an artifact to a file, a golden into a folder of goldens.
+        """Convert a source for its reader, verify the result, write it, and return its record.
 
-        Raises `ConversionRefused`, and writes nothing, where it cannot be made into one that the reader takes;
-        `ExportCompatError` for bad input.
+        An artifact is written to a file, a golden into a folder of goldens.
+
+        Raises:
+            ConversionRefused: No artifact that the reader takes can be made of the source; nothing is written.
+            ExportCompatError: The input is bad.
         """
         golden = golden_in(target.name) if target.is_golden else None
         artifact = golden.read_artifact() if golden else read(target.name)
@@ -165,7 +178,10 @@ class Conversions:
     def _verified(
         self, artifact: Artifact, converted: Converted, evidence: proof.ProofEvidence | None, target: ConversionTarget
     ) -> ConversionRecord:
-        """Replay it in its reader, then write it. Raises `ConversionRefused` where the reader does not run it."""
+        """Replay the converted artifact in its reader, then write it, and return its record.
+
+        Raises `ConversionRefused` if the reader does not run it.
+        """
         made = proof.converted_golden(evidence, converted) if evidence else None
         if evidence is None or made is None:
             proved = proof.Proof(False, "no golden has this artifact, and no inputs could be made for it")
@@ -195,7 +211,7 @@ class Conversions:
         return record
 
     def _check_free(self, path: Path, artifact: Artifact) -> None:
-        """Raise `ConversionError` for another file than this artifact, unless it may be replaced, by its name."""
+        """Raise `ConversionError` if there is a different file at `path` that may not be replaced."""
         with contextlib.suppress(OSError):
             if str(path) in self.replace or not os.path.lexists(path) or sha256(read_regular(path)) == artifact.sha256:
                 return
@@ -212,7 +228,9 @@ def _taken(path: Path, name: str) -> ConversionError:
 def golden_in(name: str) -> Golden:
     """Return the golden in a folder.
 
-    Raises `GoldenError`: it cannot be read; `ConversionError`: the folder has none.
+    Raises:
+        GoldenError: The golden cannot be read.
+        ConversionError: The folder has no golden.
     """
     folder = Path(name).resolve()
     if not (folder / MANIFEST).is_file():
@@ -239,7 +257,7 @@ def _write_artifact(target: Path, artifact: Artifact, record: ConversionRecord) 
 def _with_record(
     manifest: Manifest, files: Mapping[str, bytes], record: ConversionRecord
 ) -> tuple[Manifest, Mapping[str, bytes]]:
-    """Return a converted golden with the record of its conversion among its files."""
+    """Return a converted golden with the record of its conversion as one more file; others are unchanged."""
     if manifest.converted_from is not None:  # an unchanged artifact is the golden itself
         name, content = f"{ARTIFACT}{SUFFIX}", dump_record(record)
         manifest = structs.replace(manifest, files={**manifest.files, name: sha256(content)})

@@ -1,4 +1,4 @@
-"""One artifact made into one that a reader takes: what is rewritten, in which order, and what is refused."""
+"""The conversion of one artifact for a reader: what is rewritten, in which order, and what is refused."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -32,17 +32,17 @@ INITIALIZED_SINCE = (0, 10, 0)
 
 
 DOTS_CRASH = re.compile(r"(tensorflow|savedmodel)==2\.18\..*")
-"""Releases that an algorithm of a dot crashes: each of five in 2.18.1; the one that was tried in 2.19.1 ran."""
+"""Releases that a dot with an algorithm crashes: five algorithms crashed 2.18.1; the one tried in 2.19.1 ran."""
 WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
-"""Runtimes that leave shardings to XLA, which takes them out for one device."""
+"""Runtimes that leave shardings to XLA, which removes them for one device."""
 
 
 class ModuleJob(msgspec.Struct, frozen=True):
     """The work on the modules of one artifact.
 
-    `stablehlo` is the version to write; `shardy` whether the reader parses Shardy's dialect; `replace` the targets of
-    custom calls to replace, `platform` the platform whose lowering replaces them. `plain` is whether XLA's shardings
-    are taken out, which have no effect on one device.
+    `stablehlo` is the version to write. `shardy` is whether the reader parses Shardy's dialect. `replace` has the
+    custom-call targets to replace, `platform` the platform whose lowering replaces them. `plain` is whether XLA's
+    shardings are removed, which have no effect on one device.
     """
 
     modules: tuple[bytes, ...]
@@ -54,7 +54,7 @@ class ModuleJob(msgspec.Struct, frozen=True):
 
 
 class RewrittenModules(msgspec.Struct, frozen=True):
-    """The modules again, what was rewritten in words, and the jaxlib that did it; or why it `refused`."""
+    """The rewritten modules, the rewrites in words, and the jaxlib that did it (`by`); or why it was refused."""
 
     modules: tuple[bytes, ...] = ()
     rewrites: tuple[str, ...] = ()
@@ -63,19 +63,19 @@ class RewrittenModules(msgspec.Struct, frozen=True):
 
 
 RewriteModules = Callable[[ModuleJob], RewrittenModules]
-"""A function that does a `ModuleJob` where a jaxlib is.
+"""A function that does a `ModuleJob` with a jaxlib.
 
-Raises `ConversionRefused`, or `InfrastructureFault`.
+It may raise `ConversionRefused` or `InfrastructureFault`.
 """
 
 
 @dataclass(frozen=True)
 class Converted:
-    """An artifact that a reader takes, read again.
+    """An artifact that a reader takes, and how it was made.
 
-    `rewrites` is empty where the reader takes the original. `way` says how it was made and `why` for what reason;
-    `module_by` is the jaxlib that rewrote its modules, empty where they are the original's. `replaced` has the targets
-    of custom calls that were replaced.
+    `way` is how: unchanged, rewritten, or exported again. `why` is the reason, and `rewrites` says what was rewritten.
+    `module_by` is the jaxlib that rewrote the modules, empty if they are the original's. `replaced` has the custom-call
+    targets that were replaced.
     """
 
     artifact: Artifact
@@ -87,15 +87,15 @@ class Converted:
     replaced: tuple[str, ...] = ()
 
     def origin(self, original: str) -> ConvertedFrom:
-        """Return the origin for a golden or a record; `original` is the SHA-256 of the original."""
+        """Return what its golden or record says of its origin; `original` is the SHA-256 of the original."""
         tool = f"pytest-jaxexport {version('pytest-jaxexport')}"
         return ConvertedFrom(original, self.reader.release.name, self.way, self.rewrites, tool, self.module_by)
 
 
 def find_reader(name: str, calendar: Calendar) -> Reader:
-    """Return the jaxlib of that number, or the release of another runtime.
+    """Return the reader that `--for` names: a version of jaxlib, or a release of another runtime.
 
-    Raises `ReleaseError` where there is none.
+    Raises `ReleaseError` if there is no such release.
     """
     try:
         return load_check.find_reader(name, Terms(calendar_entries(calendar)), calendar)
@@ -111,12 +111,20 @@ def convert(
     replace_custom_calls: bool = False,
     allow: Mapping[str, str] = {},
 ) -> Converted:
-    """Rewrite an artifact for a reader: its envelope, and its modules where they are in the way; or a bare module.
+    """Convert an artifact or a bare module for a reader, and check the result.
 
-    `rewrite_modules` is called where a module has to be rewritten, which needs a jaxlib. With `replace_custom_calls`,
-    those that the reader does not take are replaced. `allow` has the targets that the project accepts, each with its
-    reason. Raises `ConversionRefused` for an artifact that cannot be made into one that the reader takes, and
-    `ArtifactError` for one that cannot be read.
+    The envelope is rewritten, and the modules only if the reader does not take them as they are.
+
+    Args:
+        artifact: The original.
+        reader: The reader to convert it for.
+        rewrite_modules: Called if a module has to be rewritten, which needs a jaxlib.
+        replace_custom_calls: Whether custom calls that the reader does not take are replaced.
+        allow: Custom-call targets that the project accepts, each with its reason.
+
+    Raises:
+        ConversionRefused: No artifact that the reader takes can be made of the original.
+        ArtifactError: The original cannot be read.
     """
     envelope, title = artifact.envelope, reader.release.title
     calls = _calls_to_replace(artifact, reader, allow, replace_custom_calls=replace_custom_calls)
@@ -145,10 +153,10 @@ def convert(
 def _calls_to_replace(
     artifact: Artifact, reader: Reader, allow: Mapping[str, str], *, replace_custom_calls: bool
 ) -> dict[str, str]:
-    """Return the custom calls that the reader does not take, each with the reason.
+    """Return the custom-call targets that the reader does not take, each with the reason.
 
-    Raises `ConversionRefused` for what no conversion changes: parts that are not known, several devices, what crashes
-    the reader; and for custom calls unless they are replaced.
+    Raises `ConversionRefused` for what no conversion can change: parts that are not known, several devices, and what
+    crashes the reader. Custom calls are refused too unless `replace_custom_calls` is true.
     """
     refusal, release = f"{artifact.name}: not converted", reader.release
     if not_read := _parts_not_read(artifact, allow):
@@ -161,8 +169,8 @@ def _calls_to_replace(
         )
     if DOTS_CRASH.fullmatch(release.runtime) and any(module.has_dot_algorithms for module in artifact.modules):
         raise ConversionRefused(
-            f"{refusal}: a dot with an algorithm ends a process of {release.title} by signal 11, until 2.19 fixed it. "
-            "Export with `precision=` in place of `jax.lax.DotAlgorithmPreset`."
+            f"{refusal}: a dot with an algorithm crashes {release.title} by signal 11, which 2.19 fixed. Export with "
+            "`precision=` in place of `jax.lax.DotAlgorithmPreset`, or use 2.19 or later."
         )
     calls = calls_not_taken(artifact, reader, allow)
     if calls and not replace_custom_calls:
@@ -173,9 +181,9 @@ def _calls_to_replace(
 
 
 def _misses_shardings(envelope: Envelope | None, reader: Reader) -> bool:
-    """Return whether named shardings have none of XLA's beside them.
+    """Return whether the artifact has named shardings without XLA's form beside them, which this reader needs.
 
-    An older reader would load the artifact without them.
+    Such a reader would load the artifact without its shardings.
     """
     if envelope is None or not reader.release.jax or format_of(reader.release.jax) >= NAMED_SHARDINGS:
         return False
@@ -186,7 +194,7 @@ def _misses_shardings(envelope: Envelope | None, reader: Reader) -> bool:
 def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, plain: bool) -> ModuleJob:
     """Return the work on modules for a reader.
 
-    Raises `ConversionRefused` where its StableHLO is not known.
+    Raises `ConversionRefused` if the reader's StableHLO version is not known.
     """
     if reader.stablehlo is None:
         raise ConversionRefused(f"the StableHLO of {reader.release.title} is not known")
@@ -197,7 +205,10 @@ def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, 
 
 
 def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
-    """Return the advice where a conversion is refused: JAX's own bypass, or another export."""
+    """Return advice for a refused conversion: JAX's own bypass, or another export; empty if neither helps.
+
+    `has_calls` is whether custom calls would have to be replaced.
+    """
     exports = [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons]
     if reader.release.runtime and exports and not has_calls:  # else the calls are in the way of such an export, too
         return f" Instead, {' and '.join(exports)}."
@@ -211,14 +222,14 @@ def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
 
 
 def _reasons(load: LoadResult) -> list[str]:
-    """Return why a reader refuses an artifact, without how to export it for that reader."""
+    """Return why a reader refuses an artifact, without the advice how to export for that reader."""
     return [reason.partition(": export ")[0] for reason in load.reasons]
 
 
 def check_converted(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
-    """Read what was made like any other artifact.
+    """Check that the reader takes a converted artifact, and that its arguments and results are unchanged.
 
-    Raises `ConversionRefused` for what the reader still refuses.
+    Raises `ConversionRefused` otherwise.
     """
     if _signature(original) != _signature(converted):
         raise ConversionRefused("its arguments or results differ from those of the original")
@@ -235,9 +246,9 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
 
 
 def _signature(artifact: Artifact) -> list[object]:
-    """Return the trees and types of arguments and results.
+    """Return the trees, dtypes and ranks of arguments and results; of a bare module, the types of its main.
 
-    The text of a symbolic dimension may differ by release. Of a bare module they are those of its main.
+    Symbolic dimensions are not compared, since their text may differ by release.
     """
     envelope = artifact.envelope
     if envelope is None:
@@ -248,10 +259,12 @@ def _signature(artifact: Artifact) -> list[object]:
 
 
 def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]) -> dict[str, str]:
-    """Return each target that the reader does not take, with the reason; empty where it takes all of them.
+    """Return each custom-call target that the reader does not take, with the reason.
 
-    It must promise the target, or the project allow it. A call for the CPU must not be one of those that end its
-    process, which is worse than a refusal. Raises `ArtifactError` for a module that cannot be read.
+    A reader takes a target if the release promises it or the project allows it. A call for the CPU that crashes the
+    reader is not taken either.
+
+    Raises `ArtifactError` for a module that cannot be read.
     """
     release = reader.release
     if release.runtime:
@@ -269,18 +282,18 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
         for target in (call.target for call in artifact.custom_calls):
             if target.startswith(LAPACK) and belongs(target, "cpu"):
                 problems[target] = (
-                    f"{target} ends a process of jaxlib {release.jaxlib} by signal 11 where jax has called no linear "
-                    f"algebra before, until {'.'.join(map(str, INITIALIZED_SINCE))} fixed it "
+                    f"{target} crashes jaxlib {release.jaxlib} by signal 11 if jax has not called linear algebra "
+                    f"before, which jaxlib {'.'.join(map(str, INITIALIZED_SINCE))} fixed "
                     "(https://github.com/jax-ml/jax/issues/29610)."
                 )
     return problems
 
 
 def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
-    """Return whether a runtime without XLA is given shardings.
+    """Return whether shardings keep a runtime without XLA from running an artifact.
 
-    StableHLO's interpreter, for one, reads and does not run them. jax writes some for PRNG keys on one device too:
-    Shardy's, or without Shardy the custom call Sharding.
+    StableHLO's interpreter, for example, reads them and does not run them. Even on one device jax writes shardings for
+    PRNG keys: Shardy's, or the custom call `Sharding`.
     """
     if not reader.release.runtime or reader.release.family in WITH_XLA:
         return False
@@ -291,11 +304,11 @@ def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
 def initializes_lapack(reader: Reader) -> bool:
     """Return whether a reader registers LAPACK's functions before it runs an artifact.
 
-    No runtime that is not jaxlib does.
+    No runtime but jaxlib does.
     """
     return not reader.release.runtime and version_numbers(reader.release.jaxlib) >= INITIALIZED_SINCE
 
 
 def _parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:
-    """Return each part of an artifact that is not known here, in a sentence: it cannot be rewritten."""
+    """Return a sentence for each part of an artifact that is not known here, and so cannot be rewritten."""
     return [finding.message for finding in unread_findings(artifact, allow) if not finding.ok]

@@ -1,4 +1,4 @@
-"""`jaxexport convert`: artifacts made into ones that other readers take, verified in those readers."""
+"""The command `jaxexport convert`: artifacts rewritten for other readers, and verified in those readers."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ def convert(
 
 
 def _goldens(named: str | None, policy: Policy) -> Path | None:
-    """Return the folder of goldens.
+    """Return the folder of goldens, or None if it does not exist.
 
-    Raises `ConversionError` where one is named that is none.
+    Raises `ConversionError` if `named`, the value of `--goldens`, is not a folder.
     """
     from export_core.features.convert.errors import ConversionError
 
@@ -153,7 +153,7 @@ def _goldens(named: str | None, policy: Policy) -> Path | None:
 
 
 def _reader_names(readers: str, policy: Policy) -> list[str]:
-    """Return the releases that --for names, those of deployment targets among them."""
+    """Return the readers that `--for` names; a deployment target stands for the release that it runs."""
     from export_core.matrix.selection import reader_named
     from export_core.releases.runtimes import known_runtimes, names_runtime
 

@@ -1,6 +1,6 @@
-"""The envelope of an artifact, with its shardings, in the format that a reader writes. Needs no jax and no NumPy.
+"""The envelope of an artifact, with its shardings, in the format of a reader. Needs no jax and no NumPy.
 
-A release surely reads the serialization format that it writes, with the fields and the version number of the wire.
+The format is the one that the reader itself writes, since a release reads what it writes.
 """
 
 import sys
@@ -34,11 +34,16 @@ _ORDINARY = (None, "device")  # memory kinds that mean the memory of the device
 
 
 def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:
-    """Write an artifact in the format of a reader; return it with what was rewritten, in words.
+    """Write an artifact in the format of a reader; return its bytes, and in words what was rewritten.
 
-    `modules` are those of the function and of its nested VJPs, by order. Raises `ConversionRefused` where the reader's
-    format has no field for something in it, and `ArtifactError` for a sharding that cannot be read, or fields that no
-    known schema has.
+    Args:
+        artifact: The original.
+        reader: The reader that the format is for.
+        modules: The bytecode of the function's module and of the modules of its nested VJPs, by order of derivative.
+
+    Raises:
+        ConversionRefused: The reader's format has no field for something in the artifact.
+        ArtifactError: A sharding cannot be read, or the artifact has fields that no known schema has.
     """
     envelope, release = artifact.envelope, reader.release
     assert envelope is not None
@@ -71,9 +76,9 @@ def shardings_of(envelope: Envelope) -> list[Sharding]:
 
 
 def _mesh_for_named(artifact: Artifact, envelope: Envelope) -> AbstractMesh:
-    """Return the mesh on which XLA's shardings of an artifact, which name none, become named ones.
+    """Return a mesh with which all XLA shardings of an artifact, which name no axes, can be written as named ones.
 
-    Raises `ConversionRefused` where no mesh has axes for all of them.
+    Raises `ConversionRefused` if no mesh has axes for all of them.
     """
     if envelope.nr_devices > MOST_DEVICES:
         raise ConversionRefused(f"expected an artifact for at most {MOST_DEVICES} devices, found {envelope.nr_devices}")
@@ -89,7 +94,10 @@ def _mesh_for_named(artifact: Artifact, envelope: Envelope) -> AbstractMesh:
 
 @dataclass
 class _Target:
-    """The format to write, and what was rewritten, each thing once. `mesh` is for shardings that are XLA's alone."""
+    """The format to write, its newest calling convention, and what was rewritten, without duplicates.
+
+    `mesh` gives axes to shardings that exist only in XLA's form; None if they are not to be named.
+    """
 
     number: int
     newest_convention: int
@@ -101,11 +109,11 @@ class _Target:
             self.rewrites.append(rewrite)
 
     def relabelled(self, envelope: Envelope) -> Envelope:
-        """Return an envelope with a calling convention that the reader takes, and else unchanged."""
+        """Return an envelope with a calling convention that the reader takes, otherwise unchanged."""
         return envelope._replace(calling_convention_version=self._convention(envelope.calling_convention_version))
 
     def fitted(self, envelope: Envelope) -> Envelope:
-        """Return an envelope without its VJP, whose fields are those of the format."""
+        """Return an envelope whose fields have the form of the target format; its VJP is not rewritten."""
         if self.number < WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
             raise ConversionRefused(f"it is for {envelope.nr_devices} devices, and the reader's format has up to 32767")
         checks = envelope.disabled_checks
@@ -134,7 +142,7 @@ class _Target:
             return 9
         if version > self.newest_convention:
             raise ConversionRefused(
-                f"its calling convention is {version}, and the reader knows {self.newest_convention}"
+                f"its calling convention is {version}, and the newest that the reader knows is {self.newest_convention}"
             )
         return version
 
@@ -144,8 +152,8 @@ class _Target:
         for aval in avals:
             if aval.memory_space not in _ORDINARY:
                 raise ConversionRefused(
-                    f"an argument or result is in the memory space {aval.memory_space}, for which formats before "
-                    f"{MEMORY_SPACES} have no field"
+                    f"an argument or result has the memory space {aval.memory_space}, which formats before "
+                    f"{MEMORY_SPACES} cannot store. Export it without one, or convert it for a later reader"
                 )
         return tuple(aval._replace(memory_space=None) for aval in avals)
 
@@ -154,22 +162,22 @@ class _Target:
         return tuple(fit(sharding, len(aval.shape)) for sharding, aval in zip(shardings, avals, strict=False))
 
     def _as_xla(self, sharding: Sharding, rank: int) -> Sharding:
-        """Return a sharding of an array with `rank` dimensions, in a format that has only XLA's."""
+        """Return a sharding of an array with `rank` dimensions in XLA's form, the only one of old formats."""
         if not isinstance(sharding, NamedSharding):
             return sharding
         if sharding.memory_kind not in _ORDINARY:
             raise ConversionRefused(
-                f"a sharding is in the memory {sharding.memory_kind}, for which formats before "
-                f"{NAMED_SHARDINGS} have no field"
+                f"a sharding has the memory kind {sharding.memory_kind}, which formats before {NAMED_SHARDINGS} "
+                "cannot store. Export it without one, or convert it for a later reader"
             )
         self.note("named shardings written as XLA's")
         proto = sharding.hlo_sharding_proto
         return HloSharding(_proto(sharding, rank) if proto is None else proto)
 
     def _as_named(self, sharding: Sharding, rank: int) -> Sharding:
-        """Return a sharding in a format that has named ones.
+        """Return a sharding of an array with `rank` dimensions in named form.
 
-        Formats before 9 have XLA's beside it, for older readers.
+        Formats before 9 also store it in XLA's form, for older readers.
         """
         if sharding is None:
             return None
@@ -192,9 +200,9 @@ class _Target:
 
 
 def _proto(sharding: NamedSharding, rank: int) -> bytes:
-    """Return XLA's form of a sharding.
+    """Return a named sharding of an array with `rank` dimensions in XLA's form.
 
-    Raises `ConversionRefused` where XLA has no such sharding.
+    Raises `ConversionRefused` if XLA cannot express it.
     """
     spec, sizes = sharding.spec, _sizes(sharding.mesh)
     if spec.reduced or spec.unreduced:
@@ -202,7 +210,7 @@ def _proto(sharding: NamedSharding, rank: int) -> bytes:
     axes = [name for part in spec.partitions for name in ([part] if isinstance(part, str) else part or ())]
     is_possible = len(set(axes)) == len(axes) and sizes.keys() >= set(axes) and len(spec.partitions) <= rank
     if not is_possible or 0 in sizes.values():
-        raise ConversionRefused(f"the sharding {sharding} is no sharding of an array with {rank} dimensions")
+        raise ConversionRefused(f"the sharding {sharding} is not a sharding of an array with {rank} dimensions")
     return proto_of(sizes, spec.partitions, rank)
 
 

@@ -14,7 +14,7 @@ class Level(StrEnum):
 
     ENVELOPE = "envelope"  # Only the envelope, which is around the module.
     MODULE = "module"  # The module too, for another version of StableHLO.
-    CUSTOM_CALLS = "custom calls"  # Custom calls too, which `--replace-custom-calls` consents to.
+    CUSTOM_CALLS = "custom calls"  # Custom calls too, which needs `--replace-custom-calls`.
 
 
 FIXED_BY = {
@@ -28,14 +28,15 @@ FIXED_BY = {
 class FixByConversion(msgspec.Struct, frozen=True, gc=False):
     """The result of converting the artifact of a failing cell for its reader."""
 
-    level: Level | None = None  # What had to be rewritten; null where nothing was converted.
+    level: Level | None = None  # What had to be rewritten; null if nothing was converted.
     verdict: Verdict | None = None
-    """Of the converted artifact in the same reader: `converted` where it works; null where nothing was converted."""
+    """The verdict of the converted artifact in the same reader, `converted` if it works; null if nothing was
+    converted."""
     message: str = ""  # What was rewritten, why it was refused, or how the converted artifact failed.
 
     @property
     def fixes(self) -> bool:
-        """Whether the converted artifact works where the original fails."""
+        """Whether the converted artifact works in the reader in which the original fails."""
         return self.verdict is Verdict.CONVERTED
 
 

@@ -1,6 +1,6 @@
-"""Whether conversion fixes cells that fail: each is converted for its reader, as little as possible, and replayed.
+"""Whether conversion fixes failing cells: each is converted for its reader, with the fewest rewrites, and replayed.
 
-And the finding about it: how many it fixes, by what, and why not the others.
+Also the finding about it: how many cells it fixes, by which rewrites, and why not the others.
 """
 
 import shlex
@@ -44,10 +44,15 @@ from export_core.run.run import Run
 def with_conversions(
     results: Sequence[Result], cells: Sequence[Cell], options: ReplayOptions, notify: Callable[[str], None]
 ) -> Sequence[Result]:
-    """Add the result of a conversion to each result of a cell that failed on a CPU, with `--convert`.
+    """Add the outcome of a conversion to the result of each cell that failed on a CPU (`--convert`).
 
-    No judgement changes. `options` say how converted artifacts are replayed; `notify` is called with a line about what
-    happens meanwhile.
+    Judgements stay.
+
+    Args:
+        results: The results of all cells.
+        cells: The cells.
+        options: How converted artifacts are replayed.
+        notify: Gets a line about what happens.
     """
     rewrite_modules = ModuleRewriter(options.calendar, notify)  # where the envelope is not enough
     planned, fixes = {cell.key: cell for cell in cells}, dict[CellKey, FixByConversion]()
@@ -58,10 +63,7 @@ def with_conversions(
 
 
 def can_be_tried(result: Result) -> bool:
-    """Return whether a cell fails in a way that conversion may fix.
-
-    Then it was run on a CPU, and its artifact was there.
-    """
+    """Return whether conversion may fix a cell: it was run on a CPU and failed, with its original artifact."""
     fails = result.verdict.fails
     return fails and result.platform == "cpu" and result.mode is Mode.RUN and not result.converted
 
@@ -69,11 +71,10 @@ def can_be_tried(result: Result) -> bool:
 def try_conversions(
     cells: Sequence[Cell], rewrite_modules: RewriteModules, options: ReplayOptions, notify: Callable[[str], None]
 ) -> Iterator[tuple[Cell, FixByConversion]]:
-    """Convert the artifacts of cells of one reader, replay each there, and yield each with its result.
+    """Convert the artifact of each cell for its reader, replay it there, and yield each cell with the outcome.
 
-    Nothing is stored.
-
-    They are of one reader, since the id of a golden stands for one artifact in a replay.
+    The cells must have the same reader, since a replay tells artifacts apart by the id of their golden. Nothing is
+    stored.
     """
     with scratch_folder() as scratch, ThreadPoolExecutor(options.limits.jobs) as threads:
         folders = [scratch / str(number) for number in range(len(cells))]
@@ -99,9 +100,10 @@ def try_conversions(
 def _attempt(
     rewrite_modules: RewriteModules, options: ReplayOptions, cell: Cell, folder: Path
 ) -> tuple[Cell | None, FixByConversion]:
-    """Return a cell of the converted golden, by the first level that does it, and what was rewritten.
+    """Convert a cell's golden, with custom calls replaced only if nothing less helps; return the new cell.
 
-    Or why none does it.
+    The second value says what was rewritten. If no conversion is possible, the cell is None and the second value says
+    why.
     """
     try:
         if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
@@ -131,16 +133,17 @@ def _convert(
 
 
 def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, folder: Path) -> Cell:
-    """Return the cell of the golden with the converted artifact, in a new folder."""
+    """Return the cell with a golden, in a new folder, that has the converted artifact."""
     made = converted_golden(evidence_of(cell.golden), converted)
     golden = write_unstored(*made, folder, options.policy)
     return replace(cell, golden=golden.compared(cell.golden.compared_as))
 
 
 def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:
-    """Return the cell with its artifact converted for its reader; None where it takes the original, or nothing helps.
+    """Return the cell with its artifact converted for its reader.
 
-    Its custom calls stay: what replaces one is another algorithm.
+    None if the reader takes the original, or if it cannot be converted. Custom calls are not replaced, since that would
+    be a different algorithm.
     """
     try:
         converted = _convert(cell, options, ModuleRewriter(options.calendar, notify))
@@ -150,7 +153,7 @@ def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Cal
 
 
 def remedy(cell: Cell, options: ReplayOptions) -> str:
-    """Return a step with `jaxexport convert` if it makes an artifact that the reader takes.
+    """Return a sentence that says whether `jaxexport convert` can help a failing cell, with the command if so.
 
     Nothing is rewritten here.
     """
@@ -178,7 +181,7 @@ CONVERSION = FindingKind("CONVERSION", 7)
 
 
 def conversion_findings(run: Run) -> Iterator[Finding]:
-    """Yield one finding where conversion was tried (`--convert`), else none."""
+    """Yield one finding on how many failing cells conversion fixes, if that was tried (`--convert`)."""
     tried = [(result, fix) for result in run.results if (fix := FIX.of(result.facts))]
     if not tried:
         return
@@ -201,7 +204,7 @@ def conversion_findings(run: Run) -> Iterator[Finding]:
 
 
 def _reason(fix: FixByConversion) -> str:
-    """Return why a cell is not fixed, without the name of its artifact, which a message begins with."""
+    """Return why a cell is not fixed, without the artifact's name at the beginning of the message."""
     if fix.verdict is None:
         return fix.message.split(": ", 1)[-1]
     return f"the converted artifact {VERDICTS[fix.verdict].phrase} in {fix.message}"

@@ -25,7 +25,7 @@ from export_core.releases.names import version_numbers
 
 SECONDS = 300.0  # How long a program may take: a module of 30,000 operations takes a second.
 
-MOST_RELEASES = 2  # Releases that are tried to export an artifact again: each may have to be installed first.
+MOST_RELEASES = 2  # Releases that may be tried to export an artifact again: each may have to be installed.
 
 REWRITE, EXPORT_AGAIN = (
     Path(__file__).parent / "rewriting" / name for name in ("rewriting_program.py", "export_again.py")
@@ -35,9 +35,17 @@ REWRITE, EXPORT_AGAIN = (
 def run_program(
     environment: Environment, program: Path, job: object, inputs: Mapping[str, bytes], outputs: tuple[str, ...]
 ) -> RewrittenModules:
-    """Run ``program FOLDER``, with a job and these files in the folder; return what it says, with the files it wrote.
+    """Run one of the programs of `rewriting/` in an environment and a new folder, and return its result.
 
-    Raises `ConversionRefused`: it refused the job, died, took too long, or wrote nothing that can be read.
+    Args:
+        environment: The environment of the release that runs it.
+        program: The program, which gets the folder as its argument.
+        job: What is written to job.json.
+        inputs: Further files of the folder, by name.
+        outputs: The names of the files that the program writes: they become the `modules` of the result.
+
+    Raises:
+        ConversionRefused: The program refused the job, died, took too long, or wrote nothing that can be read.
     """
     jaxlib = f"jaxlib {environment.release.jaxlib}"
     with scratch_folder() as folder:
@@ -70,9 +78,9 @@ def run_program(
 
 
 class ModuleRewriter:
-    """Rewrites modules where the newest jaxlib is: it reads what every release has written, and writes for all.
+    """A rewriter of modules in an environment with the newest jaxlib, which reads what every release has written.
 
-    Its environment is built when the first module has to be rewritten. `notify` is called with a line about that.
+    The environment is built when the first module has to be rewritten; `notify` gets a line about that.
     """
 
     def __init__(self, calendar: Calendar, notify: Callable[[str], None]) -> None:
@@ -81,7 +89,10 @@ class ModuleRewriter:
         self._environment: Environment | None = None
 
     def __call__(self, job: ModuleJob) -> RewrittenModules:
-        """Do a job. Raises `ConversionRefused` where the modules cannot be rewritten, or nowhere is a jaxlib for it."""
+        """Rewrite the modules of a job.
+
+        Raises `ConversionRefused` if they cannot be rewritten, or if no environment can be built for that.
+        """
         try:
             self._environment = self._environment or self._newest()
         except EnvironmentFailed as error:
@@ -102,10 +113,20 @@ class ModuleRewriter:
 def export_again(
     artifact: Artifact, reader: Reader, calendar: Calendar, allow: Mapping[str, str], notify: Callable[[str], None]
 ) -> Converted:
-    """Export an artifact again, in a release that reads it and writes what the reader takes.
+    """Export an artifact again, with a release that reads it and writes a format that the reader takes.
 
-    Derivatives and symbolic shapes stay. What the module calls stays too: its custom calls are not replaced. Raises
-    `ConversionRefused` where no release does that, and `ArtifactError` for an artifact that cannot be read.
+    Derivatives, symbolic shapes and custom calls stay as they are.
+
+    Args:
+        artifact: The original.
+        reader: The reader that the new artifact is for.
+        calendar: The releases that may be used.
+        allow: Custom-call targets that the project accepts, each with its reason.
+        notify: Gets a line about what happens.
+
+    Raises:
+        ConversionRefused: No release can do that.
+        ArtifactError: The artifact cannot be read.
     """
     envelope, release = artifact.envelope, reader.release
     refusal = f"{artifact.name}: not exported again for {release.title}"
@@ -147,7 +168,7 @@ def _export_in(environment: Environment, artifact: Artifact, reader: Reader, all
 
 
 def _writes_for(entry: CalendarEntry, reader: Reader) -> bool:
-    """Return whether what a release exports is in a format, and for a StableHLO, that a reader takes."""
+    """Return whether a reader takes the envelope format and the StableHLO version that a release exports."""
     number, reads = format_of(entry.jax), version_numbers(reader.release.jax)
     written = entry.stablehlo[1] if len(entry.stablehlo) > 1 else None
     if written is None or reader.stablehlo is None or version_pair(written) > version_pair(reader.stablehlo):

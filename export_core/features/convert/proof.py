@@ -1,4 +1,4 @@
-"""The proof of a conversion: with inputs and outputs of a golden, its reader replays it cold."""
+"""The proof of a conversion: its reader replays the converted artifact in a cold process, on a golden's inputs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ _MOST_BYTES = 1 << 28  # Of all made inputs together: a file may claim arguments
 
 @dataclass(frozen=True)
 class ProofEvidence:
-    """A golden as its manifest and files; `golden` is its id, None where it is in no store."""
+    """What verifies a conversion: a golden's manifest and files; `golden` is its id, None if it is in no store."""
 
     manifest: Manifest
     files: Mapping[str, bytes]
@@ -47,24 +47,27 @@ class ProofEvidence:
 
 
 def evidence_of(golden: Golden) -> ProofEvidence:
-    """Return a golden of a store.
+    """Return the evidence that a stored golden gives.
 
-    Raises `GoldenError` where it is damaged.
+    Raises `GoldenError` if the golden is damaged.
     """
     golden.verify()
     return ProofEvidence(golden.manifest, golden.files(), golden.id)
 
 
 def given_evidence(artifact: Artifact, inputs: Path, outputs: Path, calendar: Calendar) -> ProofEvidence:
-    """Return the golden of arrays in files.
+    """Return the evidence that a file of inputs and a file of outputs give.
 
-    Raises `GoldenError` for others than the artifact declares.
+    Raises `GoldenError` if their arrays are not those that the artifact declares.
     """
     return ProofEvidence(*adopt_artifact(artifact, inputs, outputs, "converted", _writer(artifact, calendar)))
 
 
 def made_evidence(artifact: Artifact, calendar: Calendar) -> ProofEvidence | None:
-    """Return inputs made by rule, to see whether a reader runs the artifact at all; None where none can be made."""
+    """Return evidence with generated inputs and no outputs, to see whether a reader runs the artifact at all.
+
+    None for a bare module, and if no inputs can be generated.
+    """
     if artifact.envelope is None:
         return None
     avals = artifact.envelope.in_avals
@@ -81,16 +84,19 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> ProofEvidence | Non
 
 
 def _writer(artifact: Artifact, calendar: Calendar) -> Writer:
-    """Return one of the releases that can have written it: it only names the golden that is replayed."""
+    """Return a release that may have written the artifact, or the newest if none is known.
+
+    It only names the golden that is replayed.
+    """
     possible = writers(artifact, calendar_entries(calendar))
     release = calendar.release(possible[-1] if possible else calendar.newest())
     return Writer(jax=release.jax, jaxlib=release.jaxlib, built=release.built, python=UNKNOWN, platform="cpu")
 
 
 def converted_golden(evidence: ProofEvidence, converted: Converted) -> tuple[Manifest, dict[str, bytes]]:
-    """Return the golden with the converted artifact in place of the original.
+    """Return manifest and files of the golden with the converted artifact in place of the original.
 
-    The golden itself where nothing was changed.
+    If nothing was converted, they are those of the original.
     """
     if converted.way == UNCHANGED:
         return evidence.manifest, dict(evidence.files)
@@ -110,7 +116,10 @@ def converted_golden(evidence: ProofEvidence, converted: Converted) -> tuple[Man
 
 
 def write_unstored(manifest: Manifest, files: Mapping[str, bytes], folder: Path, policy: Policy) -> Golden:
-    """Write a golden into a new folder, and return it under a policy. No store has it: it may be without outputs."""
+    """Write a golden into the new folder `folder`, and return it with the comparison settings of a policy.
+
+    Unlike a golden of a store, it may have no outputs.
+    """
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_bytes(content)
@@ -120,11 +129,11 @@ def write_unstored(manifest: Manifest, files: Mapping[str, bytes], folder: Path,
 
 @dataclass(frozen=True)
 class Proof:
-    """The result of the replay: whether the outputs are those of the golden, in a sentence."""
+    """Whether the replay gave the outputs of the golden (`verified`), and a sentence about it (`message`)."""
 
     verified: bool
     message: str
-    outcome: Result | None = None  # The result of the replay, where its outputs were compared with the golden's.
+    outcome: Result | None = None  # The result of the replay, if its outputs were compared with the golden's.
 
 
 def prove(
@@ -135,9 +144,18 @@ def prove(
     options: ReplayOptions,
     notify: Callable[[str], None],
 ) -> Proof:
-    """Replay a converted golden, as `converted_golden` makes it of the evidence, in its reader.
+    """Replay a converted golden in its reader, and return whether that verifies the conversion.
 
-    Raises `ConversionRefused` where the reader does not run it, or gives other outputs.
+    Args:
+        manifest: The manifest of the converted golden.
+        files: Its files, as `converted_golden` returns both.
+        evidence: The golden before the conversion.
+        converted: The conversion.
+        options: How cells are replayed.
+        notify: Gets a line about what happens.
+
+    Raises:
+        ConversionRefused: The reader does not run the artifact, or gives different outputs.
     """
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")

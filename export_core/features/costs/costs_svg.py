@@ -1,4 +1,4 @@
-"""The costs that change most from release to release, as lines: what each call needs, and in which release it began."""
+"""A picture of the costs that change most from release to release: a line for each golden, with its largest step."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
@@ -25,7 +25,7 @@ _HINT = (
 
 
 def costs_picture(run: Run) -> Picture | None:
-    """Return the goldens of a run with the largest steps of costs; None where nothing changes."""
+    """Return a picture of the goldens with the largest steps of costs in a run; None if no costs change."""
     rows = [
         (*step, cells)
         for group in run.by_golden.values()
@@ -57,7 +57,7 @@ def costs_picture(run: Run) -> Picture | None:
 
 
 def _line(root: Xml.Element, figure: str, cells: Sequence[Result], readers: Sequence[Release], top: float) -> None:
-    """Draw one figure of a golden in its readers, with a dot for each, and the numbers where they change."""
+    """Draw one figure of a golden over its readers: a dot for each reader, and the number where it changes."""
     room, places = (_WIDTH - 16 - _LEFT) / max(1, len(readers) - 1), {reader: at for at, reader in enumerate(readers)}
     values = [(places[cell.reader], value) for cell in cells if (value := cost_of(cell, figure)) is not None]
     most = max(value for _, value in values) or 1

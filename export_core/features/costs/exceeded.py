@@ -13,8 +13,8 @@ class Exceeded(msgspec.Struct, frozen=True, gc=False):
     allowed: float  # The most that the figure may be.
     found: float  # The value that was found.
     budget: str  # The line of the policy, such as `export_compat.yaml:12`, or `marker`.
-    against: float | None = None  # Of `max_growth`: the figure that it grew from.
-    whose: str = ""  # Of `max_growth`: whose figure that is, `writer` or `baseline`.
+    against: float | None = None  # For `max_growth`: the value that the figure grew from.
+    whose: str = ""  # For `max_growth`: where that value is from, `writer` or `baseline`.
 
     def __str__(self) -> str:
         """``temp_bytes 168,984,580, more than 101,391,782, which is 1.2 times the 84,493,152 of its writer``."""

@@ -44,7 +44,7 @@ def cost_findings(run: Run) -> Iterator[Finding]:
 def newest_costs(run: Run) -> list[str]:
     """Return what each golden costs in the newest release that compiled it, as the lines of a table.
 
-    None without figures.
+    Empty if no result has costs.
     """
     newest = {}
     for result in sorted(run.results, key=lambda result: result.reader.date_order):
@@ -63,9 +63,9 @@ def newest_costs(run: Run) -> list[str]:
 
 
 def row_line(results: Sequence[Result]) -> RowLine | None:
-    """Return the sparkline of a row of cells, by build date of the reader; None where memory and work stay the same.
+    """Return a sentence and a sparkline for a row of cells, by build date of the reader.
 
-    Of `GROWING`, the figure with the largest step is shown.
+    They show the figure of `GROWING` with the largest step. None if memory and work stay the same.
     """
     if (step := largest_step(results)) is None:
         return None
@@ -73,7 +73,10 @@ def row_line(results: Sequence[Result]) -> RowLine | None:
 
 
 def largest_step(results: Sequence[Result]) -> tuple[CostChange, Result] | None:
-    """Return the largest change of memory or work from one of these cells to the next, and the cell that has it."""
+    """Return the largest change of memory or work from one of these cells to the next, and the cell after it.
+
+    None if nothing changes.
+    """
     known = [result for result in results if result.cost]
     if len({result.cost for result in known}) < 2:
         return None
@@ -87,13 +90,13 @@ def largest_step(results: Sequence[Result]) -> tuple[CostChange, Result] | None:
 
 
 def step_in_words(change: CostChange, after: Result) -> str:
-    """Return ``temp_bytes 84.5 MB -> 169.0 MB (x2.00) in 0.11.0``."""
+    """Return a step as text: ``temp_bytes 84.5 MB -> 169.0 MB (x2.00) in 0.11.0``."""
     was, now = amount(change.figure, change.was), amount(change.figure, change.now)
     return f"{change.figure} {was} -> {now} ({times(change.was, change.now)}) in {after.reader.name}"
 
 
 def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) -> Finding:
-    """Return the finding about cells that exceed one limit, each with its own excess."""
+    """Return the finding about the cells that exceed one limit, each with its own excess; `number` orders findings."""
     worst = max(exceeding, key=lambda result: _ratio(exceeding[result]))
     goldens, readers = Cells([*exceeding]).by_golden, by_build_date(run.readers)
     lines = []

@@ -25,7 +25,7 @@ GROWTH = "max_growth"
 
 
 class Limit(NamedTuple):
-    """A limit that counts for a cell: the key, its figure, its value, and the line of the policy that sets it."""
+    """A limit that applies to a cell: the key, its figure, its value, and the line of the policy that sets it."""
 
     key: str
     figure: str
@@ -36,10 +36,10 @@ class Limit(NamedTuple):
 def with_budgets(
     results: Iterable[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
 ) -> list[Result]:
-    """Return the results; promised cells that work and exceed a budget are `over-budget`, with the exceeded limits.
+    """Return the results; promised cells that work and exceed a budget become `over-budget`, with the exceeded limits.
 
-    A growth is measured against the golden's own writer, where the run has its cell, and against the same cell of a
-    `baseline`.
+    A growth is measured against the golden's cell in its own writer, if the run has that cell, and against the same
+    cell of the `baseline`, if there is one.
     """
     # Facts of an earlier judgement are removed: this one's policy may have no budget.
     results = [
@@ -62,7 +62,10 @@ def with_budgets(
 
 
 def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result | None]]) -> Iterator[Exceeded]:
-    """Yield the ways in which a cell exceeds a limit: the limit itself, or the growth against each of the others."""
+    """Yield the ways in which a cell exceeds a limit.
+
+    A growth is measured against each result in `others`, which are named `writer` and `baseline`.
+    """
     if (cost := cost_of(result, limit.figure)) is None:
         return
     if limit.key != GROWTH:
@@ -76,12 +79,12 @@ def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result |
 
 
 def _own_cells(results: Iterable[Result]) -> dict[Series, Result]:
-    """Return the cells of goldens in the release of their writer, on whichever platform, by `Result.series`."""
+    """Return each golden's cells in the release that wrote it, on any platform, by `Result.series`."""
     return {result.series: result for result in results if result.reader == result.writer.release}
 
 
 def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
-    """Return a sentence for each limit by which some cells could not be measured: how many, and why."""
+    """Return a sentence for each limit that could not be checked for some cells: for how many, and why."""
     own, limits_of = _own_cells(results), _limits_of_cells(policy)
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
@@ -94,7 +97,10 @@ def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
 
 
 def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
-    """Return what a cell lacks for a limit; empty where it lacks nothing."""
+    """Return why a limit cannot be checked for a cell; empty if it can.
+
+    `writer` is the golden's cell in its own writer, if the run has that cell.
+    """
     if cost_of(result, limit.figure) is None:
         return f"the compiler reports no {limit.figure} of them"
     if limit.key == GROWTH and cost_of(writer, limit.figure) is None:
@@ -103,7 +109,7 @@ def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
 
 
 def _limits_of_cells(policy: Policy) -> Callable[[Result], Sequence[Limit]]:
-    """Return a function that returns the limits of a cell: each of the first entry that is about it and sets it."""
+    """Return a function that returns a cell's limits: each from the first entry that matches and sets it."""
     budgets: Sequence[Budget] = BUDGETS.of(policy)
 
     # Many cells have the same case, writer, reader and platform, and matching globs is slow.

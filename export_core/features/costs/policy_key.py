@@ -48,17 +48,17 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 GROWING = ("temp_bytes", "flops", "bytes_accessed")
-"""The figures that `max_growth` limits where it names none: memory, work, and the bytes that are moved for it."""
+"""The figures that `max_growth` limits if it is a single number: memory, work, and the bytes that are moved for it."""
 
 FIGURES = tuple(name.removeprefix("max_") for name in Budget.__struct_fields__ if name.startswith("max_"))[:-1]
-"""The figures that have a limit; the last field is that of growths."""
+"""The figures with a limit of their own; the last field, `max_growth`, is about several figures."""
 
 LIMITS = (*(f"max_{figure}" for figure in FIGURES), "max_growth")
 """The keys that are limits, of which an entry has at least one."""
 
 
 def problems(key: Key, budget: Budget) -> Problems:
-    """Yield what is wrong with an entry, each problem with its key below `key`."""
+    """Yield each problem of an entry, with the path of the value that has it; the entry's own path is `key`."""
     limits = {name: value for name in LIMITS if (value := getattr(budget, name)) is not None}
     if not limits:
         yield key, f"expected at least one limit, found none. There are {', '.join(LIMITS)}."

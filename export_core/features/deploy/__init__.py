@@ -1,4 +1,4 @@
-"""May an artifact be deployed in a target: the answer from stored results, and else from what its bytes foresee."""
+"""Whether artifacts may be deployed: answered from stored results, otherwise from what an artifact's bytes show."""
 
 from export_core.base.feature import Feature
 

@@ -1,7 +1,7 @@
-"""The answers whether each artifact runs in each target, why not and since when, and what to upgrade first.
+"""The answers whether each artifact runs in each deployment target, why not and since when, and what to upgrade first.
 
-Their evidence is what stored runs say of a golden in a release, as long as it is the same golden. The lines that say
-them to people are at the end.
+A stored run is evidence about a golden as long as the golden is still the same. The end of this file writes the answers
+as lines for people.
 """
 
 import datetime
@@ -51,16 +51,16 @@ from export_core.run.run import Run
 
 StoredResults = dict[tuple[str, str, str], Result]  # Results by golden, jaxlib and platform.
 
-ASKED = "deploy"  # The folder, inside that of the results, for the run that answers what is unknown.
+ASKED = "deploy"  # The folder inside the results folder for the run that answers what is unknown.
 
 
 class DeployingError(ExportCompatError):
-    """What was asked about does not exist, or is in no deployment target."""
+    """An error for a question about something that does not exist, or that no deployment target has to run."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """An artifact that may be deployed: of a golden, or of a `file`, whose golden is None where there is no such."""
+    """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named."""
 
     artifact: Artifact
     golden: Golden | None = None
@@ -68,7 +68,7 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The id of the golden, after the name of the file where there is one."""
+        """The named file, the id of the golden, or both: ``file (golden)``."""
         golden = self.golden.id if self.golden else ""
         return f"{self.file} ({golden})" if self.file and golden else self.file or golden
 
@@ -79,14 +79,14 @@ class DeployAnswer(StrEnum):
     YES = "yes"  # A stored result shows that it does.
     NO = "no"  # A stored result shows that it does not, or its bytes show that the release cannot load it.
     UNKNOWN = "unknown"
-    """Nothing shows either: that a release loads it does not show that it runs, or with which numbers."""
+    """Neither is shown: a release that loads an artifact may still fail to run it, or give other numbers."""
 
 
 class Deployment(msgspec.Struct, frozen=True):
     """The answer for one artifact in one deployment target."""
 
     artifact: str
-    """The golden, `case/writer`; the file, with its golden where there is one; or the pattern of the target that
+    """The golden, `case/writer`; or the named file, with its golden if there is one; or a pattern of the target that
     matches no golden."""
     target: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
@@ -94,21 +94,23 @@ class Deployment(msgspec.Struct, frozen=True):
     answer: DeployAnswer  # Whether it runs there.
     why: str  # What shows it, in words.
     shown_by: str
-    """`results` of a stored run, the `forecast` from the bytes of the artifact, or the `policy`, of a pattern."""
+    """The evidence: `results` of a stored run, the `forecast` from the bytes of the artifact, or, for a pattern, the
+    `policy`."""
     since: str = ""
-    """Of a no: the first release of those, up to the target's own, that do not run it; empty where nobody knows."""
-    upgrade_to: str = ""  # Of a no: the first later release that runs it; empty where none is known.
-    foreseen: bool = False  # Whether `upgrade_to` was only foreseen to load it.
-    run: str = ""  # Of an unknown: the shell command that answers it.
+    """If the answer is no: the first of the releases, up to the target's own, that all do not run it; empty if not
+    known."""
+    upgrade_to: str = ""  # If the answer is no: the first later release that runs it; empty if none is known.
+    foreseen: bool = False  # Whether `upgrade_to` is only forecast, from the artifact's bytes.
+    run: str = ""  # If the answer is unknown: the shell command that answers it.
 
 
 class Upgrade(msgspec.Struct, frozen=True):
-    """A deployment target that has to be upgraded before all these artifacts run there."""
+    """A deployment target to upgrade, since some of the artifacts do not run there."""
 
     target: str  # Its name.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
-    to: str  # The first release that takes them all; empty where no release is known to take one of them.
-    foreseen: bool  # Whether that was only foreseen, of one of them at least.
+    to: str  # The first release that runs all of these artifacts; empty if such a release is not known for each.
+    foreseen: bool  # Whether `to` is only forecast for at least one of the artifacts.
     artifacts: int  # How many artifacts do not run there.
 
 
@@ -117,10 +119,10 @@ class Deployability(msgspec.Struct, frozen=True):
 
     as_of: datetime.date  # The day: later releases are ignored.
     answers: list[Deployment]  # One for each artifact and deployment target.
-    upgrades: list[Upgrade]  # The deployment targets to upgrade, in this order: the one with the oldest release first.
-    exit_code: int  # 0: each answer is yes. 1: one is no. 3: none is no, and one is unknown.
+    upgrades: list[Upgrade]  # The deployment targets to upgrade, those with the oldest release first.
+    exit_code: int  # 0: all answers are yes. 1: at least one is no. 3: none is no, at least one is unknown.
     old_calendar: str = ""
-    """The age of the calendar of releases in words; empty below the `calendar_days` of the policy."""
+    """The age of the calendar of releases in words; empty if it is less than the policy's `calendar_days`."""
     accepted: list[Accepted] = []  # What weakens these answers in the goldens and in the policy.
 
 
@@ -129,11 +131,11 @@ _DEFAULT = Policy()
 
 @dataclass(frozen=True)
 class Question:
-    """What an answer depends on beside artifact and deployment target.
+    """What answers depend on, besides the artifact and the deployment target.
 
-    `calendar` is that of the day, `issues` are the known upstream issues by id. `options` are those of a command that
-    runs cells of the same goldens, `results` the folder for what it finds. `cases` are all of the project where no
-    artifact was named. `policy` is that by which goldens are compared.
+    `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
+    upstream issues by id. A printed `jaxexport matrix` command gets the `options`, and `results` as its folder. `cases`
+    are all cases of the project, or empty if the user named artifacts. `policy` says how outputs are compared.
     """
 
     calendar: Calendar
@@ -157,10 +159,14 @@ def deployability(
 ) -> Deployability:
     """Answer for each artifact in its deployment targets.
 
-    For a pattern of a target that matches no golden, `unmatched`, the answer is unknown: what it stands for was not
-    asked about.
+    Args:
+        pairs: Each artifact with a target that it is asked about in.
+        question: What the answers depend on besides.
+        as_of: The day that the answers are for.
+        unmatched: Patterns in the `cases` of a target that match no golden. Their answer is unknown.
 
-    Raises `ArtifactError` for an artifact with a module that cannot be read.
+    Raises:
+        ArtifactError: A module of an artifact cannot be read.
     """
     targets = list({target.name: target for _, target in pairs}.values())
     run = _command([subject for subject, _ in pairs], targets, question)
@@ -191,7 +197,7 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
 
 
 def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[DeployAnswer, str, Result | None]:
-    """Return the answer with its reason, and the stored result that gives it."""
+    """Return the answer and its reason, and the stored result that gives it, or None if no result does."""
     result = _stored(subject, target.release, target.platform, question)
     if result is not None and ran(result):
         return (
@@ -230,12 +236,12 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
 
 
 def _reasons(known: Forecast) -> str:
-    """Return why a release is forecast not to run an artifact, or on which condition; empty for no forecast."""
+    """Return the reasons of a forecast in one text; empty if it has none."""
     return "; ".join(map(str, known.spoiled.reasons))
 
 
 def _shown_by_outputs(subject: Subject, target: DeploymentTarget, question: Question) -> str:
-    """Return what comparing the outputs of an artifact has shown; it says so where nothing was compared."""
+    """Return the end of a sentence on a cell that ran: that its outputs agree, or why nothing was compared."""
     golden = subject.golden
     nothing = nothing_compared(golden, target.platform, question.policy.tolerances) if golden else ""
     return f", and nothing was compared: {nothing}" if nothing else " and agrees with its writer's outputs"
@@ -246,7 +252,7 @@ def _stored(subject: Subject, jaxlib: str, platform: str, question: Question) ->
 
 
 def _is_refused_on(artifact: Artifact, platform: str) -> bool:
-    """Return whether jax refuses an artifact on a platform for which it was not exported."""
+    """Return whether jax refuses to run an artifact on a platform that it was not exported for."""
     envelope = artifact.envelope
     if envelope is None or platform in envelope.platforms:
         return False
@@ -254,10 +260,11 @@ def _is_refused_on(artifact: Artifact, platform: str) -> bool:
 
 
 def _around(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[str, str, bool]:
-    """Return since which release a target fails, the first later one that works, and whether that is foreseen.
+    """Return since which release a target fails, the first later release that works, and whether that is only forecast.
 
-    What a release does is forecast. There is an answer where the target's own release cannot load it, or is known not
-    to run it, and none for a call that fails for another reason.
+    Stored results decide first, then forecasts. A forecast alone shows that a release works only if the target's own
+    release fails to load the artifact, or an upstream issue names the release that fixed the failure. A text is empty
+    if nothing is known.
     """
     # A call that only jax registers is compiled by no release of another runtime.
     if _is_refused_on(subject.artifact, target.platform) or (target.reader and calls_of_jax(subject.artifact)):
@@ -291,7 +298,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
 
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
-    """Return the releases of what runs in a target, by name as a reader, oldest build first, with their build dates."""
+    """Return the build dates of all releases of what a target runs, by reader name, the oldest first."""
     own = parts_of(target.release)[2]
     if target.reader:
         runtime = runtime_of(target.reader)
@@ -301,7 +308,7 @@ def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetim
 
 
 def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget], calendar: Calendar) -> list[Upgrade]:
-    """Return the deployment targets in which something does not run, the oldest release first."""
+    """Return the deployment targets in which an artifact does not run, those with the oldest release first."""
     upgrades = []
     built = {target.name: built_on(target.release, calendar) or datetime.date.max for target in targets}
     for target in sorted(targets, key=lambda target: (built[target.name], target.name)):
@@ -315,7 +322,10 @@ def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget]
 
 
 def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:
-    """Return the command that runs all that is asked: cells whose outcome is in the cache are not run again."""
+    """Return the `jaxexport matrix` command that replays the goldens of these artifacts in these targets.
+
+    It does not repeat a cell whose outcome is in the cache.
+    """
     goldens = [subject.golden.manifest for subject in subjects if subject.golden]
     # A compiled cell is no answer: where the hardware is missing, the cell is not run.
     platforms = dict.fromkeys(p if p == "cpu" else f"{p}:run" for p in (target.platform for target in targets))
@@ -338,12 +348,14 @@ def stored_evidence(
     day: datetime.date,
     notify: Callable[[str], None],
 ) -> StoredResults:
-    """Return the results in these folders about goldens as they are now: the run that ended last counts.
+    """Return the results in these folders about goldens; for the same cell, the run that ended last counts.
 
-    Goldens count as they are stored. A run counts only if everything else that decides verdicts is unchanged, such as
-    how the policy compares them, as in `jaxexport judge`. Results of a golden with a quirk that has expired by `day` do
-    not count: `notify` is told, also of one shard without the others. Raises `RunError` for a folder without a finished
-    run, or with a changed one.
+    A run counts only if all that decides its verdicts is unchanged, such as the policy's comparisons, as in `jaxexport
+    judge`. Results count only if their golden is unchanged and none of its quirks has expired by `day`. `notify` gets a
+    sentence about each folder or golden that does not count, and about a folder that has only one shard of a run.
+
+    Raises:
+        RunError: A folder has no finished run, or its files were changed.
     """
     runs = []
     for folder in folders:
@@ -377,17 +389,20 @@ def stored_evidence(
 
 
 def ran(result: Result) -> bool:
-    """Return whether a cell was run, and gave the outputs of its golden each time.
-
-    The artifact may be a converted one.
-    """
+    """Return whether a cell was executed and gave its golden's outputs each time, even if converted first."""
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
 
 
 def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], name: str) -> list[str]:
-    """Return the cases with goldens that these targets have to run.
+    """Return the cases that these targets have to run, of those that have goldens.
 
-    Raises `DeployingError` where there is no golden.
+    Args:
+        targets: The deployment targets.
+        goldens: The goldens of the project.
+        name: The value of `--to`, for the error.
+
+    Raises:
+        DeployingError: There is no golden at all.
     """
     if not goldens:
         raise DeployingError(
@@ -406,10 +421,14 @@ def unmatched_in(
 
 
 def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
-    """Return the artifacts that are meant by cases, goldens, globs of either, and artifact files.
+    """Return the artifacts that the user names: by case, by golden, by a glob of either, or by file.
 
-    A file that is the artifact of goldens stands for these. Raises `DeployingError` for a name that is none of them,
-    `GoldenError` for a golden that was changed, and `ArtifactError` for a file that cannot be read.
+    A file that is the artifact of some goldens stands for those goldens.
+
+    Raises:
+        DeployingError: A name is neither a case, a golden, a matching glob nor a file.
+        GoldenError: A golden was changed after it was written.
+        ArtifactError: A file cannot be read.
     """
     subjects: list[Subject] = []
     for name in names:
@@ -432,9 +451,11 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
 
 
 def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
-    """Return the deployment target of this name, in force or not; for `all` those that are in force on a day.
+    """Return the deployment target with this name, even if it is not in force; for `all`, those in force on a day.
 
-    Raises `DeployingError` where there is none, or its release was not built by then.
+    Raises:
+        DeployingError: No target has this name, or none is in force.
+        ReleaseError: The target's release was not built by that day.
     """
     known = {target.name: target for target in policy.deployed}
     if not known:
@@ -445,7 +466,9 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
     if name == ALL:
         targets = policy.targets_on(day)
         if not targets:
-            raise DeployingError(f"--to {ALL}: no deployment target of the policy is in force on {day}. Name one.")
+            raise DeployingError(
+                f"--to {ALL}: expected a deployment target in force on {day}, found none. Name one: {', '.join(known)}."
+            )
         return targets
     if name not in known:
         raise DeployingError(
@@ -459,10 +482,17 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
 def asked_pairs(
     subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], name: str
 ) -> list[tuple[Subject, DeploymentTarget]]:
-    """Return which artifact is asked about in which target.
+    """Return each artifact with each target that it is asked about in.
 
-    For `all`, these are the targets that must run it; a file has no known case. Raises `DeployingError` for an artifact
-    that no deployment target has to run.
+    Args:
+        subjects: The artifacts.
+        targets: The deployment targets that `--to` names.
+        name: The value of `--to`. For `all`, a target is asked only about cases that its `cases` include, and about
+            files
+            without a golden.
+
+    Raises:
+        DeployingError: No target in force has to run an artifact.
     """
     pairs = []
     for subject in subjects:
@@ -470,8 +500,8 @@ def asked_pairs(
         own = [target for target in targets if name != ALL or not case or target.has_case(case)]
         if not own:
             raise DeployingError(
-                f"--to {ALL}: no deployment target of the policy that is in force has to run {case}, by their `cases`. "
-                f"Name a target ({', '.join(target.name for target in targets)}), or correct the policy."
+                f"--to {ALL}: expected a deployment target in force whose `cases` include {case}, found none. Name a "
+                f"target ({', '.join(target.name for target in targets)}), or add the case to its `cases`."
             )
         pairs += [(subject, target) for target in own]
     return pairs
@@ -482,7 +512,7 @@ _LABEL = 8
 
 
 def target_findings(run: Run) -> Iterator[Finding]:
-    """Yield one finding with a sentence for each deployment target in force: how its cells ended."""
+    """Yield one finding with a sentence for each deployment target in force, on how its cells ended."""
     sentences = []
     for target in run.summary.deployed:
         until = f", until {target.until}" if target.until else ""
@@ -500,7 +530,7 @@ def target_findings(run: Run) -> Iterator[Finding]:
 
 
 def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
-    """Yield a line for each artifact and target, then what to do; wrapped at a width."""
+    """Yield a line for each artifact and target, then what to do, wrapped to `width` characters."""
     target = ""
     for answer in deployability.answers:  # those of one target are together
         if answer.target != target:

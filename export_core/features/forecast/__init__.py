@@ -1,4 +1,4 @@
-"""What becomes of goldens in the coming months, and which cells of a run did otherwise than they were forecast to."""
+"""What happens to goldens in the coming months, and which cells of a run contradict their forecast."""
 
 from export_core.base.feature import Feature
 

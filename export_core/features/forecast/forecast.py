@@ -1,7 +1,7 @@
 """The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day.
 
-Of readers that are not jaxlib, what they make of the goldens, by the bytes of these: nothing is run. As data, and as
-lines for people.
+For readers in use, also which goldens they are forecast to read and to run, by the goldens' bytes: nothing is run. All
+is given as data, and as lines for people.
 """
 
 import datetime
@@ -37,7 +37,7 @@ from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import runtime_of
 
-MOST = 3  # Reasons in the line of a reader.
+MOST = 3  # The most reasons in the line of a reader.
 
 
 class EventKind(StrEnum):
@@ -45,7 +45,7 @@ class EventKind(StrEnum):
 
     LEAVES = "leaves"  # Goldens of a writer: no jaxlib built from this day on is promised to run them.
     CLOSES = "closes"  # A reader: no jaxlib built from this day on is promised to be read by it.
-    RETIRES = "retires"  # A reader: no new jaxlib must run what its release exports, nor a golden that it must run.
+    RETIRES = "retires"  # A reader: no new jaxlib must run what it exports, nor the goldens that it is promised to run.
     PRUNABLE = "prunable"  # Goldens that nothing requires from this day on.
     EXPIRES = "expires"  # A known failure or a quirk: its last day.
     TARGET = "deployment target"  # A deployment target of the policy: its obligation begins, or has ended.
@@ -53,10 +53,10 @@ class EventKind(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One thing that happens."""
+    """One thing that happens on a day."""
 
     kind: EventKind
-    """What happens. `kind` and `subject` stay the same where a later forecast moves the event to another day."""
+    """What happens. `kind` and `subject` stay the same if a later forecast moves the event to another day."""
     subject: str  # A jaxlib, a known failure, a deployment target or a custom call.
     text: str  # What happens, in words.
     goldens: tuple[str, ...] = ()  # The goldens that it is about.
@@ -80,7 +80,7 @@ class Obligations(msgspec.Struct, frozen=True):
     runs: tuple[str, ...]  # The writers whose goldens it must run.
     goldens: int  # How many goldens those are.
     readers: tuple[str, ...]  # The published readers in which its own exports must run.
-    cases: int  # How many cases it has goldens to write of.
+    cases: int  # The number of cases of which it has to write goldens.
     unwritten: dict[str, int]
     """For each published writer whose artifacts it must run: the number of cases without a golden by it."""
 
@@ -94,22 +94,24 @@ class DeployedReader(msgspec.Struct, frozen=True):
     writer: str  # The newest published release.
     writer_built: datetime.date  # The day on which that was built.
     promised: bool  # Whether it is promised to run what the newest release exports.
-    days: int  # The days from the build of the newest release to `promised_until`; negative where that day has passed.
+    days: int  # The days from the build of the newest release to `promised_until`; negative if that is earlier.
     last_writer: str  # The newest release whose exports it is promised to run.
     targets: tuple[str, ...] = ()  # The deployment targets of the policy in which it runs.
 
 
 class ForeseenReader(msgspec.Struct, frozen=True):
-    """A reader in use, and what it is forecast to make of the goldens that it has to run."""
+    """A reader in use, and which of the goldens that it has to run it is forecast to read and to run."""
 
     reader: str  # Its name, such as `tensorflow==2.21.0` or, of a jaxlib, `0.9.2`.
     targets: tuple[str, ...]  # The deployment targets of the policy in which it runs.
     promised: tuple[datetime.date, datetime.date] | None
-    """It promises to read what jaxlibs export that were built from the first of these days to the last; null where it
+    """It promises to read what jaxlibs export that were built from the first of these days to the last; null if it
     promises nothing."""
-    goldens: int  # How many goldens: those of their cases and platforms, or all on the CPU where it is in no target.
-    unread: dict[str, list[str]]  # The goldens that it does not read, or may not, by the first reason.
-    not_run: dict[str, list[str]]  # The goldens that it reads, and does not run, by the first reason.
+    goldens: int
+    """How many goldens it has to run: those of its targets' cases and platforms, or all for the CPU if it has no
+    target."""
+    unread: dict[str, list[str]]  # The goldens that it may not read, by the first reason.
+    not_run: dict[str, list[str]]  # The goldens that it reads but does not run, by the first reason.
 
 
 class ForecastDay(msgspec.Struct, frozen=True):
@@ -131,7 +133,7 @@ class DaysAhead(msgspec.Struct, frozen=True):
     generations: tuple[Generation, ...]  # All writers by build date, also those whose goldens have left the window.
     deployed: tuple[DeployedReader, ...]  # The readers in use.
     foreseen: tuple[ForeseenReader, ...]
-    """What readers in use are forecast to make of goldens: other runtimes, and jaxlibs that do not run one of them."""
+    """The forecasts for other runtimes in use, and for jaxlibs in use that do not run some golden."""
     release: Obligations  # What a jaxlib built on `as_of` must do.
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.
@@ -145,10 +147,20 @@ def forecast(
     days: int,
     deployed: Sequence[str] = (),
 ) -> DaysAhead:
-    """Look ahead, with the goldens and releases that exist on `as_of`.
+    """Look ahead from `as_of`, with the goldens and releases that exist on that day.
 
-    `deployed` are releases in use beside those of the policy, of jaxlib or another runtime, or targets of the policy,
-    also such as are not in force that day. Raises `ReleaseError` for one that does not exist that day.
+    Args:
+        goldens: The goldens of the project.
+        policy: The policy.
+        calendar: The releases.
+        as_of: The first day.
+        days: How many days to look ahead.
+        deployed: Readers in use besides those of the policy: jaxlibs, releases of other runtimes, or names of
+            deployment
+            targets, also of targets that are not in force.
+
+    Raises:
+        ReleaseError: One of `deployed` does not exist on that day.
     """
     calendar = calendar.as_of(as_of)
     targets = {target.name: target for target in policy.deployed}
@@ -296,9 +308,9 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
-    """Return the text that distinguishes an entry from others of its issue.
+    """Return the text that distinguishes an entry from others of the same issue.
 
-    An event's subject must not change between forecasts.
+    It has no position in the list, since an event's subject must not change between forecasts.
     """
     if isinstance(entry, Quirk):
         return f"{entry.case}/{entry.writer}"
@@ -353,7 +365,10 @@ def _prunable(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day
 def foreseen_readers(
     names: Iterable[str], goldens: Sequence[Golden], targets: Sequence[DeploymentTarget], calendar: Calendar
 ) -> Iterator[ForeseenReader]:
-    """Foresee what each of these releases makes of the goldens. Raises `ReleaseError` for one that is not known yet."""
+    """Yield, for each of these releases, which goldens it is forecast to read and to run.
+
+    A jaxlib is left out unless it fails to run a golden. Raises `ReleaseError` for a release that is not known.
+    """
     terms = Terms(calendar_entries(calendar))
     read: dict[str, Artifact] = {}
     for name in names:
@@ -379,7 +394,10 @@ def foreseen_readers(
 
 
 def _promise_of(name: str, calendar: Calendar) -> tuple[datetime.date, datetime.date] | None:
-    """Return the build dates of the jaxlibs whose exports a release of another runtime promises to read."""
+    """Return the first and last build date of jaxlibs whose exports a release of another runtime promises to read.
+
+    None if the runtime promises nothing.
+    """
     runtime = runtime_of(name)
     built, ends = runtime.release(parts_of(name)[1], calendar).built, runtime.promise
     if ends is None:
@@ -398,7 +416,7 @@ def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:
 
 
 def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
-    """Yield each day on which something happens, and the obligations of a release where they have changed."""
+    """Yield lines on each day on which something happens, with a new release's obligations when they change."""
     goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
     yield from map(deployed_line, forecast.deployed)
@@ -432,7 +450,7 @@ def _obligation_lines(release: Obligations) -> Iterator[str]:
 
 
 def deployed_line(reader: DeployedReader) -> str:
-    """Return what a reader in use is promised to run, without a full stop."""
+    """Return a line on what a reader in use is promised to run, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     start = (
         f"{targets}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
@@ -444,7 +462,7 @@ def deployed_line(reader: DeployedReader) -> str:
 
 
 def foreseen_line(reader: ForeseenReader) -> str:
-    """Return what a reader is forecast to make of the goldens, without a full stop."""
+    """Return a line on which goldens a reader is forecast to read and to run, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     unread = sorted(((len(ids), reason) for reason, ids in reader.unread.items()), reverse=True)
     reads = reader.goldens - sum(count for count, _ in unread)

@@ -1,4 +1,4 @@
-"""The windows of all generations as bars over time: which goldens leave when."""
+"""A picture of the windows of all writers' goldens, as bars over time."""
 
 import datetime
 from xml.etree import ElementTree as Xml
@@ -25,11 +25,14 @@ _HINT = (
 
 
 def windows_picture(run: Run) -> Picture | None:
-    """Return the windows of the goldens of a run in the half year after it; None for a run without a cell."""
+    """Return a picture of the windows of a run's goldens, until half a year ahead; None for a run without cells."""
     if not (generations := generations_of(run)):
         return None
     as_of = run.summary.as_of
-    left, width = 116.0, 900.0
+    words = [days_left(generation, as_of) for generation in generations]
+    names = [generation.writer for generation in generations]
+    left = 24 + max([*(width_of(text, 9.5) for text in words), *(width_of(name, 11.5) for name in names)])
+    width = 900.0
     open_since = [generation.built for generation in generations if generation.leaves > as_of]
     start = min([*open_since, as_of - datetime.timedelta(days=30)])
     length = width - left - 16
@@ -42,13 +45,17 @@ def windows_picture(run: Run) -> Picture | None:
     add(root, "line", "today", x1=today, y1=_HEAD - 10, x2=today, y2=bottom + 2)
     add(root, "text", "today", f"as of {as_of}", x=today, y=_HEAD - 15, text_anchor="middle")
     newest_first = sorted(generations, key=lambda generation: (generation.built, generation.writer), reverse=True)
+    labels = Xml.Element("g", {"class": "names"})
+    add(labels, "rect", "paper", width=left - 6, y=_HEAD, height=bottom - _HEAD)
     for number, generation in enumerate(newest_first):
         _bar(root, generation, as_of, axis, left, _HEAD + _ROW * number)
+        _label(labels, generation, as_of, left - 12, _HEAD + _ROW * number)
+    root.append(labels)
     return Picture("When goldens leave the promise", _HINT, Markup(text_of(root)))
 
 
 def generations_of(run: Run) -> list[Generation]:
-    """Return the writers of a run with their windows.
+    """Return the writers of a run, each with its window and its number of goldens.
 
     A golden that is replayed on several platforms counts once.
     """
@@ -69,24 +76,20 @@ def days_left(generation: Generation, as_of: datetime.date) -> str:
 
 
 def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: Axis, left: float, top: float) -> None:
-    """Draw a window: the part of it that is over, and the part that is left."""
-    add(root, "text", "writer", generation.writer, x=left - 12, y=top + 12, text_anchor="end")
-    add(root, "text", "date", plural(generation.goldens, "golden"), x=left - 12, y=top + 24, text_anchor="end")
+    """Draw a window as a bar, with the part that is over paler than the rest."""
     begin, end = (left + axis.start(day) for day in (generation.built, generation.leaves))
     today = left + axis.start(as_of)
     group = add(root, "g", "square is-kept" if generation.leaves > as_of else "square is-outside")
     text = f"writer {generation.writer}, built {generation.built}: {days_left(generation, as_of)}"
     add(group, "title", "", text)
     if end > begin:
-        add(group, "rect", x=begin, y=top + 3, width=end - begin, height=12, rx=4)
+        add(group, "rect", x=begin, y=top + 12, width=end - begin, height=12, rx=4)
     if begin < today < end:
-        add(root, "rect", "spent", x=begin, y=top + 3, width=today - begin, height=12, rx=4)
-    words = days_left(generation, as_of)
-    needed = width_of(words, 9.5)
-    if generation.leaves > as_of:
-        # Below the end of the bar, and beside the line of today.
-        x, y = min(max(end, left + needed, today + 6 + needed), left + axis.length + 12), top + 26
-        add(root, "text", "date", words, x=x, y=y, text_anchor="end")
-    else:
-        x = end + 8 if end + needed + 12 < today else today + 8
-        add(root, "text", "date", words, x=x, y=top + 12)
+        add(root, "rect", "spent", x=begin, y=top + 12, width=today - begin, height=12, rx=4)
+
+
+def _label(parent: Xml.Element, generation: Generation, as_of: datetime.date, right: float, top: float) -> None:
+    """Draw the name of a writer, its goldens, and when they leave: beside a bar, this would be off a narrow screen."""
+    add(parent, "text", "writer", generation.writer, x=right, y=top + 10, text_anchor="end")
+    for below, text in ((21, plural(generation.goldens, "golden")), (31, days_left(generation, as_of))):
+        add(parent, "text", "date", text, x=right, y=top + below, text_anchor="end")

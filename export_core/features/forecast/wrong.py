@@ -1,4 +1,4 @@
-"""Where a run did otherwise than its forecast: an entry of the knowledge base is missing, or no longer true."""
+"""Cells that contradict their forecast: the knowledge base lacks an entry, or has one that is no longer true."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -19,10 +19,10 @@ _TO_DO = (
 
 
 def wrong_forecasts(run: Run) -> Iterator[Finding]:
-    """Yield two findings at most: cells that failed and were forecast to work, and cells that worked and were not.
+    """Yield at most two findings: cells forecast to work that failed, and cells forecast to fail that worked.
 
-    Other numbers of a golden whose own writer computes others too say nothing of the knowledge base: its stored outputs
-    are not those of its artifact on this machine.
+    A cell with different numbers does not count if its golden's own writer gives different numbers on this machine too:
+    that says nothing about the knowledge base.
     """
     doubtful = {result.golden for result in run.results if fails_in_own_writer(result) and _is_numerics(result)}
     failed = [
@@ -42,7 +42,7 @@ def _is_numerics(result: Result) -> bool:
 
 
 def _is_refusal(result: Result) -> bool:
-    """Return whether a cell of the artifact as it is was forecast to fail."""
+    """Return whether a cell was forecast to fail with its original, unconverted artifact."""
     return result.forecast.partition(": ")[0] == NO and not result.converted
 
 

@@ -29,9 +29,9 @@ STABLEHLO_YEARS = (5, 2)  # Backward and forward. Source: docs/compatibility.md 
 
 
 class SignatureFacts(NamedTuple):
-    """Types as jax prints them, flat and in order; of a SavedModel only its name."""
+    """The types of arguments and results as jax prints them, flat and in order; of a SavedModel only the name."""
 
-    name: str  # The name of the function; of a SavedModel those of its signatures.
+    name: str  # The name of the function; of a SavedModel the names of its signatures.
     inputs: tuple[str, ...]  # The types of the arguments.
     outputs: tuple[str, ...]  # The types of the results.
     in_tree: str | None  # The tree of the arguments, null for a bare module.
@@ -59,23 +59,23 @@ class ModuleFacts(NamedTuple):
     producer: str  # What wrote the bytecode, as its header says.
     bytecode_version: int  # The version of MLIR bytecode.
     operations: int  # How many operations.
-    op_counts: dict[str, int]  # How many of each, by name.
+    op_counts: dict[str, int]  # How many operations of each kind, by name.
     functions: tuple[str, ...]  # Its functions with their types.
     attributes: dict[str, Any]  # The attributes of the module.
     constants: tuple[ConstantFacts, ...]  # Its large constants.
-    needs: Needs  # What reads it.
+    needs: Needs  # What a reader needs to read it.
 
 
 class ReaderFacts(NamedTuple):
-    """Whether a release loads and runs it."""
+    """Whether a release of jaxlib loads and runs the artifact."""
 
-    release: CalendarEntry  # The release, of jaxlib.
-    loads: bool | None  # true, false, or null if that is unknown.
+    release: CalendarEntry  # The release.
+    loads: bool | None  # Whether it loads the artifact; null if that is not known.
     reasons: tuple[str, ...]  # Why not.
-    compiles: str  # Whether it compiles it, as far as is known: yes, `yes, but`, unknown or no.
-    runs: str  # Whether it runs it, likewise.
-    numbers: str  # Whether its results are those of the writer, likewise.
-    known: tuple[str, ...]  # Why the first of these answers that is no yes is none, with the ids of entries.
+    compiles: str  # Whether it compiles the artifact, as far as is known: yes, `yes, but`, unknown or no.
+    runs: str  # Whether it runs the artifact, with the same answers.
+    numbers: str  # Whether it gives the writer's results, with the same answers.
+    known: tuple[str, ...]  # The reasons for the first of these answers that is not yes, with the ids of entries.
 
     @property
     def jaxlib(self) -> str:
@@ -98,14 +98,14 @@ class ReaderFacts(NamedTuple):
 
 
 class RuntimeFacts(NamedTuple):
-    """Which releases of a runtime that is not jaxlib read it, by build date."""
+    """Which releases of a runtime other than jaxlib read the artifact, by build date."""
 
     runtime: str  # Its name.
-    reads: dict[str, bool | None]  # Whether each release reads it; null where that is not known.
-    reasons: dict[str, tuple[str, ...]]  # Of each release that does not read it, or may not: why, and what to do.
+    reads: dict[str, bool | None]  # Whether each release reads it; null if that is not known.
+    reasons: dict[str, tuple[str, ...]]  # For each release that does not read it, or may not: why, and what to do.
     runs: dict[str, str]  # Whether each release runs it, as far as is known: yes, `yes, but`, unknown or no.
-    known: dict[str, tuple[str, ...]]  # Of each release that reads it: why it does not run it, or on which condition.
-    custom_calls: tuple[str, ...]  # The custom calls that it does not compile: only jax registers them.
+    known: dict[str, tuple[str, ...]]  # For each release that reads it: why it does not run it, or on which condition.
+    custom_calls: tuple[str, ...]  # The custom calls that it does not compile, since only jax registers them.
 
 
 class StableHloPromise(NamedTuple):
@@ -113,27 +113,26 @@ class StableHloPromise(NamedTuple):
 
     backward_years: int  # Years backward.
     forward_years: int  # Years forward.
-    written_for: str  # The version that the module was written for; its writer had that one or a newer one.
+    written_for: str  # The version that the module was written for; its writer had that version or a newer one.
 
 
 class MainFacts(NamedTuple):
     """Whether `main` takes and returns what the envelope says."""
 
-    checked: bool  # Whether it was checked: not where its calling convention is not known here.
+    checked: bool  # Whether it was checked; false if its calling convention is not known here.
     problems: tuple[str, ...]  # What is wrong, a sentence each.
 
 
 class ConvertedFacts(NamedTuple):
     """What the record beside a converted artifact says (schema/converted.schema.json)."""
 
-    problem: str
-    """Why the record says nothing: it cannot be read, or is of another file; empty for a record that counts."""
-    verdict: str = ""  # `converted` where the reader gave the outputs of the golden; `not verified` otherwise.
-    message: str = ""  # What was verified, or why nothing could be.
+    problem: str  # Why the record is not used: it cannot be read, or is of another file; empty if it is used.
+    verdict: str = ""  # `converted` if the reader gave the outputs of the golden, else `not verified`.
+    message: str = ""  # What was verified, or why nothing could be verified.
     reader: str = ""  # What it was made for: a jaxlib, or another runtime, such as `tensorflow==2.18.1`.
     sha256: str = ""  # The SHA-256 of the original artifact.
     way: str = ""  # How: `unchanged`, `rewritten`, or `exported again`.
-    rewrites: tuple[str, ...] = ()  # Everything that is not as in the original, in words.
+    rewrites: tuple[str, ...] = ()  # Everything that differs from the original, in words.
     tool: str = ""  # What made it.
 
     @property
@@ -156,9 +155,9 @@ class Inspection(NamedTuple):
     modules: tuple[ModuleFacts, ...]  # The function's module, and those of its derivatives.
     writer: WrittenBy  # Who wrote it.
     readers: tuple[ReaderFacts, ...]  # Which releases load it.
-    runtimes: tuple[RuntimeFacts, ...]  # What runtimes that are not jaxlib make of it.
+    runtimes: tuple[RuntimeFacts, ...]  # Which other runtimes read and run it.
     stablehlo_promise: StableHloPromise | None  # What StableHLO promises; null unless it is a portable artifact.
-    converted: ConvertedFacts | None  # What `jaxexport convert` wrote beside the file; null where nothing is beside it.
+    converted: ConvertedFacts | None  # The record of `jaxexport convert` beside the file; null if there is none.
     platforms: tuple[str, ...] = ()  # The platforms that it was exported for.
     nr_devices: int | None = None  # The number of devices; null for a bare module.
     in_shardings: tuple[str | None, ...] = ()  # The sharding of each argument, null for none.
@@ -167,13 +166,13 @@ class Inspection(NamedTuple):
     unordered_effects: tuple[str, ...] = ()  # The names of unordered effects.
     vjp_order: int = 0  # How many orders of derivatives it has.
     calling_convention_version: int | None = None  # The version of its calling convention; null for a bare module.
-    derivative_conventions: tuple[int, ...] = ()  # The versions of those of its derivatives, by order.
+    derivative_conventions: tuple[int, ...] = ()  # The calling conventions of its derivatives, by order.
     main: MainFacts | None = None  # The check of `main`; null for a bare module.
     disabled_checks: tuple[str, ...] = ()  # Safety checks that jax.export left out.
     unknown_fields: tuple[str, ...] = ()  # Fields of the envelope that this reader does not know.
-    promise: PromisedDays | None = None  # What JAX promises; null for a bare module, and where no writer is known.
+    promise: PromisedDays | None = None  # What JAX promises; null if nothing, or if no writer is known.
     saved_model: SavedModel | None = None
-    """What a SavedModel says of the functions in it, a module each, in order; null for other artifacts."""
+    """What a SavedModel says of its functions, each of which has a module, in order; null for other artifacts."""
     envelope: dict[str, Any] | None = None
     """The fields of jax.export.Exported as they are in the file; null for a bare module."""
 
@@ -183,12 +182,15 @@ def describe(
 ) -> Inspection:
     """Return everything that is known about an artifact.
 
-    The envelope is there field by field only when `whole`, since no screen shows it; `runtimes`, which take as long as
-    all other releases, are for a single file. Custom calls are judged for the jaxlibs among `readers`, or for the
-    newest release.
+    Args:
+        artifact: The artifact.
+        terms: The releases and the allowed calls.
+        whole: Whether the fields of the envelope are included, which no screen shows.
+        readers: Custom calls are judged for the jaxlibs among them, or for the newest release if there are none.
+        runtimes: Whether other runtimes are asked too, which takes as long as all jaxlibs.
 
     Raises:
-        ArtifactError: a module of it cannot be read.
+        ArtifactError: A module of the artifact cannot be read.
     """
     envelope, releases = artifact.envelope, terms.releases
     writer = find_writer(artifact, releases)
@@ -259,7 +261,10 @@ def audit_for(
 
 
 def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFinding, ...]:
-    """Return, of each finding of several audits of one artifact, the first that is not ok, else the first."""
+    """Return one finding for each target or part, from several audits of the same artifact.
+
+    It is the first finding that is not ok, or the first of all if each is ok.
+    """
     return tuple(next((x for x in alike if not x.ok), alike[0]) for alike in zip(*audited, strict=True))
 
 
@@ -332,7 +337,10 @@ def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
 
 
 def stablehlo_promise(artifact: Artifact) -> StableHloPromise | None:
-    """Return StableHLO's promise for a bare module; None for raw bytecode, and where another promise counts."""
+    """Return StableHLO's compatibility promise for a bare module.
+
+    None for raw bytecode, and for an artifact of jax.export or a SavedModel, which have promises of their own.
+    """
     written_for = artifact.module.stablehlo_version
     if artifact.envelope is not None or artifact.saved_model is not None or written_for is None:
         return None

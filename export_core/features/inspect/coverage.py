@@ -18,7 +18,7 @@ SECTIONS = ("targets", "primitives", "dtypes", "effects", "features", "formats")
 
 @dataclass(frozen=True)
 class Row:
-    """The cases that have one thing: all of them, those of each platform; and their writers' jaxlibs, by build date."""
+    """The cases that have a thing, such as a primitive: all, and those of each platform; and their writers, by date."""
 
     cases: set[str] = field(default_factory=set)
     platforms: dict[str, set[str]] = field(default_factory=lambda: {platform: set() for platform in PLATFORMS})
@@ -31,11 +31,11 @@ Coverage = dict[str, dict[str, Row]]  # The rows of each section by name.
 def coverage(goldens: Iterable[Golden]) -> Coverage:
     """Return what these goldens cover.
 
-    A primitive is in the jaxpr of an export, which an adopted artifact lacks; all else is read from the artifacts.
+    Primitives are read from the jaxpr of an export, which an adopted artifact lacks; all else from the artifacts.
 
     Raises:
-        ArtifactError: an artifact cannot be read.
-        GoldenError: a manifest cannot be read.
+        ArtifactError: An artifact cannot be read.
+        GoldenError: A manifest cannot be read.
     """
     rows: Coverage = {section: {} for section in SECTIONS}
     for golden in goldens:
@@ -122,7 +122,7 @@ def _kinds(tree: Tree) -> Iterator[str]:
 
 
 def coverage_text(goldens: Iterable[Golden]) -> str:
-    """Return a table for each section: the cases that have a thing, by platform, and the writers."""
+    """Return a table for each section: how many cases have each thing, by platform, and the writers."""
     lines: list[str] = []
     for section, names in coverage(goldens).items():
         rows: list[tuple[str, ...]] = [("name", "cases", *PLATFORMS, "writers")]

@@ -1,6 +1,6 @@
-"""One screen on a golden: what its manifest says, the first values of its arrays, its files.
+"""The screen about one golden: what its manifest says, the first values of its arrays, its files.
 
-Fields of the manifest are shown as they come, so that a new one is shown too.
+Fields of the manifest are shown as they come, so that a new field is shown too.
 """
 
 import datetime
@@ -22,13 +22,13 @@ from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_
 from export_core.numbers.noise import not_seen, not_seen_text, outputs_to_name
 from export_core.policy import Policy
 
-MOST = 8  # Lines of one kind, and first values of one array.
+MOST = 8  # The most lines of one kind, and the most values of one array.
 
 
 def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> str:
-    """Return the lines, each with a name in front.
+    """Return the lines about a golden, each with a name in front.
 
-    `others` are the goldens of the case by other writers; `policy` decides with the golden how it is compared.
+    `others` are the goldens of the case by other writers. `policy` also decides how the golden is compared.
     """
     lines = [f"{golden.id}: in {golden.folder}"]
     for name, texts in _rows(golden, others, policy):
@@ -41,7 +41,7 @@ def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> s
 
 
 def _rows(golden: Golden, others: Sequence[Golden], policy: Policy) -> Iterator[tuple[str, list[str]]]:
-    """Yield the text of the first column, and the texts behind it."""
+    """Yield each name of the first column, with the texts beside it."""
     for name, value in msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,)).items():
         if name in ("case", "files") or (name == "reproducible" and value):  # as in nearly all goldens
             continue
@@ -82,7 +82,10 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
 
 
 def _not_seen(golden: Golden) -> dict[str, float]:
-    """Return the part of its largest number below which each output shows no error; empty for an unreadable golden."""
+    """Return, by output, the share of its largest number below which errors are not seen.
+
+    Empty for a golden that cannot be read.
+    """
     try:
         return not_seen(golden) if golden.manifest.noise else {}
     except (ArtifactError, GoldenError):  # the list of its files reports what is wrong with it
@@ -90,7 +93,7 @@ def _not_seen(golden: Golden) -> dict[str, float]:
 
 
 def _field(value: object) -> list[str]:
-    """Return the text of a value; one for each part that has parts itself."""
+    """Return the text of a value; or a text for each of its parts, if they have parts themselves."""
     named = {f"{name}: ": part for name, part in value.items()} if isinstance(value, dict) else {}
     parts = list(named.values()) or (list(value) if isinstance(value, (list, tuple)) else [])
     if not any(isinstance(part, (dict, list, tuple)) and part for part in parts):
@@ -125,9 +128,9 @@ def _artifact(golden: Golden) -> Iterator[str]:
 
 
 def _array(golden: Golden, name: str) -> list[str]:
-    """Return the content of a file of arrays: type and first values of each.
+    """Return a line for each array in a file: its type and its first values.
 
-    Of the noise, in each output's own unit.
+    Noise is shown in each output's own unit.
     """
     try:
         if name == NOISE:  # outputs that must be equal have no noise
@@ -150,7 +153,7 @@ def _values(leaf: Leaf) -> str:
 
 
 def _files(golden: Golden) -> Iterator[str]:
-    """Yield each file with its size, files that the manifest does not list, and whether all are unchanged."""
+    """Yield the files with their sizes, files that the manifest does not list, and whether all are unchanged."""
     known = golden.manifest.files
     sizes = []
     for name in known:

@@ -1,4 +1,4 @@
-"""The audit of an artifact that belongs to a golden, as a matrix audits it."""
+"""The audit of an artifact that belongs to a golden: the same as in a matrix."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,15 +18,15 @@ from export_core.policy import Policy
 def audit_as_golden(
     artifact: Artifact, policy: Policy, jaxlibs: Sequence[str]
 ) -> tuple[Golden, tuple[AuditFinding, ...]] | None:
-    """Audit the artifact of a golden as a matrix does; None for a file that lies beside no golden.yaml.
+    """Audit a golden's artifact as a matrix does, and return the golden and the findings.
 
-    Its writer is the one that golden.yaml names, unless the bytes contradict it. What golden.yaml, the policy and its
-    quirks allow counts. `jaxlibs` are readers that must promise the calls too.
+    None if the file is not the artifact of a golden. The writer is the one that golden.yaml names. A call is fine if
+    golden.yaml, the policy or one of its quirks allows it. `jaxlibs` are readers that must promise the calls too.
 
     Raises:
-        ArtifactError: the module cannot be read.
+        ArtifactError: The module cannot be read.
         GoldenError: golden.yaml cannot be read, or the artifact's bytes contradict it.
-        MatrixError: a quirk does not fit the golden.
+        MatrixError: A quirk does not fit the golden.
     """
     folder = Path(artifact.name).parent
     if Path(artifact.name).name != ARTIFACT or not (folder / MANIFEST).is_file():

@@ -35,7 +35,7 @@ _NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=GOLDEN_
 
 @dataclass(frozen=True)
 class _Asked:
-    """The questions of the three commands: for which readers, by which terms."""
+    """The options that the three commands share: for which readers, and by which policy and day."""
 
     readers: str | None
     goldens: str | None
@@ -56,16 +56,16 @@ class _Asked:
     def readers_in(self, terms: Terms) -> list[Reader]:
         """Return the readers that --readers names.
 
-        Raises `ReleaseError` for one that does not exist.
+        Raises `ReleaseError` if one does not exist.
         """
         from export_core.features.inspect.named_readers import find_readers
 
         return find_readers(self.readers, terms, self.policy_file) if self.readers is not None else []
 
     def golden(self, name: str) -> tuple[list[Golden], Golden] | None:
-        """Return all goldens of a case, and the one that is meant; None where the name is not that of a golden.
+        """Return all goldens of a case, and the golden that a name means; None if it is not the name of a golden.
 
-        Raises `GoldenError` for a writer that the case does not have, and for a case that is misspelled.
+        Raises `GoldenError` for a writer that the case does not have, and for a misspelled case.
         """
         path = Path(name)
         is_golden = path.parent.name and (path / "golden.yaml").is_file()
@@ -84,15 +84,15 @@ class _Asked:
         return None  # a file that does not exist
 
     def files(self, names: Sequence[str]) -> list[str]:
-        """Return the paths of these files and folders, and of the artifacts of these goldens."""
+        """Return the paths that these names mean: files and folders, and the artifacts of goldens."""
         goldens = [None if os.path.lexists(name) else self.golden(name) for name in names]
         return [str(golden[1].artifact) if golden else name for name, golden in zip(names, goldens, strict=True)]
 
 
 def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the options that the three commands share, given to the command as an `_Asked`.
+    """Return a decorator that adds the options of the three commands, and passes them to a command as `_Asked`.
 
-    `who` is what --readers names.
+    `who` says in the help what the readers of --readers are asked.
     """
 
     def add(about: Callable[..., None]) -> Callable[..., None]:
@@ -133,12 +133,12 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     CASE/WRITER is a golden as `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest,
     arrays and files are shown. Nothing in it is run. The policy's releases, windows and allowed calls are used.
 
-    Of any other DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and
-    virtual environments are left out unless they are named.
+    For any other DIR, or for several files, all artifacts found are counted. Hidden folders and virtual environments
+    are left out unless they are named.
 
-    Exit codes with --readers: 0 all of them load it, none is known not to run it, and every custom call is promised or
-    allowed; 1 for any other; 2 the file cannot be read; 3 whether one loads it is not known. In another runtime than
-    jaxlib, a call counts as promised unless only jax registers it. Without: 0, or 2 where a file cannot be read.
+    Exit codes with --readers: 0 all load it, none is known not to run it, and every custom call is promised or allowed;
+    1 any of these is false; 2 the file cannot be read; 3 not known whether a reader loads it. In runtimes other than
+    jaxlib, calls count as promised unless only jax registers them. Without --readers: 0, or 2 if a file is unreadable.
     """
     from export_core.artifact.folders import is_archive
 
@@ -175,10 +175,9 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
 
 def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> int:
-    """Print the inventory of files and folders; return the exit code.
+    """Print the inventory of files and folders, and return the exit code.
 
-    Raises:
-        ExportCompatError: there is no artifact, or the policy cannot be used.
+    Raises `ExportCompatError` if there is no artifact, or if the policy cannot be used.
     """
     from export_core.artifact import as_dict
     from export_core.artifact.folders import read_folders
@@ -230,7 +229,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: s
 
     terms = asked.terms()
     if writer:
-        policy_of(asked.policy_file).calendar().built(writer)  # raises for a name that is no release
+        policy_of(asked.policy_file).calendar().built(writer)  # raises for a name that is not a release
     below = any(map(is_archive, names))
     left_out = LeftOut()
     auditing = functools.partial(
@@ -253,7 +252,10 @@ def _name_links(left_out: LeftOut) -> None:
 
 
 def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: bool) -> Counter[bool | None]:
-    """Print the text about each file, in a folder only where it is not fine; count the fine, the others, the unread."""
+    """Print the text about each file, in a folder only if the file is not fine.
+
+    Returns how many are fine (True), not fine (False), and unreadable (None).
+    """
     ended: Counter[bool | None] = Counter()
     for file in files:
         fine, text = file.result or (None, f"{file.path}: {file.error}")

@@ -16,36 +16,36 @@ from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import WIDTH, joined, size
 from export_core.policy.terms import Terms
 
-MOST = 12  # lines of one kind
-NAMED = 8  # files that are named for one reason
+MOST = 12  # the most lines of one kind
+NAMED = 8  # the most files that are named for one reason
 SOON = {30: "for 30 days at most", 90: "for 31 to 90 days"}
-"""The days ahead for which artifacts that leave their window are counted, and the first of them is named."""
+"""The periods, in days from now, by which artifacts that leave their window are counted. The first ones are named."""
 COUNT = 9  # the width of a number
 
 
 class InventoryRow(NamedTuple):
-    """A file of an archive. Of one that cannot be read, only `file` and `error` are known."""
+    """A file of an archive. If it cannot be read, only `file` and `error` are set."""
 
     file: str  # The file, below the folder as it was named.
-    error: str | None = None  # Why it cannot be read; null for one that was read.
+    error: str | None = None  # Why it cannot be read; null if it was read.
     kind: str | None = None  # What it is: an artifact of jax.export, bare StableHLO, or a SavedModel.
     nbytes: int | None = None  # Its size in bytes.
     sha256: str | None = None  # The SHA-256 of the file.
     function: str | None = None  # The name of the function.
-    jax: str | None = None  # The jax that the artifact names, null where it names none.
+    jax: str | None = None  # The jax that the artifact names; null if it names none.
     writers: tuple[str, ...] = ()  # The jaxlibs that can have written it.
     formats: tuple[int, ...] = ()
-    """The oldest and the newest format that the envelope can have; none for a bare module."""
+    """The oldest and the newest format that the envelope can have; empty for a bare module."""
     platforms: tuple[str, ...] = ()  # The platforms that it was exported for.
     nr_devices: int | None = None  # The number of devices; null for a bare module.
     custom_calls: tuple[str, ...] = ()  # The targets of its custom calls.
     unpromised: tuple[str, ...] = ()
-    """Those that the writer or the newest release does not promise, and parts that are not known."""
+    """The custom-call targets that the writer or the newest release does not promise, and parts that are not known."""
     promised_until: str | None = None
     """The last build date of a jaxlib that is promised to load it, by the oldest possible writer; null if unknown."""
     readers: int = 0  # How many releases load it.
-    unknown_readers: int = 0  # For how many releases that is not known.
-    newest_reader: str | None = None  # The last built release that loads it; null where none does.
+    unknown_readers: int = 0  # For how many releases it is not known whether they load it.
+    newest_reader: str | None = None  # The last built release that loads it; null if no release does.
 
 
 def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
@@ -76,7 +76,7 @@ def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
 
 
 class Inventory:
-    """Counters, and the few files that are named. It does not grow with the number of files.
+    """The counts of an archive, and the few files that are named. Its size does not grow with the number of files.
 
     `as_of` is the day from which the days of the promise are counted, `newest` the newest release.
     """
@@ -90,7 +90,7 @@ class Inventory:
         self._stranded: list[str] = []
 
     def add(self, row: InventoryRow) -> None:
-        """Count a file."""
+        """Count the file of a row."""
         if row.error is not None:
             self.unread += 1
             return
@@ -120,7 +120,7 @@ class Inventory:
                 _keep_first(self._stranded, row.file)
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the screen."""
+        """Yield the lines of the inventory."""
         counts, promised = self._counts, self._counts["promised"]
         yield f"{plural(self.artifacts, 'artifact')}, {size(self.nbytes)}, as of {self.as_of}"
         for title in ("written by", "format", "platforms", "custom calls", "not promised"):
@@ -149,7 +149,7 @@ def _keep_first(names: list[str], name: str) -> None:
 
 
 def _counted(title: str, counts: Mapping[str, int], names: Sequence[str] = ()) -> Iterator[str]:
-    """Yield a line for each count, the largest first, or in the order of these names."""
+    """Yield a line for each count: the largest first, or in the order of `names` if given."""
     order = names or sorted(counts, key=lambda name: (-counts[name], name))
     rows = [(name, counts[name]) for name in order if name in counts]
     for number, (name, count) in enumerate(rows[:MOST]):

@@ -1,4 +1,4 @@
-"""The readers that `--readers` of inspect, audit and diff names: jaxlibs, ranges of them, and other runtimes."""
+"""The readers that `--readers` of inspect, audit and diff names: jaxlibs, ranges of jaxlibs, and other runtimes."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,9 @@ _RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
 def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
     """Return the readers of a list with commas: jaxlibs (`newest`, ``>=0.11``), and runtimes' releases (``iree>=3.9``).
 
-    Raises `ReleaseError` where there is none, `ExportCompatError` where the policy cannot be used.
+    Raises:
+        ReleaseError: A reader does not exist.
+        ExportCompatError: The policy cannot be used.
     """
     readers: list[Reader] = []
     jaxlibs = [release.jaxlib for release in terms.releases]

@@ -7,7 +7,7 @@ from export_core.base.errors import ExportCompatError
 
 
 class TextError(ExportCompatError):
-    """A module that cannot be printed here."""
+    """An error for a module that cannot be printed here."""
 
 
 def module_text(artifact: Artifact) -> str:

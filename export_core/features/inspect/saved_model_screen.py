@@ -11,7 +11,10 @@ PROMISED = (
 
 
 def about_call(call: XlaCallModule, takes: str, returns: str, inside: str) -> Iterator[str]:
-    """Yield the lines about one function; the last three say what its module takes, returns and is made of."""
+    """Yield the lines about one function of a SavedModel.
+
+    `takes`, `returns` and `inside` are texts on its arguments, its results and its module.
+    """
     yield f"{call.title}: {inside}"
     platforms = ", ".join(call.platforms) or "any platform"
     not_on_cpu = "" if call.runs_on_cpu else "; TensorFlow refuses to run it on a CPU"

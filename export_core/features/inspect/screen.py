@@ -1,4 +1,4 @@
-"""The output of `inspect`, `audit` and `diff`: the facts of a file on a screen or as JSON, its calls, what differs."""
+"""The output of `inspect`, `audit` and `diff`: an artifact's facts as a screen or JSON, its calls, what differs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from export_core.releases.calendar_entries import CalendarEntry
 
 WIDTH = 14  # of the first column
-LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
-MOST = 8  # lines of one kind
+LINE = 150  # the most characters of a line; a longer line is cut, and --json has all of it
+MOST = 8  # the most lines of one kind
 
 
 def quick_start(words: Sequence[str]) -> None:
-    """Print what is in a file and end the process, where nothing but ``FILE [--json]`` was typed.
+    """Print what is in a file and end the process, if only ``FILE [--json]`` was typed; else return.
 
-    Raises `ExportCompatError` where the file, the policy, or the project's file of releases cannot be used.
+    Raises `ExportCompatError` if the file, the policy, or the project's file of releases cannot be used.
     """
     files = [word for word in words if not word.startswith("-")]
     # An option such as --policy takes a value, which looks like a file here: click knows it. What does not
@@ -70,7 +70,7 @@ def quick_start(words: Sequence[str]) -> None:
 
 
 def load_checks(artifact: Artifact, terms: Terms, readers: Sequence[Reader]) -> list[LoadCheck]:
-    """Return whether each of these readers loads the artifact, and whether JAX promises that."""
+    """Return, for each of these readers, whether it loads the artifact, and whether JAX promises that."""
     if not readers:
         return []
     from export_core.policy.load_check import check_load
@@ -79,7 +79,7 @@ def load_checks(artifact: Artifact, terms: Terms, readers: Sequence[Reader]) -> 
 
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
-    """Return the last lines of a screen: a sentence for each reader that was named; for jaxlib with what to do."""
+    """Return the last lines of a screen: whether each named reader loads the artifact, and what to do for a jaxlib."""
     lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime contain what to do.
@@ -89,14 +89,14 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
 
 
 def _remedy(release: CalendarEntry) -> str:
-    """Return how to get an artifact that a jaxlib loads."""
+    """Return the advice how to get an artifact that this jaxlib loads."""
     return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib}`"
 
 
 def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (), *, as_json: bool) -> str:
-    """Return the screen about an artifact, or everything as one JSON object; custom calls are judged for these readers.
+    """Return the screen about an artifact, or, with `as_json`, everything as one JSON object.
 
-    Raises `ArtifactError` for a module that cannot be read.
+    Custom calls are judged for `readers`. Raises `ArtifactError` for a module that cannot be read.
     """
     facts = describe(artifact, terms, whole=as_json, readers=readers)
     if not as_json:
@@ -110,7 +110,7 @@ def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (
 
 
 def screen(facts: Inspection) -> str:
-    """Return the lines, each with a name in front of what it says."""
+    """Return the facts as lines, each with a name in front."""
     lines = [f"{facts.file}: {facts.kind}, {size(facts.nbytes)}, SHA-256 {facts.sha256[:16]}…"]
     for name, texts in _rows(facts):
         shown = [texts] if isinstance(texts, str) else list(texts)
@@ -121,7 +121,7 @@ def screen(facts: Inspection) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-_Rows = Iterator[tuple[str, str | Iterable[str]]]  # What stands in the first column, and a line or lines behind it.
+_Rows = Iterator[tuple[str, str | Iterable[str]]]  # The name in the first column, and the line or lines beside it.
 
 
 def _rows(facts: Inspection) -> _Rows:
@@ -245,7 +245,10 @@ def _inside(module: ModuleFacts) -> str:
 
 
 def custom_call(call: AuditFinding) -> str:
-    """Return a custom-call target in a line: its kind, how often, its standing and why."""
+    """Return one line about a custom-call target.
+
+    It says its kind, how often it is called, and whether it is stable or allowed, with the reason.
+    """
     what = str(Payload(call.what, call.payload_version))
     times = f" × {call.count}" if call.count > 1 else ""
     why = call.message.removeprefix(f"{call.target} ({what})").strip()
@@ -257,7 +260,7 @@ def custom_call(call: AuditFinding) -> str:
 
 
 def who_wrote(facts: Inspection) -> str:
-    """Return the writer in a line."""
+    """Return one line about the writer."""
     writer = facts.writer
     candidates = writer.candidates
     if facts.nr_devices is None:
@@ -274,7 +277,7 @@ def who_wrote(facts: Inspection) -> str:
 
 
 def need_in_words(module: ModuleFacts) -> str:
-    """Return what a module needs, in a line."""
+    """Return one line about what a module needs of its reader."""
     need = module.needs
     because = f", because of {joined(need.set_by)}" if need.set_by else ", the oldest that is promised to be read"
     foreign = f"; dialect {joined(need.dialects)}" if need.dialects else ""
@@ -287,7 +290,7 @@ def need_in_words(module: ModuleFacts) -> str:
 
 
 def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
-    """Yield the releases that do not load it, or may not, by their reason; the latest first."""
+    """Yield the releases that do not load the artifact, or may not, by their reason; the latest first."""
     groups: dict[tuple[bool, str], list[ReaderFacts]] = {}
     for reader in readers:
         if reader.loads:
@@ -309,9 +312,9 @@ _SPOILED = {NO: "does not run", YES_BUT: "runs, but", UNKNOWN: "may not run"}
 
 
 def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> _Rows:
-    """Yield the releases that load it and are known not to run it, or on a condition, by the reasons; the latest first.
+    """Yield the releases that load the artifact and do not run it, or only on a condition, by the reasons.
 
-    `known_reason` is a reason that another line has.
+    The latest come first. `known_reason` is a reason that another line has already.
     """
     groups: dict[str, dict[str, list[ReaderFacts]]] = {}
     for reader in readers:
@@ -324,9 +327,11 @@ def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> _Rows:
 
 
 def _runtimes(runtimes: Sequence[RuntimeFacts], of_all: str) -> Iterator[str]:
-    """Yield a line for each runtime, or for several with one text; and the custom calls that none of them compiles.
+    """Yield a line for each runtime; runtimes with the same text share it.
 
-    `of_all` is a reason that is printed once, behind them.
+    Then yield the custom calls that none compiles.
+
+    `of_all` is a reason that the caller prints once for all runtimes.
     """
     alike: dict[str, list[str]] = {}
     for runtime in runtimes:
@@ -367,7 +372,7 @@ def _promised(facts: Inspection) -> str | Sequence[str]:
 
 
 def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
-    """Return who promises what for a module without an envelope, a line for JAX and one for StableHLO."""
+    """Return what JAX and what StableHLO promise for a module without an envelope, a line each."""
     by_jax = "nothing by JAX, whose windows are for what jax.export wrote"
     if by_stablehlo is None:
         return by_jax, "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it"
@@ -378,7 +383,7 @@ def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
 
 
 def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
-    """Return ``0.11.0 (2026-07-16) to 0.12.0.1 (2026-10-20)`` for each run of neighbours by build date."""
+    """Return ``0.11.0 (2026-07-16) to 0.12.0.1 (2026-10-20)`` for each row of chosen neighbours by build date."""
     versions = {reader.jaxlib for reader in chosen}
     runs = [list(run) for here, run in groupby(readers, lambda reader: reader.jaxlib in versions) if here]
     ends = ((f"{reader.jaxlib} ({reader.built})" for reader in (run[0], run[-1])) for run in runs)
@@ -393,19 +398,19 @@ def size(number: int) -> str:
 
 
 def joined(words: Iterable[object]) -> str:
-    """Return words with commas between them."""
+    """Return words joined by commas."""
     return ", ".join(map(str, words))
 
 
 class PolicyOfGoldens:
-    """The policy of the project here, or the named one: read when the first golden is met, which few files are."""
+    """The policy of the project here, or the named one; read only once a file is a golden, which few files are."""
 
     def __init__(self, file: str | None = None):
         self.file = file
 
     @cached_property
     def policy(self) -> Policy:
-        """The policy. Raises `PolicyError` where it cannot be used."""
+        """The policy. Raises `PolicyError` if it cannot be used."""
         from pathlib import Path
 
         from export_core.policy import find_policy
@@ -420,14 +425,21 @@ def audit_text(
     artifact: Artifact,
     of_goldens: PolicyOfGoldens | None = None,
 ) -> tuple[bool | None, str]:
-    """Return whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines about it.
+    """Return whether an audit finds no problems in an artifact, and the lines about it.
 
-    The artifact of a golden is audited as a matrix audits it. `writer` is the jaxlib that wrote it, where that is known
-    better than the file tells; `readers` must take its calls too. `of_goldens` tells what goldens are allowed.
+    The first value is None if the artifact's golden.yaml is wrong. A golden's artifact is audited as a matrix audits
+    it.
+
+    Args:
+        terms: The releases and the allowed calls.
+        writer: The jaxlib that wrote it, if that is known better than the file tells.
+        readers: Readers that must take its calls too.
+        artifact: The artifact.
+        of_goldens: The policy that says what goldens are allowed.
 
     Raises:
-        ArtifactError: a module cannot be read.
-        ExportCompatError: the policy cannot be used.
+        ArtifactError: A module cannot be read.
+        ExportCompatError: The policy cannot be used.
     """
     written_by = find_writer(artifact, terms.releases)
     if writer is not None:
@@ -476,9 +488,9 @@ def audit_text(
 
 
 def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
-    """Yield why a reader that was named does not run an artifact, a line each.
+    """Yield a line for each reason why a named reader does not run an artifact.
 
-    `calls` are those that only jax registers.
+    `calls` are those of its custom calls that only jax registers.
     """
     title, only_jax = known.reader.release.title, ONLY_JAX.format(joined(calls))
     if known.reader.release.runtime and calls:
@@ -509,10 +521,19 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
 
 
 def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:
-    """Return whether an artifact equals, byte for byte, the one in its place in another folder; in lines.
+    """Return whether two artifacts are the same byte for byte, and lines on what differs.
 
-    `old` and `new` are the folders, or the two files. Where the other one cannot be read, it is None, and why not. It
-    raises `ArtifactError` for a module of the first that cannot be read.
+    The first value is None if the second artifact cannot be read; the text then says why.
+
+    Args:
+        terms: The releases and the allowed calls.
+        readers: Readers for which it is compared whether they load the artifacts.
+        old: The first folder, or the first file.
+        new: The second folder or file, in which the second artifact has the same place.
+        before: The first artifact.
+
+    Raises:
+        ArtifactError: A module of the first artifact cannot be read.
     """
     other = new + before.name.removeprefix(old)
     if before.name != old and not os.path.lexists(other):
@@ -543,8 +564,11 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
 def changes_between(
     old: Inspection, new: Inspection, old_loads: Sequence[LoadCheck] = (), new_loads: Sequence[LoadCheck] = ()
 ) -> list[tuple[str, str, str]]:
-    """Return what differs between two artifacts, and whether the readers load them: its name, before and after."""
-    depth = min(len(old.modules), len(new.modules))  # a derivative that only one has is one line
+    """Return what differs between two artifacts, each as its name, before and after.
+
+    Whether readers load them is compared too.
+    """
+    depth = min(len(old.modules), len(new.modules))  # a derivative that only one artifact has is one line
     before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
     after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
     sides = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})

@@ -1,7 +1,7 @@
-"""A Dask cluster. Platforms are resources of its workers; jax is never imported in one.
+"""A Dask cluster. Platforms are resources of its workers, whose own processes never import jax.
 
-This side only connects, and opens no port. Where the scheduler and its workers listen is chosen when they are started,
-TLS in Dask's own configuration.
+This side only connects, and opens no port. Scheduler and workers listen where they are told to when they are started;
+TLS is set in Dask's own configuration.
 """
 
 import time
@@ -13,17 +13,17 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.text import plural
 from export_core.features.remote.job import Job, JobResult
 
-NOTE_SECONDS = 3.0  # How long no worker may be there before a run says that it waits for one.
+NOTE_SECONDS = 3.0  # How long there may be no worker before a run says that it waits for one.
 PATIENCE_SECONDS = 60.0
-"""How long to wait where no worker is left: clusters grow on demand, and a worker that died is started anew."""
+"""How long to wait if no worker is left: clusters grow on demand, and a worker that died is started anew."""
 ANSWER_SECONDS = 30.0  # How long a scheduler may take to list its workers.
 FRESH_SECONDS = 0.5
-"""How long an answer about the workers is used: several questions are asked at each look at the jobs."""
+"""How long the scheduler's answer about its workers is reused, since each look at the jobs needs it several times."""
 EVERYWHERE = "cpu"  # The platform that every worker has, declared or not.
 
 
 class RemoteError(ExportCompatError):
-    """A cluster that cannot be reached, or that is not known."""
+    """An error for a cluster that cannot be reached, or whose name is not understood."""
 
 
 class DaskCluster:
@@ -62,7 +62,7 @@ class DaskCluster:
         self._said_none = False
 
     def submit(self, run: Callable[[Job], JobResult], job: Job, platform: str) -> Future[JobResult]:
-        """Run a job on a worker with this platform, to which its resources tie it."""
+        """Send a job to a worker that has this platform as a resource, and return its future."""
         needs = {} if platform == EVERYWHERE else {platform: 1}
         # pure=False: Dask would give two equal calls one result, and a job that is sent again is such a call.
         executor: Executor = self._client.get_executor(pure=False, resources=needs)
@@ -70,19 +70,22 @@ class DaskCluster:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the scheduler answers. While not, the client cancels what is sent, and connects anew or closes."""
+        """Whether the scheduler answers.
+
+        While it does not, Dask's client cancels what is sent, and connects again or closes.
+        """
         return bool(self._client.status == "running")
 
     def room(self, platform: str) -> int:
-        """Return how many jobs to have sent at once: for each thread one that runs and one that waits."""
+        """Return how many jobs of a platform may be sent at once: for each thread, one that runs and one that waits."""
         if not self.is_connected:
             return 0
         return max(2, 2 * sum(int(worker["nthreads"]) for worker in self._able(platform)))
 
     def trouble(self, platform: str) -> str:
-        """Return why no job of this platform can end at present; empty if none is known.
+        """Return why no job of this platform can end at present; empty if no reason is known.
 
-        A platform that no worker ever had is given up at once; workers that left may come back, and are waited for.
+        A platform that no worker ever had is given up at once. Workers that left may come back, and are waited for.
         """
         able = self._able(platform)
         if self._client.status == "closed" or self._scheduler_is_silent:
@@ -101,9 +104,9 @@ class DaskCluster:
         )
 
     def news(self) -> Iterator[str]:
-        """Yield a line for each worker that was lost since the last call, and one where none has been there for long.
+        """Yield a line for each worker that was lost since the last call, and a line if there is none for long.
 
-        Asks nobody: the answers are those that `room` and `trouble` had.
+        The scheduler is not asked again: the answers that `room` and `trouble` got are used.
         """
         for address in sorted(self._lost):
             left = plural(len(self._workers), "worker")
@@ -128,7 +131,7 @@ class DaskCluster:
         self._client.close()
 
     def _able(self, platform: str) -> list[dict[str, Any]]:
-        """Return the workers that have a platform, as the scheduler knows them."""
+        """Return the workers that have a platform, by the latest answer of the scheduler."""
         if self._client.status == "running" and time.monotonic() - self._asked_at > FRESH_SECONDS:
             try:
                 identity = self._client.sync(

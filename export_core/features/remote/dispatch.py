@@ -1,4 +1,4 @@
-"""The replay of cells on a cluster: jobs are sent to its machines, and every cell comes back with one outcome.
+"""The replay of cells on a cluster: jobs are sent to its machines, and every cell gets one outcome.
 
 A job is a reader on one platform with some of its goldens.
 """
@@ -24,15 +24,15 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 
 MOST_CELLS = 100
-"""Cells of one job at most.
+"""The most cells of one job.
 
 A machine that dies loses its whole job, and no outcome arrives before a job ends; but each job starts its reader, which
 costs as much as ten cells.
 """
 MOST_BYTES = 8 << 20
-"""Bytes of the goldens of one job, unless a single golden has more: they travel in the task itself."""
+"""The most bytes of goldens in one job, unless a single golden has more: they travel in the task itself."""
 LOOK_SECONDS = 1.0  # How often to check whether the cluster can still end its jobs.
-TRIES = 2  # How many times a job is sent. Each time, the engine may itself move it from one machine to another.
+TRIES = 2  # How many times a job may be sent. Each time, Dask may also move it from one machine to another.
 
 Outcomes = Generator[Replayed, None, None]
 
@@ -46,7 +46,7 @@ class _Batch:
 
     @property
     def platform(self) -> str:
-        """The one that a machine must have for its cells. Every machine can compile."""
+        """The platform that a machine must have for these cells: `cpu` to compile, which every machine can do."""
         first = self.cells[0]
         return "cpu" if first.mode is Mode.COMPILE else first.platform
 
@@ -65,9 +65,9 @@ def replay_on(
 ) -> Outcomes:
     """Run cells on a cluster and yield each with its outcome, in the order in which their jobs end.
 
-    A job that an engine loses is sent once more, and then its cells are not run; those of a platform that no machine
-    has are not run, at once. Goldens are read when there is room for their job, so that not all are in memory at once.
-    `run` is what the machines do.
+    If a job is lost, it is sent once more; if it is lost again, its cells count as not run. If no machine has a
+    platform, its cells count as not run at once. A job's goldens are read when it is sent, so that not all are in
+    memory at once. `run` is what the machines do with a job.
     """
     placed = []
     for cell in cells:
@@ -79,7 +79,7 @@ def replay_on(
 
 @dataclass
 class _Dispatch:
-    """One replay on a cluster: the batches that wait, by platform, and those that have been sent."""
+    """The state of a replay on a cluster: the batches that wait, by platform, and those that were sent."""
 
     cluster: DaskCluster
     options: ReplayOptions
@@ -89,7 +89,7 @@ class _Dispatch:
     out: dict[Future[JobResult], _Batch] = field(default_factory=dict)
 
     def outcomes(self, cells: Sequence[Cell]) -> Outcomes:
-        """Yield each cell with its outcome."""
+        """Yield each cell with its outcome, until all have one."""
         audited = yield from self._audit(cells)
         for group in deciding_first(audited, ExecutionKeys(self.options.limits).of):
             for batch in map(_Batch, batches(group)):
@@ -114,7 +114,7 @@ class _Dispatch:
                 future.cancel()
 
     def _audit(self, cells: Sequence[Cell]) -> Generator[Replayed, None, list[Cell]]:
-        """Yield the outcomes of cells that may not run, and return the others.
+        """Yield the outcomes of cells that the audit stops, and return the other cells.
 
         An artifact that must not be compiled is not sent either.
         """
@@ -127,7 +127,7 @@ class _Dispatch:
         return [cell for cell in cells if not problems[cell.golden.id]]
 
     def _give_up(self, platform: str) -> Outcomes:
-        """Yield outcomes of all batches of a platform, waiting or sent, if the cluster cannot run it."""
+        """Yield outcomes of all batches of a platform, waiting or sent, if the cluster cannot run that platform."""
         out = {future: batch for future, batch in self.out.items() if batch.platform == platform}
         waiting = self.waiting[platform]
         if not (out or waiting) or not (trouble := self.cluster.trouble(platform)):
@@ -151,7 +151,7 @@ class _Dispatch:
             yield from _not_run(batch, trouble)
 
     def _take(self, batch: _Batch, future: Future[JobResult]) -> Outcomes:
-        """Yield the outcomes of a job that has ended, or was lost."""
+        """Yield the outcomes of a job that has ended; if it was lost, send it again or give it up."""
         try:
             result = future.result()
         except (Exception, CancelledError) as error:
@@ -172,7 +172,7 @@ class _Dispatch:
 
 
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
-    """Return cells of one placement in their order, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
+    """Return cells of one placement in batches of at most `MOST_CELLS` cells and `MOST_BYTES` bytes, in order."""
     parts: list[list[Cell]] = []
     size = 0
     for cell in cells:
@@ -193,9 +193,9 @@ def _not_run(batch: _Batch, problem: str) -> Outcomes:
 
 @contextmanager
 def replay_at(text: str) -> Iterator[Callable[..., Outcomes]]:
-    """Yield the replay on the cluster that --executor names, which is connected meanwhile.
+    """Yield the function that replays cells on the cluster that `--executor` names, and disconnect at the end.
 
-    Raises `RemoteError` where it names none, or one that does not answer.
+    Raises `RemoteError` if it names no cluster, or a cluster that does not answer.
     """
     engine, _, address = text.partition(":")
     if engine != "dask" or "://" not in address:

@@ -1,4 +1,4 @@
-"""A job: what travels to another machine, the cells of one reader with their goldens; and what comes back."""
+"""A job: the cells of one reader with their goldens, which travel to another machine, and the outcomes that return."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +20,11 @@ from export_core.run.plan_record import different_parts, own_parts
 
 @dataclass(frozen=True)
 class Job:
-    """Cells of one reader on one platform, with everything that it takes to run them on a bare machine.
+    """Cells of one reader on one platform, with everything that a machine needs to run them.
 
-    Wheels in `options.sources` do not travel: each machine must have them at the same path. `tool` is the code that
-    sent the job: another version may see other things, and its outcomes are not mixed in. `own_parts` are those of the
-    evidence that each machine has for itself: the plan of the run says what they are.
+    The wheels in `options.sources` do not travel: each machine must have them at the same path. `tool` is the version
+    that sent the job: a machine with another version refuses it, since its outcomes may differ. `own_parts` is the
+    evidence that each machine reads for itself; on all machines it must be the same.
     """
 
     cells: tuple[Cell, ...]  # Their goldens have no folder: another system cannot unpickle a path of this one.
@@ -36,14 +36,14 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What comes back: an outcome for each cell of the job, in its order, and the notes of the replay."""
+    """What comes back: an outcome for each cell of the job, in its order, and notes for the user."""
 
     outcomes: tuple[Result, ...]
     notes: tuple[str, ...] = ()
 
 
 def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
-    """Return a job of cells that share their reader and platform. Reads the files of their goldens."""
+    """Return a job of cells that share their reader and platform, with the files of their goldens."""
     goldens = [cell.golden for cell in cells]
     # No cell reads the files for people, and no key of an outcome covers them.
     files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
@@ -59,13 +59,16 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
 
 
 def _own_parts(cells: Sequence[Cell], options: ReplayOptions) -> dict[str, str]:
-    """Return the parts of evidence that are a project's own, as they are on this machine."""
+    """Return the parts of the evidence that each machine reads for itself, as they are on this machine."""
     comparators = {cell.golden.compared_as.comparison.compare for cell in cells}
     return own_parts(options.policy, comparators, sorted(cell.golden.id for cell in cells))
 
 
 def run_job(job: Job, replay: Callable[..., Generator[Replayed, None, None]] = replay_here) -> JobResult:
-    """Run a job here: build the reader's environment, replay each cell cold. Never raises for what a cell does."""
+    """Run a job on this machine: build the reader's environment, and replay each cell cold.
+
+    Whatever a cell does becomes an outcome, and raises nothing.
+    """
     if problem := _why_not_here(job):
         return JobResult(tuple(not_run(cell, problem) for cell in job.cells))
     notes: list[str] = []

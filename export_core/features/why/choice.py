@@ -42,7 +42,7 @@ from export_core.run.run import Run
 
 
 class WhyError(ExportCompatError):
-    """What was asked about does not exist, is not one cell, or cannot be asked."""
+    """An error for a question about something that does not exist, is not one cell, or cannot be asked."""
 
 
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
@@ -55,7 +55,7 @@ _DAY = re.compile(r" --as-of (\d{4}-\d\d-\d\d)\b")  # In a command that reproduc
 class Asked:
     """The options by which a person names the cell.
 
-    An empty one was not given; each given one narrows the choice.
+    An empty option was not given; each option that was given narrows the choice.
     """
 
     cell: str = ""
@@ -64,17 +64,19 @@ class Asked:
     writer: str = ""  # The jaxlib that wrote the golden, or the name of its folder, such as 0.9.2-cpu.
     reader: str = ""  # A jaxlib, one with its jax (0.11.2-jax0.12.0.1), or the path of its wheel.
     platform: str = ""  # A platform, also with a mode: cuda:run.
-    results: Path | None = None  # The folder of a finished run; None is the usual one, if there is one.
+    results: Path | None = None  # The folder of a finished run; None for the usual folder, if it has a run.
     selection: Selection = field(default_factory=Selection)
-    """Where unpublished releases come from, and which devices are compiled for; nothing else of it counts."""
+    """Where unpublished releases come from, and which devices are compiled for; its other fields are not used."""
     run: RunOptions = field(default_factory=RunOptions)  # The goldens, the policy, the day, and how the cell is run.
-    first_cause: bool = False  # Whether failing cells of several causes mean the first cause; else they are an error.
+    first_cause: bool = False  # Whether the first cause is meant if cells fail by several; else that is an error.
 
 
 def spelled_out(asked: Asked, run: Run | None) -> Asked:
-    """Return the options of a person, with all that `cell` means as options: the id of a cause of the run, or words.
+    """Return the options, with the golden, reader and platform that `cell` means as separate options.
 
-    Raises `WhyError` where an option contradicts the words.
+    Nothing changes unless `cell` is the id of a cause of the run, or names a whole cell in words.
+
+    Raises `WhyError` if an option contradicts `cell`.
     """
     causes = run.summary.causes if run else ()
     if key := next((cause.example for cause in causes if cause.id == asked.cell), None):
@@ -95,10 +97,10 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
 class Choice:
     """The cell that was meant, and how it is replayed.
 
-    `plan` is of this cell alone: its calendar has the releases that wheels and indexes add. `stored` is what a run says
-    of the golden on this platform, in all its readers; nothing where it had another golden of this name. `run` has the
-    options by which another command finds the same golden and releases. `alike` counts the cells that were
-    meant: this is the example of their one cause. `others` has a command that explains the example of each other cause.
+    `plan` has this cell alone; its calendar has the releases that wheels and indexes add. `stored` are the results of
+    the golden in all readers on this platform; empty if the run had a different golden of this name. `run` has the
+    options with which another command finds the same golden and releases. `alike` is how many cells have the cause of
+    which this cell is the example. `others` are commands, each of which explains the example of another cause.
     """
 
     cell: Cell
@@ -110,7 +112,7 @@ class Choice:
     others: tuple[str, ...] = ()
 
     def command(self, name: str, *words: str) -> str:
-        """Return a command about this cell, for a shell."""
+        """Return the shell command `jaxexport NAME` about this cell, with these further words."""
         options = option_words(self.plan.selection, self.run)
         command = shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
         return with_settings(command, self.options.policy.environment)
@@ -128,12 +130,12 @@ class Choice:
 
     @property
     def result(self) -> Result | None:
-        """What the run says of the cell; None where it does not have it."""
+        """The stored result of the cell; None if the run does not have the cell."""
         return next((result for result in self.stored if result.key == self.cell.key), None)
 
     @property
     def newest(self) -> Placement:
-        """The newest release on a CPU: its jaxlib reads and changes modules of all others."""
+        """The newest release, on a CPU: its jaxlib reads and changes modules of all releases."""
         calendar = self.plan.calendar
         return Placement(calendar.release(calendar.newest()))
 
@@ -143,19 +145,19 @@ class Choice:
         return ReaderEnvironments.of(options.policy, self.plan.calendar, options.sources, notify=notify)
 
     def release(self, name: str) -> Release:
-        """Return a jaxlib, or one with its jax.
+        """Return the release that a text names: a jaxlib, also with its jax, or another runtime's release.
 
-        Raises `ReleaseError` for one that does not exist.
+        Raises `ReleaseError` if there is no such release.
         """
         return reader_named(name, self.plan.calendar)
 
     def cell_in(self, reader: Release) -> Cell:
-        """Return the cell of this golden and platform in another release."""
+        """Return the cell of the same golden and platform in another release."""
         return replace(self.cell, reader=reader, promised=False, deployed=())
 
 
 class _Candidate(NamedTuple):
-    """A cell that may be meant: `reader` as a selection takes it, `result` what a run says of it."""
+    """A cell that may be meant: `reader` as a selection takes it, `result` as a run has it, or None."""
 
     golden: Golden
     reader: str
@@ -164,12 +166,12 @@ class _Candidate(NamedTuple):
 
     @property
     def cause(self) -> str:
-        """The id of its cause; empty where the run has none."""
+        """The id of the cell's cause; empty if the run has none."""
         return self.result.cause if self.result else ""
 
     @property
     def key(self) -> CellKey | None:
-        """The name of its cell in the run; None where the run does not have it."""
+        """The key of the cell in the run; None if the run does not have the cell."""
         return self.result.key if self.result else None
 
     def __str__(self) -> str:
@@ -178,12 +180,14 @@ class _Candidate(NamedTuple):
 
 
 def choose(asked: Asked) -> Choice:
-    """Return the cell that is meant.
+    """Return the cell that the options mean; if they fit several cells, the one that fails in the results.
 
-    Among several, the one that fails in the results is meant; results need not be of this machine, since the golden is
-    enough to run a cell. Raises `WhyError` where no cell is meant, or several are, which the message lists; `RunError`
-    for results that were named and are not those of a finished run; and as a matrix does for a policy, a golden, a
-    reader or a platform that it cannot use.
+    The results may be of another machine, since the golden is enough to run a cell.
+
+    Raises:
+        WhyError: No cell is meant, or several are, which the message lists.
+        RunError: The folder of results that was named has no finished run.
+        ExportCompatError: As for a matrix, the policy, a golden, the reader or the platform cannot be used.
     """
     # The usual folder need not have a run.
     run = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None
@@ -220,7 +224,7 @@ def choose(asked: Asked) -> Choice:
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
-    """Return the goldens that may be meant.
+    """Return the goldens that the options may mean.
 
     Raises `WhyError` if there is none.
     """
@@ -248,7 +252,10 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
 
 
 def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> list[_Candidate]:
-    """Return the cells that may be meant: those of the run, and a named reader's cells with all these goldens."""
+    """Return the cells that may be meant: those of the run that fit the options.
+
+    If a reader is named, its cells with all these goldens are added.
+    """
     by_id = {golden.id: golden for golden in goldens}
     platform = asked.platform.partition(":")[0]
     candidates = []
@@ -270,7 +277,7 @@ def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> lis
 
 
 def _explaining(candidate: _Candidate, asked: Asked, policy: Policy) -> str:
-    """Return the command that explains another cell of the same run."""
+    """Return the `jaxexport explain` command for another cell of the same run."""
     results = ["--results", str(asked.results)] if asked.results else []
     cell = f"{candidate.golden.id} in {candidate.reader} on {candidate.platform}"
     command = shlex.join(["jaxexport", "explain", cell, *option_words(asked.selection, asked.run), *results])
@@ -280,9 +287,10 @@ def _explaining(candidate: _Candidate, asked: Asked, policy: Policy) -> str:
 def _only_one(
     candidates: Sequence[_Candidate], asked: Asked, run: Run | None
 ) -> tuple[_Candidate, int, list[_Candidate]]:
-    """Return the candidate that is meant, how many fail by its cause, and an example of each other cause.
+    """Return the candidate that is meant, how many cells have its cause, and an example of each other cause.
 
-    Among several that fail by one cause, its example is meant.
+    If several cells fail by the same cause, the example of that cause is meant. Raises `WhyError` if no choice is left,
+    or more than one.
     """
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.

@@ -52,7 +52,8 @@ _ONE_CELL = (
 def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that adds the options of one cell to a command, and passes it their `Choice`.
 
-    With `first_cause`, cells that fail by several causes mean the first cause; else they are an error.
+    If the cells that are meant fail by several causes, `first_cause` chooses the first cause; otherwise that is an
+    error.
     """
 
     def add(about: Callable[..., None]) -> Callable[..., None]:
@@ -78,7 +79,7 @@ def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., Non
 
 @contextmanager
 def _interrupted_with(text: str) -> Iterator[None]:
-    """End the command at a signal with this text and the exit code of the signal."""
+    """Print this text and exit with the signal's code if a signal interrupts the block."""
     from export_core.cli.signals import Interrupted, interruptible
 
     try:

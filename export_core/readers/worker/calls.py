@@ -1,4 +1,4 @@
-"""Arrays on disk, and one cell of a runtime that runs calls: what the halves of runtimes share, beside the program.
+"""Arrays on disk, and the calls of one cell: what the worker halves of runtimes share, beside the worker's program.
 
 The program loads this file by its path, with NumPy, in every reader's environment: see program.py.
 """
@@ -38,9 +38,14 @@ FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_ur
 
 
 def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> None:
-    """Run the calls of a cell in order.
+    """Run the calls of a cell in order, by the `run` of a runtime's worker half.
 
-    An error of a half before its first stage means that it cannot pass the golden.
+    If `run` raises before it reports its first stage, the half cannot pass this golden to its runtime.
+
+    Args:
+        run: runs one call of one module and returns its outputs, as program.py says.
+        request: the cell, a `Request` of protocol.py as JSON.
+        say: reports a message about the cell, such as its stage.
     """
     for check in request["checks"]:
         say({"stage": "read", "check": check["name"]})
@@ -62,7 +67,10 @@ def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> Non
 
 
 class Stages:
-    """The `stage` of a call, which is told what comes next and measures how long the stages took, in seconds."""
+    """A callable that reports the next stage of a call, and measures the seconds of each stage in `seconds`.
+
+    It is the argument `stage` of a worker half's `run`.
+    """
 
     def __init__(self, say: Say) -> None:
         self.say = say
@@ -80,9 +88,10 @@ class Stages:
 
 
 def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
-    """Return stored arrays, each after its dtype, which .npy may lack: keys as data, float0 as zeros.
+    """Return the arrays of an .npz file in order, each as (dtype in JAX, array).
 
-    `save_arrays` writes them.
+    A dtype that NumPy's format lacks is restored from the name that `save_arrays` gave the array. A key comes as its
+    uint32 data, float0 as bool zeros.
     """
     import ml_dtypes  # here: an environment without it reads all other arrays
 
@@ -97,7 +106,10 @@ def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
 
 
 def save_arrays(path: str | io.BytesIO, arrays: list[tuple[str, Any]]) -> None:
-    """Write arrays in the same form. Raises `NotWrittenError` where the disk refuses."""
+    """Write arrays, each given as (dtype in JAX, array), in the form that `load_arrays` reads.
+
+    Raises `NotWrittenError` if the disk refuses.
+    """
     members = {}
     for index, (dtype, data) in enumerate(arrays):
         if data.dtype.kind == "V" or data.dtype.isbuiltin == 2:  # a dtype that NumPy itself lacks
@@ -110,7 +122,7 @@ def save_arrays(path: str | io.BytesIO, arrays: list[tuple[str, Any]]) -> None:
 
 
 def pass_arrays() -> None:
-    """Write an array and read it, in memory: the first time takes NumPy 4 ms, as long as a short cell of a runtime."""
+    """Write an array and read it, in memory: the first time takes NumPy 4 ms, which the next cell then does not pay."""
     file = io.BytesIO()
     save_arrays(file, [("float32", np.zeros(1, np.float32))])
     file.seek(0)
@@ -118,9 +130,10 @@ def pass_arrays() -> None:
 
 
 def save_results(path: str, results: Any, types: list[Any]) -> None:
-    """Write what a call returned.
+    """Write the outputs of a call to `path`. Raises `ValueError` if their number differs from that of `types`.
 
-    `types` are those that are expected, whose last names are those of jax, for keys and float0.
+    `types` are the expected outputs as `WireType` of protocol.py; their dtypes in jax name keys and float0, which NumPy
+    lacks.
     """
     arrays = [np.asarray(value) for value in results]
     if len(arrays) != len(types):

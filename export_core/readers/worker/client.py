@@ -1,7 +1,7 @@
 """The client of a worker: starts its process, gives it cells and brings back one reply for each, whatever dies.
 
-What the process runs is the half of a runtime, of which nothing is known here but its path. Much of what it prints is
-read and little of it stored. The modules that its cells import are noted for the next worker of the same environment.
+The process runs the half of a runtime, of which the client knows only the path. Of what the process prints, only the
+end is stored. The Python modules that its cells import are noted for the next worker of the same environment.
 """
 
 import contextlib
@@ -37,17 +37,21 @@ from export_core.readers.worker.program import (
 from export_core.readers.worker.protocol import Reply, Request, Worker
 
 PROGRAM = Path(__file__).with_name("program.py")
-NOTES = "modules-"  # How the names of notes begin.
+NOTES = "modules-"  # The beginning of the names of files with notes.
 START_SECONDS = 120.0  # How long a worker may take to import its runtime.
 CLOSE_SECONDS = 5.0  # How long a worker may take to end its cells and itself once its stdin is closed.
 GRACE_SECONDS = 30.0  # How long a worker may be silent beyond its cells' limits, before it counts as stuck.
 JOIN_SECONDS = 5.0
-"""How long to wait for the end of a pipe: a process that a worker's own process started may still hold it open."""
+"""How many seconds to wait for the end of a pipe, which a process that the worker has started may still hold open."""
 LOOK_SECONDS = 0.05  # How often a cell's time and memory are checked.
 
 
 def start_worker(environment: Environment, slots: int) -> "ForkingWorker | FreshInterpreters":
-    """Return a worker that forks, or one new interpreter for each cell on Windows, or where the runtime has threads."""
+    """Return a worker that forks for each cell, or else starts a new interpreter for each cell.
+
+    New interpreters are started on systems without `fork`, such as Windows, and if the runtime starts threads when it
+    is imported. `slots` is the number of cells that run at once in new interpreters.
+    """
     if hasattr(os, "fork"):
         with contextlib.suppress(_HasThreadsError):
             return ForkingWorker(environment)
@@ -62,7 +66,7 @@ class ForkingWorker:
     """The client of ``program.py serve``, over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
-        """Raises `WorkerDied` where it does not start."""
+        """Start the worker. Raises `WorkerDied` if it does not start."""
         notes = prepare_notes(environment)
         self._process = start_process(environment, "serve", notes)
         self._started = time.monotonic()
@@ -89,7 +93,7 @@ class ForkingWorker:
             raise WorkerDied(problem)
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Run a cell in a process that is forked for it."""
+        """Run a cell in a process that the worker forks for it."""
         future: Future[Reply] = Future()
         number = secrets.randbits(53)  # garbage in the pipe must not name another cell by chance
         with self._lock:
@@ -111,7 +115,10 @@ class ForkingWorker:
         return future
 
     def fork_program(self, program: Path, address: str) -> bool:
-        """Have a fork of the worker run a program: see `run_program` in program.py. False where the worker is gone."""
+        """Have a fork of the worker run a Python program: see `run_program` in program.py.
+
+        Returns False if the worker has ended. `address` is the socket to which the program connects.
+        """
         try:
             self._pipes.send({"program": str(program), "address": address})
         except OSError:
@@ -167,7 +174,7 @@ class ForkingWorker:
 
 
 class FreshInterpreters:
-    """The client that starts ``program.py cell`` anew for every cell: slower, and needs no fork."""
+    """The client that starts a new ``program.py cell`` for every cell, which is slower and needs no `fork`."""
 
     def __init__(self, environment: Environment, slots: int) -> None:
         self._environment = environment
@@ -175,7 +182,7 @@ class FreshInterpreters:
         self._closing = threading.Event()
 
     def fork_program(self, program: Path, address: str) -> bool:
-        """Return False: there is no process that could be forked."""
+        """Return False, since there is no process that could be forked."""
         return False
 
     def submit(self, request: Request) -> Future[Reply]:
@@ -231,9 +238,9 @@ class FreshInterpreters:
 
 
 def start_process(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
-    """Start ``program.py WORDS HALF`` in an environment.
+    """Start ``program.py WORDS HALF`` in an environment, with the path of the environment's half of the worker.
 
-    Raises `WorkerDied` if its interpreter cannot be started.
+    Raises `WorkerDied` if the environment's interpreter cannot be started.
     """
     try:
         return subprocess.Popen(
@@ -249,7 +256,7 @@ def start_process(environment: Environment, *words: str) -> subprocess.Popen[byt
 
 
 class _Pipes:
-    """The pipes of a worker's process, each read in a thread: stdout by `read`, of stderr the end is stored."""
+    """The pipes of a worker's process: a thread reads stdout by `read`, another stderr, of which it stores the end."""
 
     def __init__(self, process: subprocess.Popen[bytes], read: Callable[[], None]) -> None:
         self._process = process
@@ -263,13 +270,13 @@ class _Pipes:
             self.printed = (self.printed + data)[-LONGEST_STDERR:]
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a line of JSON. Raises `OSError` where the process has gone."""
+        """Send a message as a line of JSON. Raises `OSError` if the process has gone."""
         assert self._process.stdin
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
         self._process.stdin.flush()
 
     def ended_with(self, state: str) -> str:
-        """Return how a process ended, with the last line that it printed, then the lines before."""
+        """Return `state` with the last line that the process printed on stderr, followed by the lines before it."""
         self._stderr.join(timeout=1)
         *before, last = self.printed.decode(errors="replace").strip().splitlines()[-LAST_LINES:] or [""]
         return "\n".join([f"{state}: {last}" if last else state, *before])
@@ -291,12 +298,15 @@ def _open(pipe: IO[bytes] | None) -> io.BufferedReader:
 
 
 def available_bytes(pipe: IO[bytes] | None) -> bytes:
-    """Return the bytes that are there, as soon as there are any; none at the end."""
+    """Return the next bytes of a pipe as soon as any are there; empty at its end."""
     return _open(pipe).read1(1 << 16)
 
 
 def read_greeting(process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Read up to the line in which a worker says that it is ready, after what libraries print. Empty if none comes."""
+    """Return the message in which a worker says that it is ready; empty if its output ends without one.
+
+    Lines that libraries print before this message are skipped.
+    """
     while line := _open(process.stdout).readline(LONGEST_LINE):
         with contextlib.suppress(ValueError, RecursionError):
             message = json.loads(line)
@@ -306,9 +316,9 @@ def read_greeting(process: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 def prepare_notes(environment: Environment) -> str:
-    """Return the path of the notes, which only save time.
+    """Return the path of the file in which a worker notes the modules of its cells; "" if its folder cannot be made.
 
-    It is in the environment, or else in the cache folder; empty for none.
+    The file is in the environment's folder, or else in the cache folder. Notes only save time.
     """
     folder = environment.folder or cache_folder() / "modules"
     try:
@@ -322,7 +332,7 @@ def prepare_notes(environment: Environment) -> str:
 
 
 class WarmWorkers:
-    """The owner of a worker that is started once and handed out for each replay."""
+    """The owner of a single worker, which is started once and lent to one replay after another."""
 
     def __init__(self) -> None:
         self._worker: ForkingWorker | FreshInterpreters | None = None
@@ -330,9 +340,9 @@ class WarmWorkers:
         self._lock = threading.RLock()
 
     def start(self, environment: Environment, slots: int) -> Worker:
-        """Return a worker whose `close` does nothing: a `WorkerStarter`.
+        """Return the worker, lent: its `close` does nothing. This method is a `WorkerStarter`.
 
-        A dead one, or one of another environment, is replaced.
+        A new worker is started if there is none, if it has died, or if it belongs to another environment.
         """
         with self._lock:
             ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
@@ -342,7 +352,10 @@ class WarmWorkers:
             return _Borrowed(self._worker)
 
     def fork_program(self, environment: Environment, slots: int, program: Path, address: str) -> bool:
-        """Have a fork of the worker run a program, which ends with it. False where it cannot."""
+        """Have a fork of the worker run a Python program, which ends when the worker does.
+
+        Returns False if the worker has ended or cannot fork.
+        """
         self.start(environment, slots)
         with self._lock:
             return self._worker is not None and self._worker.fork_program(program, address)
@@ -356,10 +369,10 @@ class WarmWorkers:
 
 
 class _Borrowed:
-    """A worker that its owner closes, and not the replay that uses it."""
+    """A lent worker, which its owner closes and not the replay that uses it."""
 
     def __init__(self, worker: Worker) -> None:
         self.submit = worker.submit
 
     def close(self) -> None:
-        """Leave it open."""
+        """Leave the worker open."""

@@ -1,7 +1,7 @@
-"""The first run of a golden that is measured: a cold process that replays it, and then runs its variants.
+"""The first measured run of a golden: a cold process that replays the golden and then runs its variants.
 
-A replay that comes later would do in a process of its own what this one has done before its variants began. So it gets
-this reply, and these outputs.
+A later replay of the same request would do in a process of its own what this process did before its variants began. So
+that replay gets the reply and the outputs of this process.
 """
 
 from concurrent.futures import Future
@@ -15,19 +15,19 @@ from export_core.goldens.store import sha256
 from export_core.readers.worker.protocol import Reply, Request, Worker
 
 _Stored: TypeAlias = tuple[Reply, list[bytes | None]]
-"""A reply, and the outputs of each call: None where it had none."""
+"""A reply, and the content of each call's file of outputs; None if the call wrote no outputs."""
 
 
 class FirstRuns:
-    """The replies of cold processes, each for one replay of the same request."""
+    """The stored replies of cold processes, each used for one later replay of the same request."""
 
     def __init__(self) -> None:
         self._replies: dict[bytes, _Stored] = {}
 
     def run(self, worker: Worker, request: Request) -> Reply:
-        """Run a request in a cold process and store how its calls ended: not where a variant ended the process.
+        """Run a request in a cold process, and store its reply and outputs for one later replay.
 
-        What the machine did, such as a timeout, is not stored either.
+        Nothing is stored if a variant ended the process, or if the machine did, such as by a timeout.
         """
         reply = worker.submit(request).result()
         ended = reply.end in ("ok", "error", "crash")
@@ -40,12 +40,12 @@ class FirstRuns:
         return reply
 
     def before(self, worker: Worker) -> Worker:
-        """Return a worker that answers from these runs where it can, and else has this one run the cell."""
+        """Return a worker that answers a request from the stored replies if it can, or else passes it to `worker`."""
         return _Answering(worker, self._replies)
 
 
 class _Answering:
-    """A worker in front of another one, which it closes."""
+    """A worker that answers from stored replies, in front of another worker, which it closes."""
 
     def __init__(self, worker: Worker, replies: dict[bytes, _Stored]) -> None:
         self._worker = worker
@@ -53,7 +53,7 @@ class _Answering:
         self.close = worker.close
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Answer from a run that there was, once, or have the other worker run it."""
+        """Answer a request from a stored reply, which is used once, or pass it on to the other worker."""
         known = self._replies.pop(_content(request), None) if self._replies else None
         if known is None:
             return self._worker.submit(request)
@@ -67,7 +67,10 @@ class _Answering:
 
 
 def _content(request: Request) -> bytes:
-    """Return the content of a request without its limit, with the hash of each file in place of its path."""
+    """Return a request as bytes without its time limit and variants, with each file's hash in place of its path.
+
+    Two requests with the same content run alike.
+    """
 
     def of_file(path: str) -> str:
         return sha256(read_regular(Path(path)))

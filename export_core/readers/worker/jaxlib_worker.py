@@ -4,7 +4,7 @@ It runs in every reader's environment and imports the standard library, numpy, j
 loads it; it works on every Python and jax of the release calendar (CPython 3.10 or newer). What differs between
 releases is adapted here and nowhere else; each place says which release.
 
-It never starts a client before a cell has begun, or a process waits for one: after that a fork would hang.
+It never starts a client of XLA before a cell has begun, or a process waits for one: after that a fork would hang.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from .program import Say
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LEARNS_MODULES = True  # Cells say what they import, and later ones find it imported.
+LEARNS_MODULES = True  # Whether cells report which modules they import, which the worker then imports for later cells.
 LONGEST_DRIVER = 200
 PLUGIN = re.compile(r"(jax_(?:cuda|rocm)\d+_(?:plugin|pjrt))-(.+)\.dist-info")
-LONGEST_LIMITED = 2.0  # Seconds that all limited variants of a call may take, beside ten times that of the call.
+LONGEST_LIMITED = 2.0  # Seconds that all limited variants of a call may take together, plus ten times the call's own.
 KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
 
 
@@ -71,17 +71,20 @@ class NoDevicesError(Exception):
 
 
 def warm() -> None:
-    """Import what every cell needs."""
+    """Import what every cell needs, without starting a client of XLA."""
     export_module()
 
 
 def start_ahead(client: bool) -> None:
-    """Prepare what any process needs for its first artifact. A spare process starts its client, too.
+    """Prepare what any process needs for its first artifact, so that its cell does not wait for it.
 
-    MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. In
-    the worker, once for all its cells, this takes 5 ms of each one's 12 before it reads its artifact
-    (docs/explanation/performance.md), and starts no thread. What fails here is no error, such as a release that has
-    moved something in `jax._src`: what matters fails in the cell once more.
+    MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. Done
+    once in the worker, this saves each cell 5 of the 12 ms before it reads its artifact
+    (docs/explanation/performance.md), and starts no thread. An error here, such as for a name that a release has moved
+    in `jax._src`, is only printed: if it matters, the cell raises it again.
+
+    Args:
+        client: whether this is a spare process, which will run one cell: it starts its client of XLA, too.
     """
     try:
         if client:
@@ -94,12 +97,12 @@ def start_ahead(client: bool) -> None:
 
 
 def imported() -> dict[str, str]:
-    """Return the versions of what is imported here: an environment may have another release's code under its names."""
+    """Return the versions of the jax and jaxlib that are imported, which an environment's metadata may name wrongly."""
     return {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__}
 
 
 def has_client() -> bool:
-    """Return whether this process has started a client, so that its forks would not be cold."""
+    """Return whether this process has started a client of XLA, so that its forks would not be cold."""
     # No public function of jax says so without starting a client. If a release renames this table, its threads show.
     return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None))
 
@@ -108,7 +111,7 @@ def has_client() -> bool:
 
 
 def run_cell(request: dict[str, Any], say: Say) -> None:
-    """Take one artifact through its stages. `say` reports each stage before it starts."""
+    """Take one artifact through its stages. `request` is a `Request` of protocol.py; `say` reports each stage first."""
     started = time.perf_counter()
     devices = prepare_devices(request, say)
     say({"stage": "read"})
@@ -149,7 +152,10 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
 
 
 def prepare_devices(request: dict[str, Any], say: Say) -> Any:
-    """Return the devices of a platform other than the CPU; None for the CPU, whose devices a call finds by itself."""
+    """Return the devices of the cell's platform; None for a CPU, whose devices a call finds by itself.
+
+    Raises `NoDevicesError` if the platform has fewer devices than the cell needs.
+    """
     platform, described, count = request["platform"], request["described"], request["devices"]
     configure(x64=request["x64"], devices=count if platform == "cpu" else 1)
     if platform == "cpu":
@@ -183,9 +189,10 @@ def register(module: str, path: str) -> None:
 def run_check(
     export: Any, exported: Any, check: dict[str, Any], devices: Any, request: dict[str, Any], say: Say
 ) -> Callable[[], None] | None:
-    """Run one call of the artifact: lower, compile, run, and write what comes out.
+    """Run one call of the artifact: lower, compile and run it, and write its outputs.
 
-    On described devices nothing runs. Returns what runs its variants, if it has any.
+    On described devices it is only compiled. Returns a function that runs the variants of the call, or None if it has
+    none.
     """
     for _ in range(check["vjp"]):
         exported = exported.vjp()
@@ -250,9 +257,10 @@ def run_check(
 
 @contextlib.contextmanager
 def time_limit(seconds: float | None) -> Any:
-    """End this process if the block takes longer, or raise `TimeoutError` at once where no time is left.
+    """End this process if the block takes longer than `seconds`; None is no limit.
 
-    The alarm has no handler: Python would call it only after the program, which may never end.
+    Raises `TimeoutError` at once if no time is left. The alarm has no handler: Python would call it only after the
+    program, which may never end.
     """
     if seconds is None or not hasattr(signal, "setitimer"):
         yield
@@ -270,7 +278,8 @@ def time_limit(seconds: float | None) -> Any:
 class Variants:
     """The runner of a call's variants.
 
-    Those that follow each other share a program, unless `again`: it cannot run twice.
+    Consecutive variants of the same kind share a compiled program, unless `again` is true: then a program cannot run
+    twice, and each variant compiles its own.
     """
 
     def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
@@ -282,6 +291,7 @@ class Variants:
         self.problem: Exception | None = None
 
     def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        """Run a variant with these arguments and return its outputs. Raises what its compilation or its run raises."""
         is_moved, options = kind = bool(variant["numbers"]), variant["options"]
         if self.again or kind != self.kind:
             self.program, self.kind, self.problem = None, kind, None
@@ -302,14 +312,14 @@ class Variants:
 
 
 def without_links(path: str, flags: int) -> int:
-    """Open a file that is no symbolic link."""
+    """Open a file unless its path is a symbolic link: an opener for `open`. Returns its descriptor."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
-    """Write a text beside what jax dumps.
+    """Write what `text` returns into the folder to which jax dumps its modules.
 
-    A missing text, or no room for it, is no fault of the artifact.
+    If the text cannot be made or written, this is printed only: the artifact is not at fault.
     """
     try:
         with open(os.path.join(check["dump"], name), "w", encoding="utf-8", opener=without_links) as file:
@@ -334,9 +344,9 @@ INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?[^ ]+ = .*? ([a-z][a-z0-9-]*)\(", re.M
 
 
 def cost_of(compiled: Any) -> dict[str, Any]:
-    """Return the compiler's figures of a program.
+    """Return the compiler's figures of a program by name, such as `temp_bytes`.
 
-    What this release or platform does not tell is None, and is no error.
+    A figure that this release or platform does not tell is None.
     """
 
     def memory() -> dict[str, Any]:
@@ -366,7 +376,7 @@ def cost_of(compiled: Any) -> dict[str, Any]:
 
 
 def driver_of(platform: str, device: Any) -> str:
-    """Return the versions of the kernel module and of the client that drive a device."""
+    """Return the versions of a device's driver: of its Linux kernel module (nvidia, amdgpu) and of its PJRT client."""
     versions = []
     module = {"cuda": "nvidia", "rocm": "amdgpu"}.get(platform)
     if module and os.path.exists("/sys/module/%s/version" % module):
@@ -377,10 +387,10 @@ def driver_of(platform: str, device: Any) -> str:
 
 
 def other_plugins() -> list[str]:
-    """Return the plugins of jax that are installed in another release than jaxlib's, in words.
+    """Return the installed plugins of jax whose release is not that of jaxlib, in words.
 
-    jax warns of a plugin and uses it all the same: plain programs compile, and no FFI call finds its handler. It does
-    not warn of another PJRT.
+    jax warns of such a plugin and uses it all the same: plain programs compile, but no FFI call finds its handler. It
+    does not warn of the other half of a plugin, its PJRT package.
     """
     own = jaxlib.version.__version__
     found: dict[str, str] = {}
@@ -393,14 +403,14 @@ def other_plugins() -> list[str]:
 
 
 def one_device(devices: Any) -> Any:
-    """Return the sharding of an array that is whole on the first device."""
+    """Return the sharding of an array that is on the first device only."""
     return SingleDeviceSharding(devices[0])
 
 
 def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], devices: Any, described: Any) -> Any:
-    """Return the arguments of a call, positional and by keyword, on these devices.
+    """Return the arguments of a call on these devices, as (positional, by keyword).
 
-    On described devices they have no data.
+    On described devices they are shapes without data. `leaves` are the arguments in order, as loaded.
     """
     shardings: list[Any] = [None] * len(leaves)
     if check["mesh"]:
@@ -418,7 +428,7 @@ def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], de
 
 
 def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
-    """Return the mesh of a check."""
+    """Return the mesh of a check, made of the first of these devices."""
     names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
     chosen = list(devices)[: int(np.prod(sizes))]
     # Any but "own" stands for a caller whose mesh is not the exporter's: the same devices in another order.
@@ -426,9 +436,9 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 
 
 def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
-    """Return the context of a call without arguments: its devices are those of the mesh around.
+    """Return the context in which a check is called: for a call without arguments, the mesh with its devices.
 
-    Until 0.6.2 jax has none.
+    All other calls, and those in jax until 0.6.2, which has no such context, get an empty one.
     """
     if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
         return contextlib.nullcontext()
@@ -436,7 +446,7 @@ def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
 
 
 def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
-    """Return how each argument is sharded on a check's mesh: see `Place` of protocol.py; None without data."""
+    """Return how each argument is sharded on a check's mesh, by its `Place` of protocol.py; None for float0."""
     mesh = mesh_on(devices, check)
     wanted: list[Any] = [None] * len(leaves)
     # JSON has lists for the tuples of axes.
@@ -458,7 +468,7 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
 
 
 def shard_layout(value: Any) -> str:
-    """Return which part of an array is where in the mesh, and its unreduced axes: ``0:[0:8] 1:[8:16]``."""
+    """Return which part of an array each device of its mesh has, and its unreduced axes: ``0:[0:8] 1:[8:16]``."""
     described = []
     axes = unreduced_axes(value.sharding)
     for place, index in enumerate(without_unreduced(value.sharding).devices_indices_map(value.shape).values()):
@@ -468,7 +478,7 @@ def shard_layout(value: Any) -> str:
 
 
 def load_leaves(path: str) -> list[Any]:
-    """Return arrays as the coordinator stores them, with jax's own for keys and float0, which NumPy lacks."""
+    """Return the arrays of a file that the coordinator wrote, with jax's own types for keys and float0."""
     leaves = []
     for dtype, data in load_arrays(path):
         if dtype in KEY_IMPLEMENTATIONS:
@@ -480,7 +490,7 @@ def load_leaves(path: str) -> list[Any]:
 
 
 def save_leaves(path: str, values: list[Any]) -> None:
-    """Write outputs in the same form. Raises `NotWrittenError` where the disk refuses."""
+    """Write outputs of a call in the form that `load_leaves` reads. Raises `NotWrittenError` if the disk refuses."""
     arrays = []
     for value in values:
         if unreduced_axes(getattr(value, "sharding", None)):  # jax gives nobody the terms of such a sum
@@ -500,16 +510,16 @@ def save_leaves(path: str, values: list[Any]) -> None:
 
 
 def export_module() -> Any:
-    """Return `jax.export` since 0.4.30, `jax.experimental.export` before."""
+    """Return the module `jax.export`, or `jax.experimental.export` before 0.4.30."""
     is_new = importlib.util.find_spec("jax.export")
     return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
 
 
 def parse_module(exported: Any) -> None:
-    """Have jaxlib parse the module.
+    """Have jaxlib parse the StableHLO module of an artifact.
 
-    jax until 0.10.0 then also prints it: large constants take several times as much. What is not public may be gone in
-    a later release, and then it is printed.
+    Until 0.10.0 the public way also prints the module, which takes several times as long with large constants. So a
+    private way is used, unless this release lacks it.
     """
     if not hasattr(mlir, "make_ir_context") or "serialized" not in inspect.signature(exported.mlir_module).parameters:
         exported.mlir_module()
@@ -519,9 +529,10 @@ def parse_module(exported: Any) -> None:
 
 
 def call_of(export: Any, exported: Any) -> Any:
-    """Return the function of an artifact.
+    """Return the function that calls an artifact.
 
-    It is a method since 0.4.30; `call` until 0.4.29 and `call_exported` until 0.4.23.
+    It is a method of the artifact since 0.4.30; before, `export.call` or, until 0.4.23, `export.call_exported` returns
+    it.
     """
     if hasattr(exported, "call"):
         return exported.call
@@ -530,9 +541,9 @@ def call_of(export: Any, exported: Any) -> Any:
 
 
 def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
-    """Return the sharding that an artifact wants for each argument, on this mesh.
+    """Return the sharding on this mesh that an artifact wants for each argument.
 
-    None until 0.4.28, which cannot tell it.
+    None if it cannot be told: until 0.4.28, and if arguments are on different meshes.
     """
     if not hasattr(exported, "in_shardings_jax"):
         return None
@@ -556,7 +567,7 @@ def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
 
 
 def unreduced_axes(sharding: Any) -> list[str]:
-    """Return the axes over which an array is an unreduced sum, since 0.7; none for most."""
+    """Return the axes over which an array is an unreduced sum, since 0.7; empty for most arrays."""
     return sorted(getattr(getattr(sharding, "spec", None), "unreduced", None) or ())
 
 
@@ -569,7 +580,7 @@ def without_unreduced(sharding: Any) -> Any:
 
 
 def configure(x64: bool, devices: int) -> None:
-    """Set what a jax process takes before it starts its client."""
+    """Set 64-bit types and the number of devices of the CPU, before jax starts its client of XLA."""
     if x64:
         jax.config.update("jax_enable_x64", True)
     if devices == 1:

@@ -8,11 +8,11 @@ several terms, a product of matrices, a transcendental function, a custom call, 
 swallow. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of three
 numbers. The call takes these as one more argument: seed, shift, moving int32; see `moves` in protocol.py. One
 compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant bits
-(masks, counts, halves), zeros and what is not finite stay: they are exact.
+(masks, counts, halves), zeros, infinities and NaN stay as they are: they are exact.
 
 The error of a sum is bounded by its terms, not by its result, which may be much smaller. So terms are moved too, each
-by one unit, where nothing has moved them before: where whole numbers and stored matrices are multiplied and summed up
-(see `Operands`). Sums of many terms also move farther, since each order of summation rounds otherwise: see `doublings`.
+by one unit, if nothing has moved them before: if whole numbers and stored matrices are multiplied and summed up (see
+`Operands`). Sums of many terms also move farther, since each order of summation rounds otherwise: see `doublings`.
 
 Complex results are moved part by part. Symbolic dimensions are refined before. Results of 8 bits and fewer stay: what
 is rounded to them is moved before.
@@ -39,25 +39,26 @@ MANTISSA = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}
 MULTIPLIERS = {64: 0x9E3779B97F4A7C15, 32: 0x9E3779B1, 16: 0x9E3B}
 """Odd numbers near the golden ratio of each width, by which a multiplicative hash spreads its bits."""
 PLACE = 0xC2B2AE35  # The factor of each place's number in the program, which keeps places apart.
-SMALL = 16  # Larger arrays are computed once before they are moved: else XLA computes them again for all that use them.
+SMALL = 16  # Arrays with more elements are computed once before they move: else XLA computes them again for each use.
 
 OPEN = {
     *("dot", "dot_general", "convolution", "fft", "cholesky", "triangular_solve", "custom_call", "composite"),
     *("exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "tan", "sine", "cosine"),
     *("rsqrt", "cbrt", "power", "atan2", "divide"),
 }
-"""Operations whose last digits differ between correct implementations. XLA divides by a constant by multiplying."""
+"""Operations whose last digits differ between correct implementations; `divide`, since XLA divides by a constant by
+multiplying."""
 SUMS = {"reduce", "reduce_window", "scatter", "select_and_scatter", "all_reduce", "reduce_scatter"}
-"""Operations that are open where they add or multiply, and exact where they choose: their bodies tell which."""
+"""Operations that are open if their body adds or multiplies, and exact if it chooses, such as a maximum."""
 EXACT_CALLS = re.compile(
     "Sharding|SPMDFull|shape_assertion|annotate_device_placement|callback|top_?k|sdy|xla.sdy|cu_|LayoutConstraint", re.I
 )
 """Custom calls and composites whose results are not rounded."""
 PRODUCTS = {"dot", "dot_general", "convolution"}
 EXACT_OF_NEAR = {"fft", "cholesky", "triangular_solve", "custom_call"}
-"""Operations whose results are, at best, exact for operands a unit off: what cancels has errors of that size."""
+"""Operations whose results are, at best, exact for operands a unit off: one near zero has an error of that size."""
 REFERENCES = {"stablehlo.custom_call": ("called_computations",), "stablehlo.composite": ("decomposition",)}
-"""Attributes by which operations other than a call refer to functions, whose arguments must stay what they are."""
+"""Attributes by which operations other than a call refer to functions, which must not get another argument."""
 ADDING = {"stablehlo.add", "stablehlo.subtract"}
 OPEN_IF_COMPLEX = {"multiply", "sqrt", "abs", "sign"}
 """Operations that IEEE 754 fixes for real numbers, and that are made of several operations for complex ones."""
@@ -65,23 +66,23 @@ SAME_NUMBERS = {
     *("reshape", "transpose", "broadcast_in_dim", "slice", "dynamic_slice", "gather", "reverse", "copy", "negate"),
     *("abs", "real", "imag", "pad", "optimization_barrier", "sort", "reduce_precision", "all_gather", "tuple"),
 }
-"""Operations whose results are numbers of their first operand, or of that with the number of the result."""
+"""Operations whose results consist of elements of an operand: the one with the result's number, or else the first."""
 OF_ALL_OPERANDS = {
     *("add", "subtract", "multiply", "maximum", "minimum", "select", "clamp", "concatenate", "complex"),
     "dynamic_update_slice",
 }
-"""Operations whose results move everywhere, and each by itself, only where all their operands do.
+"""Operations whose result counts as moved only if all their operands are moved.
 
-A product, too: equal numbers move alike, and multiplied by a stored row without a sum they still have none.
+A product, too: equal numbers move alike, so their products with a stored row would not move independently.
 """
 EXACT = {"constant", "iota", "floor", "ceil", "round_nearest_even", "round_nearest_afz", "sign", "bitcast_convert"}
 """Operations whose results do not move with their operands."""
 NOTHING_ROUNDED_BETWEEN = {"reshape", "transpose", "broadcast_in_dim", "slice", "reverse", "copy", "negate"}
 """Operations through which a product may be taken up by an addition before it is rounded."""
 BODIES = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter", "map", "all_reduce", "reduce_scatter"}
-"""Operations in whose bodies nothing moves: XLA wants them to be what it knows."""
+"""Operations in whose bodies nothing is moved, since XLA expects bodies of known forms."""
 
-TERMS = 64  # Sums of fewer terms move by one unit; of four times as many by two, and so on. See `doublings`.
+TERMS = 64  # Sums of fewer terms move by one unit, sums of up to four times as many by two, and so on: `doublings`.
 
 ARRAY = re.compile(r"tensor<((?:[1-9]\d*x)*)(complex<)?(f64|f32|f16|bf16)>{1,2}")
 """Types of arrays that move: not empty, of static shape."""
@@ -90,11 +91,11 @@ FLOAT = re.compile(r"[x<](f64|f32|bf16|f\d+E\d+\w*|f16)>")
 EIGHT_BITS = re.compile(r"[x<]f\d+E\d+\w*>")
 NARROW = re.compile(r"tensor<((?:[1-9]\d*x)*)(f16|bf16|f\d+E\d+M\d+\w*)>")
 """Types of arrays whose products are added in a wider type."""
-ONE_NUMBER = re.compile(r"dense<[^\[\"]*>")  # How a constant is printed of which all elements are one number.
+ONE_NUMBER = re.compile(r"dense<[^\[\"]*>")  # The printed form of a constant whose elements are all the same number.
 
 
 class UnreducedError(Exception):
-    """An error for a part of a sum: moving its bits gives another sum."""
+    """An error for a program with unreduced sums over devices: moving the bits of a part gives a different sum."""
 
 
 class NotMovedError(Exception):
@@ -102,7 +103,10 @@ class NotMovedError(Exception):
 
 
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Lower a call with the numbers of `moves`, args and kwargs. Raises `NotMovedError` where nothing can move."""
+    """Lower a call so that its results move; the lowered call takes the numbers of `moves`, then `args` and `kwargs`.
+
+    Raises `NotMovedError` if nothing in it can be moved, and `UnreducedError`.
+    """
 
     def moved(numbers: Any, args: Any, kwargs: Any) -> Any:
         return call(*args, **kwargs)
@@ -115,7 +119,10 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def refined(lowered: Any) -> Any:
-    """Return the module that a lowered call will compile, with static shapes; changes of it are compiled."""
+    """Return the StableHLO module of a lowered call, with static shapes. The call compiles changes of this module.
+
+    Raises `UnreducedError`.
+    """
     module = lowered.compiler_ir("stablehlo")
     text = str(module.operation.get_asm(large_elements_limit=8))
     if "unreduced={" in text:
@@ -127,7 +134,7 @@ def refined(lowered: Any) -> Any:
 
 
 class Rewriting:
-    """The rewriting of one module, in place."""
+    """The rewriting of one StableHLO module, in place."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -135,7 +142,7 @@ class Rewriting:
         self.helpers: dict[tuple[str, int, bool, bool], tuple[str, str]] = {}
 
     def rewrite(self) -> int:
-        """Move everything that is open, and return the number of places. The number of places."""
+        """Move every result that is open and the terms of sums; return the number of places that move."""
         with self.module.context, ir.Location.unknown():
             self.numbers_type = ir.Type.parse("tensor<3xi32>")
             ops = [item.operation for item in self.module.body.operations]
@@ -162,7 +169,7 @@ class Rewriting:
         return self.places
 
     def _called(self, functions: dict[str, Any]) -> set[str]:
-        """Return the functions that `main` reaches by calls that are walked, and that nothing else refers to."""
+        """Return the names of functions that `main` reaches by calls that are walked, and that nothing else uses."""
         called, reached, elsewhere = set(), ["main"], set()
         for function in functions.values():
             for op in operations(function):
@@ -180,9 +187,9 @@ class Rewriting:
         return called
 
     def _with_argument(self, function: Any) -> Any:
-        """Return a function made anew, with the numbers as its last argument.
+        """Return a copy of a function that takes the numbers of `moves` as its last argument; the original is erased.
 
-        Until 0.4.28 a block takes no other ones.
+        It is copied, since until jaxlib 0.4.28 an existing block cannot get more arguments.
         """
         given = {item.name: item.attr for item in attributes(function)}
         old = ir.FunctionType(ir.TypeAttr(given["function_type"]).value)
@@ -202,7 +209,7 @@ class Rewriting:
         return made
 
     def _planned(self, block: Any) -> list[list[int]]:
-        """Return, for each operation that `_walk` visits in a block, which operands are moved as terms."""
+        """Return which operands are moved as terms, by index, for each operation that `_walk` visits in a block."""
         planned = []
         for op in [item.operation for item in block.operations][:-1]:
             if is_walked(op):
@@ -213,7 +220,10 @@ class Rewriting:
         return planned
 
     def _walk(self, block: Any, numbers: Any, planned: Iterator[list[int]]) -> None:
-        """Move the results in a block and in the bodies of its loops and branches, and the terms of its sums."""
+        """Move the results in a block and in the bodies of its loops and branches, and the terms of its sums.
+
+        `numbers` is the value in the module with the numbers of `moves`; `planned` has the terms of each operation.
+        """
         ops = [item.operation for item in block.operations]
         for op, following in itertools.pairwise(ops):  # the last one is a terminator
             if is_walked(op):
@@ -245,10 +255,10 @@ class Rewriting:
                     self._move_operand(op, number, numbers)
 
     def _in_wider_type(self, op: Any, terms: list[int]) -> tuple[Any, Any] | None:
-        """Return a product whose terms have a narrow type, made again from operands in float32.
+        """Make a product whose terms have a narrow type again, with operands in float32.
 
-        Returns the product, and the operation that makes its result narrow again, if there was one; None for all other
-        operations.
+        Returns the new product, and the operation that converts its result back to a narrow type, or None if that is
+        not needed. Returns None for all other operations.
         """
         types = [NARROW.fullmatch(str(value.type)) for value in op.operands]
         result = WIDENED.fullmatch(str(op.results[0].type)) if op.results else None
@@ -274,7 +284,7 @@ class Rewriting:
         return made, narrowed
 
     def _move_operand(self, op: Any, number: int, numbers: Any) -> None:
-        """Have an operation take a moved operand; arrays of other types stay."""
+        """Have an operation take the moved form of an operand. An array of a type that does not move stays."""
         value = op.operands[number]
         match = ARRAY.fullmatch(str(value.type))
         if match:
@@ -284,7 +294,7 @@ class Rewriting:
                 op.operands[number] = self._moved(value, match, numbers, doubled=0, of_terms=True, all_move=all_move)
 
     def _is_open(self, op: Any, name: str) -> bool:
-        """Return whether IEEE 754 leaves open what the last digits of its results are."""
+        """Return whether IEEE 754 leaves open what the last digits of an operation's results are."""
         if op.name == "sdy.manual_computation":
             return True
         if op.name.startswith("chlo."):
@@ -302,7 +312,7 @@ class Rewriting:
         return name in OPEN
 
     def _terms(self, op: Any) -> int:
-        """Return how many numbers are summed up for one element of the result; 1 where it is no plain sum."""
+        """Return how many numbers are summed up for an element of an operation's result; 1 if it is not a plain sum."""
         name = op.name.rpartition(".")[2]
         if name not in ("dot", "dot_general", "convolution", "reduce", "reduce_window", "scatter"):
             return 1
@@ -324,7 +334,7 @@ class Rewriting:
         return math.prod(left[int(part)] for part in summed[1].split(",")) if summed else 1
 
     def _move(self, result: Any, following: Any, numbers: Any, doubled: int) -> None:
-        """Have everything that uses a result use the moved one; arrays of other types stay."""
+        """Have all operations that use a result use its moved form. An array of a type that does not move stays."""
         match = ARRAY.fullmatch(str(result.type))
         if not match:
             return
@@ -339,7 +349,10 @@ class Rewriting:
     def _moved(
         self, value: Any, match: Any, numbers: Any, *, doubled: int, of_terms: bool = False, all_move: bool = False
     ) -> Any:
-        """Return a value moved, by a function for its type, at the insertion point of the context."""
+        """Return the moved form of a value: a call, at the insertion point of the context, of a function for its type.
+
+        The other parameters are those of `helper_text`; `match` is that of `ARRAY`.
+        """
         key = match[0], doubled, of_terms, all_move
         if key not in self.helpers:
             name = f"jaxexport_moved_{len(self.helpers)}"
@@ -367,9 +380,9 @@ class Rewriting:
 
 
 class Operands:
-    """The search for terms of sums that nothing has moved: exact numbers, and what follows from them.
+    """The search for those terms of sums that nothing has moved: exact numbers, and what is computed exactly from them.
 
-    What comes from floating-point arguments, or from a result that is moved, moves already: runs change the former.
+    Floating-point arguments count as moved, since runs change the inputs, and so do results that are moved.
     """
 
     def __init__(self, functions: dict[str, Any], called: set[str]) -> None:
@@ -382,7 +395,7 @@ class Operands:
                     self.calls.setdefault(callee(op), []).append(op)
 
     def unmoved_terms(self, op: Any) -> list[int]:
-        """Return the numbers of those operands of an open operation that are moved as its terms."""
+        """Return the indexes of those operands of an open operation that are to be moved as its terms."""
         name, count = short_name(op), len(op.operands)
         if name in ("multiply", "divide"):  # of complex numbers: what cancels in them has the error of its terms
             # In a product with its own conjugate both factors move alike, and what cancels still does.
@@ -398,14 +411,14 @@ class Operands:
         return [number for number in terms if not self._moves(op.operands[number])]
 
     def is_widened(self, value: Any) -> bool:
-        """Return whether a value was converted here from a narrow type."""
+        """Return whether a value is the result of a conversion from a narrow type."""
         if isinstance(value.owner, ir.Block):
             return False
         maker = getattr(value.owner, "operation", value.owner)
         return short_name(maker) == "convert" and bool(NARROW.fullmatch(str(maker.operands[0].type)))
 
     def _moves(self, value: Any) -> bool:
-        """Return whether a value is moved already, or by what it is made of."""
+        """Return whether a value is moved itself, or is computed from moved values so that it moves with them."""
         if value not in self.known:
             self.known[value] = True  # of what a loop makes of itself, the rest decides
             self.known[value] = self._found(value)
@@ -467,7 +480,7 @@ class Operands:
         return True
 
     def _is_one_number(self, value: Any) -> bool:
-        """Return whether all elements are one constant: a bound, a mask's other side, what is added to everything."""
+        """Return whether all elements are the same constant, such as a bound, or zero in place of masked elements."""
         while not isinstance(value.owner, ir.Block):
             op = getattr(value.owner, "operation", value.owner)
             if short_name(op) == "constant":
@@ -479,9 +492,9 @@ class Operands:
         return bool(given) and all(map(self._is_one_number, given))
 
     def _given(self, argument: Any) -> list[Any]:
-        """Return what the calls of a function pass for an argument.
+        """Return the values that the calls of a function pass for its argument; empty if no call that is followed does.
 
-        Nothing for those of `main`, and of loops and branches.
+        Arguments of `main`, of loops and of branches get no values by calls.
         """
         owner = getattr(argument.owner.owner, "operation", argument.owner.owner)
         if owner.name != "func.func":
@@ -492,10 +505,10 @@ class Operands:
 
 
 def doublings(terms: int) -> int:
-    """Return how many times the units are doubled by which a sum of so many terms moves.
+    """Return how many times the units by which a sum of this many terms moves are doubled.
 
-    n terms of one sign that are added one after another are off by about 0.17 √n units: each of the n roundings is off
-    by up to half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
+    n terms of the same sign that are added one after another are off by about 0.17 √n units: each of the n roundings is
+    off by up to half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
     """
     return max(0, (terms // TERMS).bit_length() + 1) // 2
 
@@ -511,7 +524,10 @@ def is_sum(op: Any) -> bool:
 
 
 def is_added(value: Any, depth: int = 4) -> bool:
-    """Return whether a product is added to something, before anything else rounds it."""
+    """Return whether a product is added to something before anything else rounds it.
+
+    `depth` is the number of operations that are followed.
+    """
     for use in value.uses:
         if use.owner.name in ADDING:
             return True
@@ -521,22 +537,22 @@ def is_added(value: Any, depth: int = 4) -> bool:
 
 
 def attributes(op: Any) -> list[Any]:
-    """Return the attributes of an operation with their names.
+    """Return the attributes of an operation, each with its name.
 
-    Iterating gives names in some releases, and both in others.
+    Iteration over `op.attributes` gives names in some releases of jaxlib, and names with attributes in others.
     """
     return [op.attributes[index] for index in range(len(op.attributes))]
 
 
 def callee(op: Any) -> str:
-    """Return the name of the function that an operation calls; empty for others."""
+    """Return the name of the function that an operation calls; "" if it is not a call."""
     return str(op.attributes["callee"]).lstrip("@").strip('"') if op.name == "func.call" else ""
 
 
 def is_walked(op: Any) -> bool:
-    """Return whether values move inside.
+    """Return whether values inside an operation, or inside the function that it calls, may be moved.
 
-    What devices compute by hand takes no value, such as the numbers, from outside.
+    They are not in the body of a `shard_map`, which takes no value from outside, such as the numbers.
     """
     if op.name == "func.call":  # until 0.6.2 the body of a `shard_map` is called, with values that were split by hand
         makers = [getattr(value.owner, "operation", value.owner) for value in op.operands]
@@ -546,7 +562,7 @@ def is_walked(op: Any) -> bool:
 
 
 def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
-    """Yield all operations inside one: inside those among them, too, for which `into` is true."""
+    """Yield all operations inside an operation. Those inside one of these follow if `into` is true for it."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
@@ -565,15 +581,21 @@ def helper_text(
     of_terms: bool = False,
     all_move: bool = False,
 ) -> str:
-    """Return a function that moves an array of this shape (``2x3x``) and element type, as StableHLO.
-
-    It moves 2 to the power of `doubled` times as far as the numbers say, and with `all_move` values of few significant
-    bits too. Equal values move alike, but for `of_terms`: a tone of whole numbers would stay a tone.
+    """Return a function, as StableHLO text, that moves an array of this shape (``2x3x``) and element type.
 
     A value is moved by its last bits as an integer. XLA takes longer the more operations there are, and a program has
     hundreds of such places: so there is one step of a hash, the highest bits of i·(i + salt), where i has the bits of
     the value. With i alone in place of its square, the moves of evenly spaced numbers would be evenly spread, and sums
     of them too small.
+
+    Args:
+        name: the name of the function.
+        shape: the sizes of the array, each followed by x.
+        element: the element type, such as ``f32``; of a complex array, that of its parts.
+        is_complex: whether elements are complex numbers.
+        doubled: values move 2 to the power of this times as far as the numbers of `moves` say.
+        of_terms: whether equal values move differently, as terms of a sum: a tone of whole numbers would stay a tone.
+        all_move: whether values of few significant bits move too.
     """
     width, mantissa = BITS[element], MANTISSA[element]
     part, bits, flags = (f"tensor<{shape}{kind}>" for kind in (element, f"i{width}", "i1"))
@@ -590,7 +612,7 @@ def helper_text(
         return op(f"constant dense<{signed(value, width)}>", kind)
 
     def in_each(value: str) -> str:
-        """Return a number of 32 bits for each element, as wide as they are."""
+        """Return an array in which each element is this 32-bit number, in the width of the elements."""
         if width != 32:
             value = op(f"convert {value}", f"({scalar}) -> {wide}")
         return op(f"broadcast_in_dim {value}, dims = []", f"({wide}) -> {bits}") if shape else value
@@ -646,6 +668,6 @@ def helper_text(
 
 
 def signed(value: int, width: int = 32) -> int:
-    """Return the integer with sign that has the lowest bits of a number."""
+    """Return the signed integer that has the lowest `width` bits of a number, in two's complement."""
     value %= 1 << width
     return value - (1 << width) if value >> (width - 1) else value

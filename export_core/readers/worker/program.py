@@ -1,10 +1,10 @@
 """The worker's program: runs goldens in the reader's own interpreter, each in a cold process.
 
 This file runs in every reader's environment. It imports the standard library, numpy and ml_dtypes and nothing of this
-project, and works on CPython 3.10 or newer. What it runs is the half of a runtime: a module that is loaded by its path,
-wherever that is. Such a half has
+project, and works on CPython 3.10 or newer. What it runs is the half of a runtime: a Python module that is loaded by
+its path, wherever that is. Such a half has
 
-    warm()                          imports what every cell needs, and starts no thread and no client
+    warm()                          imports what every cell needs, and starts no thread and no client of the runtime
     run(call, leaves, stage)        one call of one module in a cold process: a `ModuleCall` of protocol.py and NumPy
                                     arrays in, arrays out; `stage` is called with the name of what comes next
 
@@ -12,18 +12,18 @@ or in place of `run`
 
     run_cell(request, say)          a whole cell, for a runtime that takes the artifact itself
     start_ahead(client)             what any process does before its first cell; `client`: in a process for one cell
-    has_client()                    whether this process is warm already
+    has_client()                    whether this process has started a client of the runtime
     LEARNS_MODULES                  whether `run_cell` says which modules later cells should find imported
     imported()                      the versions of jax and jaxlib that are imported, which are those of the reader
 
 Of these only `run_cell` is needed. ``program.py serve NOTES HALF`` warms a half once and forks for every cell; a half
 that has more than one thread by then cannot be forked, and is told to be started by ``program.py cell HALF`` for each
 cell, as on systems that cannot fork. The processes of the next cells are forked ahead; while they wait they start their
-clients. Each still runs one cell, and dies. NOTES has the names of the modules that cells import, for the next worker;
-it may be empty, missing or old. Where it is missing, `ELSEWHERE` may be beside it.
+clients. Each still runs one cell, and dies. NOTES has the names of the Python modules that cells import, for the next
+worker; it may be empty, missing or old. If it is missing, `ELSEWHERE` may be beside it.
 
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start. Their
-fields are those of `Request` and `Reply` in protocol.py, and the "id" of the cell. A line with "program" is no cell:
+fields are those of `Request` and `Reply` in protocol.py, and the "id" of the cell. A line with "program" is not a cell:
 see `run_program`.
 """
 
@@ -63,9 +63,9 @@ if TYPE_CHECKING:
 HERE = os.path.dirname(os.path.abspath(__file__))  # not on the path: a runtime must not find its modules
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
-MOST_WALL = 20  # The factor of a limit in processor seconds after which a process that waits for something is ended.
+MOST_WALL = 20  # After this many times its limit in processor seconds, a process is ended by wall time: it only waits.
 ELSEWHERE = "learned-elsewhere.json"
-"""Beside the notes: those of another environment of the same run, for a worker that has none."""
+"""The file beside the notes with those of another environment of the same run, for a worker that has no notes."""
 LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outputs are on a large mesh
 
 
@@ -73,7 +73,7 @@ LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outpu
 
 
 class Half:
-    """What a runtime adds to this program, as its module has it. `calls` is calls.py."""
+    """The half of a worker: what the Python module of a runtime adds to this program. `calls` is calls.py."""
 
     def __init__(self, module: Any, calls: Any) -> None:
         module.warm()
@@ -86,9 +86,9 @@ class Half:
 
 
 def start_half(path: str) -> Half:
-    """Load the half of a runtime, or end this process.
+    """Load the half of a runtime from a path, or end this process with its error.
 
-    It finds this file and calls.py beside it: ``from .program import timed``.
+    The half can import this file and calls.py: ``from .program import timed``.
     """
     package = types.ModuleType("jaxexport_worker")
     sys.modules.update({"jaxexport_worker": package, "jaxexport_worker.program": sys.modules[__name__]})
@@ -101,7 +101,7 @@ def start_half(path: str) -> Half:
 
 
 def load_module(name: str, path: str) -> types.ModuleType:
-    """Import a file as the module of a name."""
+    """Import a file as the Python module `name`, and return the module."""
     spec = importlib.util.spec_from_file_location(name, path, loader=SourceOnly(name, path))
     assert spec
     assert spec.loader
@@ -111,7 +111,7 @@ def load_module(name: str, path: str) -> types.ModuleType:
 
 
 class SourceOnly(importlib.machinery.SourceFileLoader):
-    """The loader that compiles a module each time: bytecode beside a golden's files would be none of them."""
+    """The loader that compiles a Python module each time, so that no bytecode is written beside a golden's files."""
 
     def get_code(self, fullname: str) -> Any:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -139,34 +139,37 @@ KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("flops", "transcendentals", "bytes_accessed"), (int, float)),
     **dict.fromkeys(("deserialize", "lower", "compile", "run"), (int, float)),
 }
-"""Figures of a cell by name, and what they may be: those of `Cost` and `Timings` in protocol.py."""
+"""The names of a cell's figures, as in `Cost` and `Timings` of protocol.py, with their types."""
 
 
 def timed(do: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any]:
-    """Return how many seconds a call took, and what it returned."""
+    """Call a function, and return how many seconds it took and what it returned."""
     started = time.perf_counter()
     result = do(*args, **kwargs)
     return time.perf_counter() - started, result
 
 
 def few_digits(value: float) -> float:
-    """Return three digits of a number that differs each time anyway: results with equal numbers share them."""
+    """Return a number rounded to three digits, for a measurement that differs each time anyway.
+
+    Results with equal numbers then share them in memory.
+    """
     return float("%.3g" % value)
 
 
 def peak_bytes() -> int | None:
-    """Return the most resident memory that this process had so far; None where the system does not tell."""
+    """Return the most resident memory that this process has had, in bytes; None if the system does not tell it."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
     return int(few_digits(peak * (1 if sys.platform == "darwin" else 1024))) or None
 
 
 def is_figure(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
-    """Return whether this is a number that a reply can hold: neither negative, nor NaN, nor infinite."""
+    """Return whether a value is a number that a reply can hold: of these types, not negative, below 2 to the 63."""
     return type(value) in kinds and 0 <= value < 1 << 63
 
 
 def are_figures(value: Any) -> bool:
-    """Return whether these are figures by name, as `Cost` and `Timings` of protocol.py have them."""
+    """Return whether a value is a dict of figures by name, as `Cost` and `Timings` of protocol.py have them."""
     return isinstance(value, dict) and all(
         figure is None
         or (name in KINDS and is_figure(figure, KINDS[name]))
@@ -179,9 +182,13 @@ def are_figures(value: Any) -> bool:
 
 
 def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
-    """Run a cell. Its last message says how it ended, so the worker need not wait 20 ms until the process is gone.
+    """Run a cell and report it. The last message says how it ended, so that nobody waits 20 ms for its process to end.
 
-    `shared_memory` is the memory of which the worker asks for the pages that the cell wrote; empty where it knows them.
+    Args:
+        half: runs the cell.
+        request: the cell, a `Request` of protocol.py as JSON.
+        say: reports a message.
+        shared_memory: spans of memory of which the worker wants to know the pages that the cell wrote; or empty.
     """
     try:
         half.run_cell(request, say)
@@ -202,7 +209,7 @@ def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: li
 
 
 def is_machine_fault(error: BaseException) -> bool:
-    """Return whether the system refused something, such as room on a disk.
+    """Return whether an error is one of the system, such as a full disk: an `OSError` with an errno.
 
     jax raises no errors of its own with an errno.
     """
@@ -210,14 +217,15 @@ def is_machine_fault(error: BaseException) -> bool:
 
 
 def full_message(error: BaseException) -> str:
-    """Return the type of an error and its whole message."""
+    """Return the type of an error and its whole message, as text."""
     return "%s: %s" % (type(error).__name__, whole_message(error))
 
 
 def whole_message(error: BaseException) -> str:
-    """Return the message of an error and of those behind it.
+    """Return the message of an error, followed by those of the errors that caused it.
 
-    jax's own is often no more than "Error refining shapes".
+    The message of jax's own error is often no more than "Error refining shapes". It is cut after `LONGEST_MESSAGE`
+    characters.
     """
     text, behind = str(error), error
     while len(text) < LONGEST_MESSAGE:
@@ -231,7 +239,7 @@ def whole_message(error: BaseException) -> str:
 
 
 def writer_to(descriptor: int) -> Say:
-    """Return a `say` that writes JSON lines to a descriptor."""
+    """Return a function `say` that writes messages as JSON lines to a file descriptor."""
 
     def say(message: dict[str, Any]) -> None:
         # JSON cannot hold a surrogate, such as one of a file name that is not UTF-8.
@@ -248,9 +256,9 @@ def writer_to(descriptor: int) -> Say:
 class Transcript:
     """The messages of a cell so far.
 
-    `garbage` is the first part that was no message: then no message of the cell counts. Native code may write anything
-    to any descriptor. However much that is, it takes no more than a line's memory. `has_begun`: anything came, a
-    message or not.
+    `garbage` is the first part that is not a message, since native code may write anything to any descriptor: then no
+    message of the cell counts. However much garbage comes, it takes no more memory than the longest line. `has_begun`
+    is whether anything came, a message or not.
     """
 
     def __init__(self) -> None:
@@ -263,7 +271,7 @@ class Transcript:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes that came."""
+        """Add the next bytes that came from the cell."""
         self.has_begun = self.has_begun or bool(data)
         if self.garbage:
             return
@@ -279,11 +287,11 @@ class Transcript:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the last word was said, and all was messages."""
+        """Whether the last message came, and nothing but messages."""
         return bool(self.end) and not self._rest and not self.garbage
 
     def close(self) -> None:
-        """End the transcript: nothing comes after this."""
+        """End the transcript: no bytes come after this. Half a line that is left counts as garbage."""
         if self._rest:
             self.garbage = "half a line: %.80r" % bytes(self._rest)
 
@@ -310,9 +318,9 @@ class Transcript:
 
 
 BY_CALL = ("refusals", "failed", "shardings_of")
-"""The parts of a cell's messages that are by the name of a call or a variant."""
+"""The parts of a cell's messages that are dicts by the name of a call or a variant, and are joined."""
 REPLIED = ("stage", "check", "variant", "shardings", "device", "driver", "cost", "ran")
-"""The parts of a cell's messages that go into its reply, the latest of each."""
+"""The parts of a cell's messages of which the last value goes into the reply."""
 STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
 
 FORMS: dict[str, Callable[[Any], bool]] = {
@@ -326,16 +334,24 @@ FORMS: dict[str, Callable[[Any], bool]] = {
     "shardings_of": lambda value: isinstance(value, dict) and all(map(FORMS["shardings"], value.values())),
     **dict.fromkeys(("cost", "timings"), are_figures),
 }
-"""The form of each part of a cell's messages."""
+"""The check of each part of a cell's messages: whether its value has the right form."""
 
 
 def are_all(values: Any, kind: type) -> bool:
-    """Return whether all of them are of one type."""
+    """Return whether all values are of the type `kind`."""
     return all(isinstance(value, kind) for value in values)
 
 
 def reply_of(transcript: Transcript, status: int, killed_for: str, printed: bytes, seconds: float) -> dict[str, Any]:
-    """Return the reply of a cell whose process ended with this exit status, or was killed by us."""
+    """Return the reply of a cell whose process has ended, as the JSON of `Reply` in protocol.py.
+
+    Args:
+        transcript: the messages of the cell.
+        status: the exit status of the process; negative for a signal.
+        killed_for: why we killed it: "timeout" or "memory"; "" if we did not.
+        printed: the end of what it printed on stderr.
+        seconds: how long it ran.
+    """
     transcript.close()
     died = status < 0 and not killed_for  # our own SIGKILL says nothing about the artifact
     if killed_for or died:
@@ -360,8 +376,8 @@ def reply_of(transcript: Transcript, status: int, killed_for: str, printed: byte
 class CellProcess:
     """A process that was forked for one cell: its three pipes (request, messages, stderr), its limits, how it ended.
 
-    A `spare` one was forked ahead: its cell is not known yet, and meanwhile it copies the pages that it will write, and
-    starts the client. Its time begins when the cell is given to it.
+    A `spare` process was forked ahead: its cell is not known yet, and meanwhile it copies the pages that it will write,
+    and starts its client of the runtime. Its time begins when the cell is given to it.
     """
 
     def __init__(self, half: Half, spare: bool, not_its_own: list[int], pages: list[int] | None) -> None:
@@ -370,8 +386,8 @@ class CellProcess:
         self.transcript = Transcript()
         self.printed = b""
         self.killed_for = ""
-        self.silent = False  # its last message came, its pipe is closed, or it was killed: only its end is awaited
-        self.status: int | None = None  # that its process ended with; None while it may still be ending
+        self.silent = False  # no more messages come, or it was killed: only its end is awaited
+        self.status: int | None = None  # the status that its process ended with; None while it may still be ending
         self.started = time.monotonic()
         request, self.requests = os.pipe()
         self.messages, messages = os.pipe()
@@ -397,7 +413,7 @@ class CellProcess:
         os.set_blocking(self.stderr, False)
 
     def give(self, request: dict[str, Any]) -> None:
-        """Give it the cell, which begins now."""
+        """Give the process its cell, whose time begins now."""
         self.request = request
         self.started = time.monotonic()
         try:
@@ -407,7 +423,7 @@ class CellProcess:
             pass
 
     def read_stderr(self) -> bool:
-        """Read what the cell printed, of which the end is stored. False when nothing more comes for now."""
+        """Read what the cell printed, of which the end is stored. Returns False if nothing more is there for now."""
         try:
             data = os.read(self.stderr, 1 << 16)
         except BlockingIOError:
@@ -416,7 +432,7 @@ class CellProcess:
         return bool(data)
 
     def kill(self, reason: str) -> None:
-        """Kill the cell: "timeout" and "memory" are what it then ended with."""
+        """Kill the cell. `reason`, such as "timeout" or "memory", is then how it ended."""
         if not self.killed_for:
             self.killed_for = reason
             self.silent = True  # a child of the cell may keep the pipe open
@@ -426,7 +442,10 @@ class CellProcess:
                 os.kill(self.pid, signal.SIGKILL)
 
     def is_over(self) -> bool:
-        """Return whether its reply is complete, and its process gone where it has memory of a device. Never blocks."""
+        """Return whether the cell's reply is complete. Never blocks.
+
+        The process of a cell on a device must also have ended: until then it has memory of the device.
+        """
         on_a_device = self.request and self.request["platform"] != "cpu" and not self.request["described"]
         if self.transcript.is_complete and not self.killed_for and not on_a_device:
             return True
@@ -437,7 +456,7 @@ class CellProcess:
         return bool(pid)
 
     def close(self) -> None:
-        """Read the rest of what it printed and close its pipes."""
+        """Read the rest of what the cell printed, and close its pipes."""
         ended = time.monotonic()
         while time.monotonic() < ended + 0.5 and self.read_stderr():  # a child of the cell may go on printing
             continue
@@ -456,7 +475,15 @@ class CellProcess:
 
 
 def become_cell(half: Half, request: int, messages: int, spare: bool, pages: list[int] | None) -> None:
-    """Wait for the request of a cell on one descriptor, run it, and write its messages to another."""
+    """Wait for the request of a cell on one descriptor, run the cell, and write its messages to another descriptor.
+
+    Args:
+        half: runs the cell.
+        request: the descriptor from which the request is read.
+        messages: the descriptor to which messages are written.
+        spare: whether the process prepares for its cell while it waits.
+        pages: the pages to copy ahead, as `copy_pages` takes them; None: the cell reports which pages it wrote.
+    """
     # Before the client, which adds memory of its own: what is asked for is what the worker shares.
     memory = writable_memory() if pages is None else []
     if spare:
@@ -477,9 +504,9 @@ def become_cell(half: Half, request: int, messages: int, spare: bool, pages: lis
 
 
 def run_program(path: str, address: str) -> None:
-    """Run a program of the coordinator in a fork that has the runtime imported, and no client.
+    """Run a Python program of the coordinator in a fork that has the runtime imported, but no client of the runtime.
 
-    `path` is that of a module with `run(connection)`, which gets a socket that is connected with `address`.
+    `path` is a file with a function `run(connection)`; it is given a Unix socket that is connected to `address`.
     """
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(address)
@@ -487,10 +514,10 @@ def run_program(path: str, address: str) -> None:
 
 
 class Server:
-    """Forks a cold process for each request until stdin closes.
+    """The worker that forks a cold process for each request until its stdin closes.
 
-    Where the half learns, the first cells teach it which modules to import beforehand. `notes` is the file in which
-    earlier workers have noted them; empty for none.
+    If the half learns, the first cells report which Python modules to import beforehand. `notes` is the path of the
+    file in which an earlier worker has noted them, or "".
     """
 
     def __init__(self, half: Half, replies: int, notes: str) -> None:
@@ -511,7 +538,10 @@ class Server:
         self.pages: list[int] | None = None  # that each cell writes, whatever is in it; None before they are known
 
     def serve(self) -> None:
-        """Run what comes in on stdin. When no more comes, all that runs is ended. With threads, nothing can run."""
+        """Run the cells that come in on stdin. When stdin closes, all cells that run are ended.
+
+        If this process has more than one thread, its greeting says so, and no cell is run.
+        """
         if count_threads() > 1:
             self.say({"ready": True, "threads": count_threads()})
             return
@@ -557,7 +587,7 @@ class Server:
                     cell.kill("memory")
 
     def begin(self, request: dict[str, Any]) -> None:
-        """Give a cell to a spare process, or to a new one; and have the next spare one ready soon."""
+        """Give a cell to a spare process, or to a new one; and fork the next spare process if more are wanted."""
         # Nothing has to be done before its process starts the client, and it shares no device.
         is_plain = request["devices"] == 1 and not request["register"] and request["platform"] == "cpu"
         may_wait = is_plain and self.modules_known and self.forks_ahead
@@ -571,7 +601,7 @@ class Server:
             self.spares.append(self.fork(spare=True))
 
     def fork(self, *, spare: bool) -> CellProcess:
-        """Start a new process, and listen to it."""
+        """Fork a process for a cell, and listen to its pipes. `spare`: its cell is not known yet."""
         # A spare process that kept the pipe of another one open would keep it waiting after this worker was killed.
         not_its_own = [self.replies, *(other.requests for other in self.spares)]
         cell = CellProcess(self.half, spare, not_its_own, self.pages if self.modules_known else [])
@@ -580,7 +610,7 @@ class Server:
         return cell
 
     def fork_program(self, program: str, address: str) -> None:
-        """Fork a process that is no cell. Nobody listens to it here, and it ends with this worker."""
+        """Fork a process that runs a program and not a cell: see `run_program`. It ends when this worker does."""
         parent, cells = os.getpid(), (*self.running, *self.spares)
         pid = os.fork()
         if pid == 0:
@@ -599,7 +629,7 @@ class Server:
         self.ending.append(pid)
 
     def read_from(self, cell: CellProcess, descriptor: int) -> None:
-        """Read from one of a cell's pipes, and learn from it."""
+        """Read from a cell's pipe, and learn from the cell which modules to import and which pages cells write."""
         if descriptor == cell.stderr:
             if not cell.read_stderr():
                 self.selector.unregister(cell.stderr)
@@ -619,7 +649,10 @@ class Server:
             self.selector.unregister(cell.messages)
 
     def prepare(self, modules: list[str]) -> None:
-        """Import what cells import, so that they need not."""
+        """Import the Python modules that cells import, so that cells need not.
+
+        Ends this process if it could not be forked afterwards, since it has threads or a client of the runtime.
+        """
         import_all(modules)
         self.half.start_ahead(False)
         # Later cells would be warm, or hang.
@@ -631,7 +664,7 @@ class Server:
         gc.freeze()  # else each cell walks, and so copies, all that was imported here
 
     def end(self, cell: CellProcess) -> None:
-        """Send the reply of a cell, or begin it anew if it had not begun."""
+        """Send the reply of a cell that is over, or begin it anew if its process ended before the cell had begun."""
         (self.running if cell.request else self.spares).remove(cell)
         for descriptor in (cell.messages, cell.stderr):
             if descriptor in self.selector.get_map():
@@ -659,7 +692,7 @@ class Server:
 
 
 def import_all(modules: list[str]) -> None:
-    """Import what a cell had to import; what cannot be imported twice is left to the cells."""
+    """Import the Python modules that a cell had to import. A module that cannot be imported is left to the cells."""
     for name in modules:
         if name not in sys.modules:
             try:
@@ -669,7 +702,7 @@ def import_all(modules: list[str]) -> None:
 
 
 def read_notes(path: str) -> list[str]:
-    """Return the modules that an earlier worker noted; empty if there is no such file, or it is damaged."""
+    """Return the names of the Python modules that an earlier worker noted; empty if there are no readable notes."""
     try:
         with open(path, encoding="utf-8") as file:
             names = json.load(file)
@@ -679,7 +712,10 @@ def read_notes(path: str) -> list[str]:
 
 
 def write_notes(path: str, names: list[str]) -> None:
-    """Note them for the next worker, all or nothing. Without room for it, that one learns them itself."""
+    """Note the names of Python modules for the next worker, all or nothing.
+
+    If they cannot be written, the next worker learns them itself.
+    """
     if not path:
         return
     unfinished = "%s.%d" % (path, os.getpid())
@@ -702,9 +738,9 @@ def write_notes(path: str, names: list[str]) -> None:
 
 
 def writable_memory() -> list[tuple[int, int]]:
-    """Return start and end of the memory that this process shares with its forks until they write.
+    """Return the (start, end) addresses of the writable memory that a process shares with its forks until they write.
 
-    Empty without /proc.
+    Empty on a system without /proc.
     """
     try:
         with open("/proc/self/maps") as file:
@@ -716,9 +752,9 @@ def writable_memory() -> list[tuple[int, int]]:
 
 
 def written_pages(memory: list[tuple[int, int]]) -> list[int]:
-    """Return address, length, address, length … of the memory that this process shares no more with its worker.
+    """Return which of this memory a process no longer shares with its worker, as a list: address, length, and so on.
 
-    That is as far as it is known.
+    It is empty if the system does not tell.
     """
     size = os.sysconf("SC_PAGE_SIZE")
     ranges: list[int] = []
@@ -743,9 +779,9 @@ def written_pages(memory: list[tuple[int, int]]) -> list[int]:
 
 
 def copy_pages(ranges: list[int]) -> None:
-    """Copy these pages now.
+    """Copy these pages now, as if this process had written to them. Their content does not change.
 
-    Nothing in them changes. What is not mapped is left alone, and Linux before 5.14.
+    `ranges` are address, length, address, length … Nothing is copied of what is not mapped, and by Linux before 5.14.
     """
     populate_write = 23
     madvise = ctypes.CDLL(None).madvise
@@ -758,7 +794,7 @@ def copy_pages(ranges: list[int]) -> None:
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process; 0 where /proc is missing."""
+    """Return the resident memory of a process in bytes; 0 if the process is gone, or on a system without /proc."""
     try:
         with open("/proc/%d/statm" % pid) as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -767,10 +803,10 @@ def resident_bytes(pid: int) -> int:
 
 
 def limited_seconds(pid: int, started: float, limit: float, by_processor: bool) -> float:
-    """Return how long a process has run since a time of the monotonic clock, in the seconds that its limit is in.
+    """Return how many seconds of its limit a process has used since `started`, a time of the monotonic clock.
 
-    Of processor time it is what all its threads have spent; wall time where /proc is missing, and where the process has
-    waited for something much longer than its limit.
+    With `by_processor` they are processor seconds of all its threads. Wall time counts on a system without /proc, and
+    when it is more than `MOST_WALL` times the limit: then the process only waits.
     """
     wall = time.monotonic() - started
     if not by_processor or wall > MOST_WALL * limit:
@@ -784,7 +820,7 @@ def limited_seconds(pid: int, started: float, limit: float, by_processor: bool) 
 
 
 def count_threads() -> int:
-    """Return the number of threads of this process; only Python's own where /proc is missing."""
+    """Return the number of threads of this process; only of Python's own threads on a system without /proc."""
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:
@@ -792,7 +828,7 @@ def count_threads() -> int:
 
 
 def die_with(parent: int) -> None:
-    """End this process, on Linux, when its worker is killed, even if it has just been forked."""
+    """Have Linux end this process when its worker, the process `parent`, is killed; end it now if that has happened."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
@@ -801,7 +837,7 @@ def die_with(parent: int) -> None:
 
 
 def main() -> None:
-    """Serve, or run one cell; replies leave on what stdout was at the start."""
+    """Run as a worker that serves cells, or run a single cell. Replies leave on what stdout was at the start."""
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a KeyboardInterrupt would look like an error of the artifact
     replies = os.dup(1)

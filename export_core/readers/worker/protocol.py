@@ -28,36 +28,41 @@ class Stage(StrEnum):
 
 
 def moves(seed: int, ulps: int) -> tuple[int, ...]:
-    """Return the numbers by which results move inside by -`ulps` to `ulps` units, a power of two or 0.
+    """Return the numbers by which a rewritten call moves its results by -`ulps` to `ulps` units in the last place.
 
-    They are for moved_inside.py: the seed, spread over its bits; by how many bits a hash of 32 is shifted down; and
-    whether anything moves. Of the hash's rest one is added and half is taken: of two bits -1, 0, 0 and 1, of one
-    nothing. Of one unit, half of the values stay.
+    They are an argument of a call that moved_inside.py has rewritten: a number made of `seed`, by how many bits a
+    32-bit hash is shifted down, and whether anything moves. The bits that remain of the hash, plus one, halved, are the
+    units: for one unit two bits remain, which give -1, 0, 0 or 1, so half of the values stay.
+
+    Args:
+        seed: chooses which values move which way.
+        ulps: the farthest that a value moves, a power of two; 0 if nothing moves.
     """
     spread = (seed + 1) * _SPREADING | 1
     return (spread + (1 << 31)) % (1 << 32) - (1 << 31), 31 - ulps.bit_length(), int(ulps > 0)
 
 
 class VariantRequest(msgspec.Struct, frozen=True):
-    """A call once more, in paths; one that raises is reported, and the next one follows.
+    """A repetition of a call with other inputs or compiler options, with the paths of its files.
 
-    One with the options of the one before, and rewritten or not like it, runs the same program.
+    A variant that raises is reported, and the next one runs. Consecutive variants with equal options, both rewritten or
+    both not, share a compiled program.
     """
 
     name: str
     inputs: str
     outputs: str
     options: dict[str, str | int | bool] = {}  # The options of XLA's compiler.
-    numbers: tuple[int, ...] = ()  # How results are moved inside (see moved_inside.py); none: it is not rewritten.
+    numbers: tuple[int, ...] = ()  # From `moves`, for a call rewritten by moved_inside.py; empty: it is not rewritten.
     limited: bool = False
-    """Whether its process ends if it takes much longer than the call: with such inputs it may never end. All of these
-    together have a limit too, after which they fail."""
+    """Whether the process is ended if the variant takes much longer than the call: with its inputs it may never end.
+    All limited variants together have a time limit too; those that are left when it is used up fail."""
 
 
 WireType = tuple[str, tuple[int | None, ...], str]
-"""The dtype that a runtime is given or gives, the shape with null for each symbolic size, and the dtype in jax.
+"""A value of a call: its dtype in NumPy, its shape with null for each symbolic size, and its dtype in jax.
 
-A key is given as its uint32 data, float0 as bool.
+The dtype in NumPy is uint32 for a key, whose data is passed, and bool for float0.
 """
 
 
@@ -67,7 +72,7 @@ class ModuleCall(msgspec.Struct, frozen=True):
     module: str  # The path of a file with a StableHLO portable artifact.
     version: int  # The version of the calling convention.
     platforms: tuple[str, ...]
-    kept: tuple[int, ...]  # Which arguments main takes, by index.
+    kept: tuple[int, ...]  # The indexes of the arguments that the module's `main` takes.
     refine: bool  # Whether shapes must be refined before it is compiled: jax's `uses_global_constants`.
     tokens: int  # How many ordered effects it has, each with a token that is passed in and out.
     disabled_checks: tuple[str, ...]
@@ -79,39 +84,41 @@ class ModuleCall(msgspec.Struct, frozen=True):
 
 
 Place = Literal["own", "whole", "spread", "given"]
-"""Where arguments are: as the artifact wants them, whole on each device, split over all, or as `specs` says."""
+"""How arguments are placed on devices: "own" as the artifact says, "whole" as a copy on each device, "spread" split
+over all devices, "given" as the `specs` of a `CheckRequest` say."""
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """One call of the artifact, or of its derivative of the order `vjp`, in paths."""
+    """One call of the artifact, or of its derivative of the order `vjp`, with the paths of its files."""
 
     name: str
     vjp: int
     inputs: str
-    outputs: str | None  # Without any, the call must be refused.
+    outputs: str | None  # Where its outputs are written; None for a call that must be refused.
     mesh: tuple[tuple[str, int], ...]
     place: Place
     specs: tuple[tuple[str | tuple[str, ...] | None, ...] | None, ...] = ()
-    """How each argument is sharded: where the artifact does not say it, or whatever it says if `place` is "given"."""
-    dump: str | None = None  # A folder that exists, for the modules as text.
-    variants: tuple[VariantRequest, ...] = ()  # These run after all calls.
+    """How each argument is sharded, if the artifact does not say it. If `place` is "given", they replace what the
+    artifact says."""
+    dump: str | None = None  # An existing folder into which the StableHLO and HLO modules are written as text.
+    variants: tuple[VariantRequest, ...] = ()  # They run after all calls of the cell.
     call: ModuleCall | None = None  # The call for a runtime that does not read artifacts.
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A cell as its worker gets it."""
+    """The request of a cell that a worker gets."""
 
     artifact: str
     checks: tuple[CheckRequest, ...]  # The calls in order, the plain one first and with an empty name.
-    register: tuple[tuple[str, str], ...]  # Names of modules, and the files they are imported from.
+    register: tuple[tuple[str, str], ...]  # Names of Python modules, and the files from which they are imported.
     devices: int
     x64: bool
     timeout: float  # The limit in seconds of wall time, or of processor time.
     memory: int  # The limit in bytes of resident size; 0 is no limit.
     platform: str = "cpu"
-    described: Described | None = None  # The cell ends when it is compiled for such a device; None runs it here.
-    warm: bool = False  # In a process that has traced linear algebra: without, releases until 0.9.2 crash in LAPACK.
-    repeat: int = 0  # How many more times the plain call runs, for its time alone.
+    described: Described | None = None  # The device for which the cell is only compiled; None if it runs here.
+    warm: bool = False  # Whether linear algebra is traced first: else LAPACK calls crash in releases until 0.9.2.
+    repeat: int = 0  # How many more times the plain call runs, only to measure its time.
     by_processor: bool = False  # Whether the timeout is in processor seconds, so that a busy machine ends no cell.
 
 
@@ -151,17 +158,17 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a worker answers: the stage and the check reached, and how the process ended."""
+    """What a worker answers about a cell: the stage and the check that were reached, and how its process ended."""
 
-    stage: Stage  # An error in the stage "environment", which looks for devices, is no fault of the artifact.
+    stage: Stage  # The last one. An error in the stage "environment", which looks for devices, is not the artifact's.
     end: Literal["ok", "error", "fault", "crash", "timeout", "memory"]
-    """A "fault" is one of the machine: it says nothing about the artifact."""
-    check: str = ""
+    """How the process ended. A "fault" is a failure of the machine and says nothing about the artifact."""
+    check: str = ""  # The name of the last call that began; empty for the plain call.
     refusals: dict[str, str] = {}  # The messages of the calls that had to be refused.
     failed: dict[str, str] = {}  # The messages of the variants that raised.
-    variant: str = ""  # The last one that began.
-    shardings: tuple[str, ...] = ()  # Where the outputs of the plain call were.
-    shardings_of: dict[str, tuple[str, ...]] = {}  # Where the outputs of each further call on a mesh were.
+    variant: str = ""  # The name of the last variant that began.
+    shardings: tuple[str, ...] = ()  # Which part of each output of the plain call was on which device of the mesh.
+    shardings_of: dict[str, tuple[str, ...]] = {}  # The same of each further call on a mesh, by its name.
     device: str = ""  # The kind of device; empty on a CPU.
     driver: str = ""
     type: str | None = None
@@ -169,25 +176,28 @@ class Reply(msgspec.Struct, frozen=True):
     signal: int | None = None
     stderr: str = ""
     seconds: float = 0.0
-    ran: float = 0.0  # After how many seconds its variants began.
+    ran: float = 0.0  # How many seconds after the start of the cell its variants began.
     cost: Cost | None = None  # The cost of the plain call.
     timings: Timings | None = None  # The timings of the plain call.
-    note: str = ""  # About the worker, and not about this cell.
-    id: int = 0  # The number of its request, of a worker that runs several cells.
+    note: str = ""  # A note about the worker, and not about this cell.
+    id: int = 0  # The number of the request, by which the client of a worker finds the cell that was answered.
 
 
 class Worker(Protocol):
     """One reader on one platform, ready to run cells."""
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Run a cell in a cold process. The future raises `WorkerDied` when the worker is lost."""
+        """Run a cell in a cold process.
+
+        The future that is returned raises `WorkerDied` if the worker is lost.
+        """
 
     def close(self) -> None:
         """End the worker and everything it started."""
 
 
 WorkerStarter = Callable[[Environment, int], Worker]
-"""A function that starts a worker for up to so many cells at once.
+"""A function that starts a worker in an environment, for at most the given number of cells at once.
 
-Raises `WorkerDied` when it does not start.
+It raises `WorkerDied` if the worker does not start.
 """

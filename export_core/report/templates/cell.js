@@ -38,6 +38,7 @@ function causeOf(found) {
   return [
     ["cause", link(addressOf("cause", id), text("h3 .title") ?? found.cause)],
     ["since when", text(".change")],
+    ["whose fault", text(".fault")],
     ["to do", text(".todo span")],
   ];
 }
@@ -78,7 +79,7 @@ function factsOf(cell) {
 
 // A plain table of some rows: the generations of a case here, the whole table on paper.
 function plainTable(shown, readers, { name, filtered, letters, chosen = -1, caption = "" }) {
-  const heads = readers.map((place) => make("th", { scope: "col" }, make("span", {}, readerTitle(tables.reader[place]))));
+  const heads = readers.map((place) => make("th", { scope: "col" }, make("span", {}, tables.reader[place].title)));
   const body = shown.map((row) => make("tr", {}, make("th", { scope: "row" }, name(row)),
     ...rangesOf(row, readers, filtered).map((range) => {
       const cell = make("td", { colSpan: range.size });
@@ -110,11 +111,11 @@ function fillDialog(cell) {
   const found = state(cell);
   at("cell-title").textContent = `${caseOf(rowOfCell[cell]).name}: ${found.phrase}`;
   at("cell-line").replaceChildren(make("span", { className: `badge ${found.judgement}` }, found.judgement),
-    ` ${found.verdict} · written by ${writerOf(rowOfCell[cell]).jaxlib} · read by ${readerTitle(reader(cell))} on ${platformOf(rowOfCell[cell])}`);
+    ` ${found.verdict} · written by ${writerOf(rowOfCell[cell]).title} · read by ${reader(cell).title} on ${platformOf(rowOfCell[cell])}`);
   for (const [id, step] of [["older", -1], ["newer", 1]]) {
     const other = neighbour(cell, step);
     at(id).disabled = other < 0;
-    at(id).title = other < 0 ? "" : `${readerTitle(reader(other))}: ${state(other).judgement}, ${state(other).verdict}`;
+    at(id).title = other < 0 ? "" : `${reader(other).title}: ${state(other).judgement}, ${state(other).verdict}`;
   }
   at("cell-facts").replaceChildren(...factsOf(cell).flatMap(([label, value]) => [make("dt", {}, label), make("dd", {}, value)]));
   at("cell-pictures").replaceChildren(...[stripOf(cell), byRelease(cell), byDay(cell)].filter(Boolean));

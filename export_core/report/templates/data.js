@@ -18,10 +18,7 @@ const cellsOf = (row) => Array.from({ length: sizeOf(row) }, (_, place) => rows.
 const phone = matchMedia("(max-width: 40rem)");
 const inOrder = (some, runtimeOf) => (phone.matches ? [...Map.groupBy(some, runtimeOf).values()].flatMap((own) => own.toReversed()) : some);
 const SEVERAL_PLATFORMS = tables.platform.length > 1;
-const release = ({ jax, jaxlib, built }) => `${jax ? `jaxlib ${jaxlib} with jax ${jax}` : readerTitle({ jaxlib })} (built ${built})`;
-// Where one jaxlib is read with several jax, only both tell its columns apart.
-const paired = new Set(tables.reader.map(({ jaxlib }) => jaxlib).filter((jaxlib, place, all) => all.indexOf(jaxlib) !== place));
-const readerTitle = ({ jaxlib, jax }) => (paired.has(jaxlib) ? `${jaxlib} jax ${jax}` : jaxlib.replace("==", " "));
+const release = ({ title, jax, jaxlib, built }) => `${jax ? `jaxlib ${jaxlib} with jax ${jax}` : title} (built ${built})`;
 
 // --- the address of a cell: its golden, reader and platform, in one text and back
 const rowsByName = new Map(rows.golden.map((golden, row) => [`${golden} ${platformOf(row)}`, row]));

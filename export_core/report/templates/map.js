@@ -15,6 +15,13 @@ for (const drawing of document.querySelectorAll(".map svg")) {
     next.focus();
   });
 }
+// Where a drawing is scrolled, its names stay: they are a group on top of it.
+for (const room of document.querySelectorAll(".map, .scroll")) {
+  const drawing = room.querySelector("svg"), names = room.querySelector(".names");
+  room.addEventListener("scroll", () => {
+    names?.setAttribute("transform", `translate(${((room.scrollLeft * drawing.viewBox.baseVal.width) / drawing.clientWidth).toFixed(1)} 0)`);
+  }, { passive: true });
+}
 // On a narrow screen a map begins where the newest readers are: older ones are to the left.
 for (const room of document.querySelectorAll(".map")) {
   const today = room.querySelector("line.today");

@@ -104,7 +104,7 @@ function lanesOf(points, words, label = words) {
   return figure(words, drawing(left + Math.max(wide, 300) + 8, top, said.join("; "), ...parts), [], label);
 }
 const errorOf = (cell) => tables.numbers[cells.numbers[cell]].max_noise_error;
-const pointOf = (cell) => ({ name: readerTitle(reader(cell)), judgement: state(cell).judgement, word: state(cell).verdict, noise: errorOf(cell), costs: tables.needs[cells.needs[cell]] });
+const pointOf = (cell) => ({ name: reader(cell).title, judgement: state(cell).judgement, word: state(cell).verdict, noise: errorOf(cell), costs: tables.needs[cells.needs[cell]] });
 // From release to release of the runtime of a cell.
 function byRelease(cell) {
   const same = cellsOf(rowOfCell[cell]).filter((other) => reader(other).runtime === reader(cell).runtime);
@@ -178,7 +178,7 @@ function stripOf(chosen) {
       return Object.hasOwn(entries, id) ? [noteOf(id, ...sourceOf(id)), "known", id] : ["", "none"];
     }));
   }
-  const heads = own.map((cell) => make("th", { scope: "col" }, make("span", {}, readerTitle(reader(cell)))));
+  const heads = own.map((cell) => make("th", { scope: "col" }, make("span", {}, reader(cell).title)));
   const caption = `This golden in all runtimes and releases. The first line is what ran, as of ${asOf}.`;
   const table = make("table", { className: "plain strip" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "reader"), ...heads)), make("tbody", {}, ...lines));
   const list = make("ol", { className: "notes" }, ...[...notes.values()].map((content) => make("li", {}, ...content)));

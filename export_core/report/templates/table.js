@@ -5,7 +5,7 @@ const drawn = new Map();
 
 // --- which rows, in which order: an item is the number of a row, or the text of a heading
 const ORDERS = {
-  writer: { heading: (row) => `${writerOf(row).jaxlib} · built ${writerOf(row).built}`, key: null },
+  writer: { heading: (row) => `${writerOf(row).title} · built ${writerOf(row).built}`, key: null },
   case: { heading: (row) => caseOf(row).name, key: (row) => rows.case[row] },
 };
 const badness = (cell) => (cell < 0 ? WORST.length : WORST.indexOf(state(cell).judgement));
@@ -30,7 +30,7 @@ function itemsOf(shown, order) {
 }
 // Where the headings name the writer, a row is named by its case, and the other way round.
 function rowName(row, order) {
-  const writer = `${writerOf(row).jaxlib}${writerOf(row).jax === writerOf(row).jaxlib ? "" : ` jax ${writerOf(row).jax}`}`;
+  const writer = writerOf(row).title;
   const platform = SEVERAL_PLATFORMS ? ` ${platformOf(row)}` : "";
   const name = { writer: caseOf(row).name, case: `written by ${writer}` }[order] ?? `${caseOf(row).name}  ${writer}`;
   return name + platform;
@@ -54,10 +54,10 @@ function markOf({ cell, size }, letters) {
   return [...(found.promised ? [] : [`[${word}]${mark}`]), word + mark, symbol + mark].find((text) => text.length <= letters * size) ?? symbol;
 }
 function labelOf({ cell, size, column }, readers) {
-  const [from, to] = [column, column + size - 1].map((place) => readerTitle(tables.reader[readers[place]]));
+  const [from, to] = [column, column + size - 1].map((place) => tables.reader[readers[place]].title);
   const where = size > 1 ? `${from} to ${to}, ${size} readers` : from;
   const row = rowOfCell[cell];
-  return `${state(cell).judgement}, ${state(cell).verdict}: ${where}; ${caseOf(row).name} written by ${writerOf(row).jaxlib}`;
+  return `${state(cell).judgement}, ${state(cell).verdict}: ${where}; ${caseOf(row).name} written by ${writerOf(row).title}`;
 }
 function drawRange(range, readers) {
   const element = make("div", { role: "gridcell", tabIndex: -1, ariaColIndex: range.column + 2, ariaColSpan: range.size });
@@ -137,7 +137,7 @@ function drawHead() {
     const { built, name } = tables.reader[place];
     const score = promised[place] ? `${count(kept[place])}/${count(promised[place])}` : "–";
     const cell = make("div", { role: "columnheader", tabIndex: -1, ariaColIndex: column + 2, ariaSort: view.order === name ? "descending" : "none" },
-      make("b", {}, readerTitle(tables.reader[place])), make("span", { className: "built" }, built), make("span", { className: "score" }, score));
+      make("b", {}, tables.reader[place].title), make("span", { className: "built" }, built), make("span", { className: "score" }, score));
     cell.title = `Reader ${release(tables.reader[place])}: ${count(kept[place])} of ${count(promised[place])} promised cells are kept. Click: worst first.`;
     cell.classList.toggle("bad", kept[place] < promised[place]);
     cell.classList.toggle("first", column > 0 && tables.reader[place].runtime !== tables.reader[view.readers[column - 1]].runtime);

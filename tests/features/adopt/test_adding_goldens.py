@@ -247,8 +247,8 @@ MODULE = module_of(DATA / "0.9.2" / "mlp.jaxexport")
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
-        (node(MODULE, version=8), "found convention 8. Add the artifact that it was exported to."),
-        (node(MODULE, attribute("newer", integer(3, 1))), "the unknown attribute newer. Add"),
+        (node(MODULE, version=8), "found convention 8. Instead, add the artifact of jax.export"),
+        (node(MODULE, attribute("newer", integer(3, 1))), "the unknown attribute newer. Instead, add"),
         (node(MODULE, platforms=("CPU", "TPU")), "main takes no platform index"),
         (node(module_of(SYMBOLS)), "with at most one symbolic dimension, found b, n, and not which size is which"),
     ],

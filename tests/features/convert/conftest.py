@@ -17,9 +17,9 @@ from export_core.readers.environment import this_interpreter
 
 
 @pytest.fixture
-def convert(jaxexport, here, kept, forked_workers, monkeypatch) -> Callable[..., Ended]:
+def convert(jaxexport, here, warm_workers, forked_workers, monkeypatch) -> Callable[..., Ended]:
     """The function that runs `jaxexport convert WORDS --for JAXLIB`, where JAXLIB is that of this interpreter."""
-    replayed_here(monkeypatch, this_interpreter, start=kept.start)
+    replayed_here(monkeypatch, this_interpreter, start=warm_workers.start)
     return lambda *words, reader=here.jaxlib, **ends: jaxexport("convert", *words, "--for", reader, **ends)
 
 

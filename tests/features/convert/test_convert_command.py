@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 from commands import assert_bad_input, process
-from kept import DATA
 from making import files, write_golden
+from stored_artifacts import DATA
 
 from export_core.artifact import read
 from export_core.features.convert import conversions
@@ -258,7 +258,7 @@ def test_a_conversion_that_crashes_is_refused(jaxexport, goldens, here, tmp_path
 
 def test_a_call_that_would_crash_the_reader_is_refused(convert, tmp_path):
     ended = convert(DATA / "0.12.0.1" / "cholesky.jaxexport", "-o", "new.jaxexport", reader="0.8.1", code=1)
-    assert "lapack_spotrf_ffi ends a process of jaxlib 0.8.1 by signal 11" in ended.err
+    assert "lapack_spotrf_ffi crashes jaxlib 0.8.1 by signal 11" in ended.err
     assert "--replace-custom-calls" in ended.err
     assert not list(tmp_path.iterdir())
 

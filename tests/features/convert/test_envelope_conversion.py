@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kept import DATA, FILES, NAMES
+from stored_artifacts import DATA, FILES, NAMES
 
 from export_core.artifact import Artifact, ArtifactError, DisabledCheck, HloSharding, NamedSharding, read, read_bytes
 from export_core.artifact.envelope.encode import encode
@@ -137,7 +137,7 @@ def test_a_sharding_survives_a_round_trip_through_xlas_form(drawn):
     [
         ("0.12.0.1/key", "0.4.30", "does not know the dtype key<fry>"),
         ("0.12.0.1/point", "0.4.30", "does not know custom pytree nodes"),
-        ("0.9.2/cholesky", "0.8.1", "lapack_spotrf_ffi ends a process of jaxlib 0.8.1 by signal 11"),
+        ("0.9.2/cholesky", "0.8.1", "lapack_spotrf_ffi crashes jaxlib 0.8.1 by signal 11"),
         ("0.4.30/cholesky", "0.12.0.1", "lapack_spotrf .* not guaranteed stable by jaxlib 0.12.0.1"),
     ],
 )
@@ -161,11 +161,11 @@ def resharded(**fields: object) -> Artifact:
     ("artifact", "jaxlib", "reason"),
     [
         (changed(MLP, in_avals=[x._replace(memory_space="any") for x in MLP.envelope.in_avals]), "0.8.1", "space any"),
-        (changed(SHARDED, in_shardings=(NAMED._replace(memory_kind="h"),) * 2), "0.8.1", "in the memory h,"),
+        (changed(SHARDED, in_shardings=(NAMED._replace(memory_kind="h"),) * 2), "0.8.1", "the memory kind h,"),
         (resharded(unreduced=("no such axis",)), "0.8.1", "reduced or unreduced"),
-        (resharded(partitions=("no such axis",)), "0.8.1", "is no sharding of an array"),
+        (resharded(partitions=("no such axis",)), "0.8.1", "is not a sharding of an array"),
         (changed(MLP, calling_convention_version=8), "0.8.1", "calling convention is 8"),
-        (changed(MLP, calling_convention_version=11), "0.8.1", "is 11, and the reader knows 10"),
+        (changed(MLP, calling_convention_version=11), "0.8.1", "is 11, and the newest that the reader knows is 10"),
         (changed(MLP, nr_devices=1 << 15), "0.8.1", "32768 devices"),
         (changed(OLD_SHARDED, nr_devices=5000), "0.12.0.1", "at most 4096 devices, found 5000.*bypass"),
         (
@@ -259,7 +259,7 @@ def test_rewritten_if_the_reader_would_ignore_its_shardings():
 def test_a_converted_artifact_must_load_in_its_reader():
     artifact = read(DATA / "0.9.2" / "cholesky.jaxexport")
     assert loads(artifact, [READERS["0.9.2"]])[0].ok
-    with pytest.raises(ConversionRefused, match=r"lapack_spotrf_ffi ends a process of jaxlib 0\.9\.2 by signal 11"):
+    with pytest.raises(ConversionRefused, match=r"lapack_spotrf_ffi crashes jaxlib 0\.9\.2 by signal 11"):
         check_converted(artifact, artifact, READERS["0.9.2"], {})
     with pytest.raises(ConversionRefused, match="refuses serialization version"):
         check_converted(artifact, artifact, READERS["0.4.30"], {"lapack_spotrf_ffi": "", "lapack_strsm_ffi": ""})

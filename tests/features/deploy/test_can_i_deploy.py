@@ -388,7 +388,7 @@ def test_to_all_asks_the_targets_in_force_for_the_case(project, ask):
     assert [target for target, *_ in answers(ended)] == ["edge"]
     assert_bad_input(
         ask("other", "all", "--as-of", "2026-11-01"),
-        "--to all: no deployment target of the policy that is in force has to run other",
+        "--to all: expected a deployment target in force whose `cases` include other, found none.",
     )
 
 

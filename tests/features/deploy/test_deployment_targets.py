@@ -80,7 +80,7 @@ def test_targets_are_added_to_the_readers_of_the_policy(jaxexport, tmp_path):
     assert "serving" not in earlier.out
 
 
-def test_a_replay_by_pytest_names_the_targets_of_its_release(goldens, here, kept):
+def test_a_replay_by_pytest_names_the_targets_of_its_release(goldens, here, warm_workers):
     """Pytest replays a golden by an old release, outside the window."""
     by_it = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
     old = dataclasses.replace(goldens["waves"], manifest=by_it)
@@ -88,7 +88,7 @@ def test_a_replay_by_pytest_names_the_targets_of_its_release(goldens, here, kept
     ended = run_matrix(
         *(Policy(deployed=targets), Selection(), RunOptions(results=None, cache=False, as_of=TODAY)),
         goldens=[old],
-        interpreter=Interpreter(this_interpreter(here), kept.start),
+        interpreter=Interpreter(this_interpreter(here), warm_workers.start),
     )
     (result,) = ended.results
     assert (result.deployed, result.promised, result.judgement) == (("here",), False, "bonus")

@@ -90,7 +90,7 @@ def test_what_is_no_setting_is_refused_with_what_is_one(setting, says):
     ("target", "says"),
     [
         ("jaxlib: 0.12.0.1, settings: [fast]", "deployed[0].settings: Expected a setting of jaxlib"),
-        ("reader: iree==3.13.0, settings: [a=b]", "deployed[0].settings: Expected a setting of iree"),
+        ("reader: iree==3.13.0, settings: [a=b]", "deployed[0].settings: iree[a=b]: expected one of"),
         ("reader: 'iree==3.13.0[a=b]', settings: [a=b]", "deployed[0].reader: expected one release of a runtime"),
         ("reader: iree==3.13.0, settings: ['a=b]']", "deployed[0].reader: expected one release of a runtime"),
     ],

@@ -285,7 +285,7 @@ def test_the_text_lists_the_obligations_of_each_day():
 
 def test_a_bar_ends_on_the_day_its_goldens_leave_the_window():
     wide = figure()
-    bars = {bar.find("title").text: bar.find("rect") for bar in wide.iter("g") if bar.find("rect") is not None}
+    bars = {bar.find("title").text: bar.find("rect") for bar in wide.iter("g") if bar.find("title") is not None}
     ends = {title.split(",")[0]: float(bar.get("x")) + float(bar.get("width")) for title, bar in bars.items()}
     today = float(next(line for line in wide.iter("line") if line.get("class") == "today").get("x1"))
     assert ends["writer 0.9.2"] < today < ends["writer 0.11.0"] < ends["writer 0.12.0.1"]

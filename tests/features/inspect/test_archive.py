@@ -237,7 +237,7 @@ def test_files_are_listed_only_as_they_are_read(monkeypatch):
 def test_a_killed_reading_process_is_one_error(monkeypatch):
     monkeypatch.setattr(folders, "CHUNK", 1)
     monkeypatch.setattr(folders, "FEW", 2)
-    with pytest.raises(UnreadFilesError, match="found that a reading process was killed"):
+    with pytest.raises(UnreadFilesError, match="a process that read files was killed"):
         list(in_parallel(os._exit, [1, 1, 1], 2))
 
 

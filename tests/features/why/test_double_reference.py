@@ -48,7 +48,7 @@ def program_of(function: Any, *args: Any) -> Any:
 
 
 @pytest.fixture
-def exact(here, kept, forked_workers, editor, tmp_path):
+def exact(here, warm_workers, forked_workers, editor, tmp_path):
     """The function that computes another function in double precision, in a cold process."""
 
     def exact(function: Any, *args: Any) -> list[np.ndarray[Any, Any]]:
@@ -56,7 +56,7 @@ def exact(here, kept, forked_workers, editor, tmp_path):
         x64 = manifest(flags={"jax_enable_x64": True})
         golden = write_golden(GoldenStore(tmp_path / "golden"), x64)
         options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1, timeout=60.0))
-        with program_reader(Cell(golden, here, "cpu"), this_interpreter(here), options, kept.start) as reader:
+        with program_reader(Cell(golden, here, "cpu"), this_interpreter(here), options, warm_workers.start) as reader:
             (tried,) = reader.run([program])
         assert tried.works, tried.outcome.message
         return [leaf.numpy() for leaf in tried.outputs]

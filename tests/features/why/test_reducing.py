@@ -88,7 +88,7 @@ def golden_of(tmp_path, here) -> Callable[..., Golden]:
 
 
 @pytest.fixture
-def reduced(here, kept, forked_workers, tmp_path) -> Callable[..., Reduced]:
+def reduced(here, warm_workers, forked_workers, tmp_path) -> Callable[..., Reduced]:
     def reduced(golden: Golden, *, resume: bool = False, **options: Any) -> Reduced:
         environment = this_interpreter(here)
         folder = ReductionFolder(tmp_path / "reduced")
@@ -98,7 +98,7 @@ def reduced(here, kept, forked_workers, tmp_path) -> Callable[..., Reduced]:
             ReplayOptions(load_calendar(), limits=CellLimits(jobs=2, timeout=60.0)),
             folder,
             folder.earlier(resume=resume),
-            start=kept.start,
+            start=warm_workers.start,
             **options,
         )
 
@@ -232,7 +232,7 @@ def test_resume_refuses_foreign_files_goldens_and_programs(golden_of, reduced, t
     (folder / "notes.txt").unlink()
 
     other = golden_of(lambda x: jax.ffi.ffi_call(TARGET, x)(x), np.ones(2, np.float32))
-    with pytest.raises(WhyError, match="or of another golden of this name"):
+    with pytest.raises(WhyError, match="found one of another golden of this name"):
         reduced(other, resume=True)
 
     call = jax.jit(jax.ffi.ffi_call("another_call", jax.ShapeDtypeStruct((2,), np.float32)))
@@ -248,7 +248,9 @@ def interrupt(_: str) -> None:
     raise KeyboardInterrupt
 
 
-def test_reduce_works_from_another_machines_results(golden_of, here, kept, forked_workers, jaxexport, monkeypatch):
+def test_reduce_works_from_another_machines_results(
+    golden_of, here, warm_workers, forked_workers, jaxexport, monkeypatch
+):
     """Reduce the only failing cell of a folder of results, with nothing else but its golden."""
     golden = golden_of(lambda x: jax.ffi.ffi_call(TARGET, x)(jnp.sin(x)), np.ones(2, np.float32))
     elsewhere = golden.folder.parents[2]
@@ -260,7 +262,7 @@ def test_reduce_works_from_another_machines_results(golden_of, here, kept, forke
     )
 
     monkeypatch.setattr(choice.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
-    monkeypatch.setattr(reduction, "reduce_cell", functools.partial(reduce_cell, start=kept.start))
+    monkeypatch.setattr(reduction, "reduce_cell", functools.partial(reduce_cell, start=warm_workers.start))
     ended = jaxexport("reduce", "--results", "ci", "-o", "out", "--quiet", code=0)
     cell = f"{golden.id} in {here.jaxlib}-jax{here.jax} on cpu"
     first, _, left, written, report = ended.out.splitlines()

@@ -1,4 +1,4 @@
-"""The program that exports an artifact again: runs in a release that reads it, and writes what that release writes.
+"""The program that exports an artifact again, in a process of another release, in that release's format.
 
 ``export_again.py FOLDER`` reads job.json and original.jaxexport in the folder, and writes again.jaxexport and
 result.json. It works on every jax that has jax.export, and imports nothing of this project:
@@ -20,7 +20,7 @@ LONGEST_REASON = 400
 
 
 def main(folder: Path) -> None:
-    """Do the job in a folder."""
+    """Export the artifact in a folder again, and write result.json there: by which jaxlib, or why it was refused."""
     job = json.loads((folder / "job.json").read_text())
     jax.config.update("jax_enable_x64", job["x64"])
     result = {"by": jaxlib.version.__version__}
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
 
 
 def exported_again(data: bytes, vjp_order: int) -> bytes:
-    """Deserialize an artifact and export its call, for the same platforms and with the same checks left out."""
+    """Deserialize an artifact and export its call, for the same platforms and with the same checks disabled."""
     is_new = jax.__version_info__ >= (0, 4, 30)
     export: Any = importlib.import_module("jax.export" if is_new else "jax.experimental.export")
     original = export.deserialize(bytearray(data))

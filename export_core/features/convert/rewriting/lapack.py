@@ -1,7 +1,7 @@
-"""Calls of LAPACK replaced by what jax makes of the same function today: for the CPU, or free of LAPACK.
+"""Calls of LAPACK replaced by what jax lowers the same function to today: newer calls of LAPACK, or none at all.
 
-jax lowers `jax.lax.linalg` for TPUs to operations that XLA's CPU compiler expands itself, and for CPUs to the newest
-functions of LAPACK's FFI. Each call is written as such a function, lowered for one of the two, and put in its place.
+For CPUs, jax lowers `jax.lax.linalg` to the newest functions of LAPACK's FFI; for TPUs, to operations that XLA's CPU
+compiler expands itself. Each call is expressed by functions of jax, lowered for one of these platforms, and replaced.
 """
 
 import functools
@@ -31,7 +31,11 @@ _TRANSPOSED, _ADJOINT = ord("T"), ord("C")
 
 
 class Call(NamedTuple):
-    """A custom call of LAPACK: what it is called with, and what it must give."""
+    """A custom call of LAPACK: its operands, and the shapes and dtypes of its results.
+
+    `is_ffi` is whether it is called through XLA's FFI, which has its parameters in `config`. `platform` is the platform
+    that its replacement is lowered for, `cpu` or `tpu`.
+    """
 
     is_ffi: bool
     operands: list[Any]
@@ -40,27 +44,30 @@ class Call(NamedTuple):
     platform: str
 
     def zeros(self, number: int) -> Any:
-        """Return a result that nobody reads: scratch memory, or an error code."""
+        """Return zeros in place of the result with this index, which nobody reads: scratch memory, or an error code."""
         return jnp.zeros(self.results[number].shape, self.results[number].dtype)
 
     def unread(self, first: int) -> list[Any]:
-        """Return the results from this one on, which nobody reads."""
+        """Return zeros in place of the results from index `first` on, which nobody reads."""
         return [self.zeros(number) for number in range(first, len(self.results))]
 
     def parameter(self, number: int) -> int:
-        """Return a parameter of the old calling convention, an operand that is a constant."""
+        """Return a parameter in the old calling convention: the constant operand with this index."""
         owner = self.operands[number].owner
         if owner.name != "stablehlo.constant":
             raise NotRewritableError("a parameter of it is not a constant")
         return int(np.asarray(ir.DenseElementsAttr(owner.attributes["value"])).reshape(-1)[0])
 
     def is_lower(self) -> bool:
-        """Return whether the lower triangle is meant."""
+        """Return whether the call uses the lower triangle of its matrix."""
         return self.config.get("uplo") == _LOWER if self.is_ffi else bool(self.parameter(0))
 
 
 def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter[str]:
-    """Replace every call of these targets in place; return how often each was. Raises `NotRewritableError`."""
+    """Replace every call to one of these targets in place; return how many there were, by a description.
+
+    Raises `NotRewritableError` if a call cannot be replaced.
+    """
     done: Counter[str] = Counter()
     symbols = ir.SymbolTable(module.operation)
     for operation in operations(module):
@@ -92,7 +99,7 @@ def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: s
         jitted = jax.jit(functools.partial(function, call))
         exported = jax.export.export(jitted, platforms=[platform])(*shapes)
     if [(x.shape, x.dtype) for x in exported.out_avals] != [(x.shape, x.dtype) for x in results]:
-        raise NotRewritableError(f"jax gives {exported.out_avals} for {results}")
+        raise NotRewritableError(f"expected the results {results}, found {exported.out_avals} from jax")
     part = stablehlo.deserialize_portable_artifact(module.context, exported.mlir_module_serialized)
     name = mlir.merge_mlir_modules(module, f"converted_{target}", part, dst_symtab=symbols)
     used = [value for number, value in enumerate(operands) if number in exported.module_kept_var_idx]
@@ -114,7 +121,7 @@ def _shape(kind: Any) -> Any:
 
 
 def _config(operation: Any) -> dict[str, int]:
-    """Return the attributes of a call of the FFI that are integers."""
+    """Return the integer attributes of a call through XLA's FFI; empty for any other call."""
     for name in ("mhlo.backend_config", "backend_config"):
         if name in operation.attributes and isinstance(operation.attributes[name], ir.DictAttr):
             named = [(entry.name, str(entry.attr).partition(" ")[0]) for entry in operation.attributes[name]]
@@ -217,4 +224,6 @@ FAMILIES: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {
     "geev": (1, _eig),
     "gees": (1, _schur),
 }
-"""The functions by LAPACK's name, without the letter of the element type, and how many operands are arrays."""
+"""How calls are replaced, by LAPACK's name without the letter of the element type.
+
+Each entry has the number of operands that are arrays, and the function that computes all results of the call."""

@@ -8,7 +8,7 @@ class NotRewritableError(Exception):
 
 
 def operations(module: Any) -> list[Any]:
-    """Return all operations of a module, those in regions too."""
+    """Return all operations of a module, including those in regions."""
     listed: list[Any] = []
 
     def walk(operation: Any) -> None:
@@ -23,9 +23,9 @@ def operations(module: Any) -> list[Any]:
 
 
 def attributes(operation: Any) -> dict[str, Any]:
-    """Return the attributes of an operation by name, without the value of a constant.
+    """Return the attributes of an operation by name, without `value`, which holds a constant's array.
 
-    MLIR for Python has no class for some of these.
+    MLIR's Python bindings have no class for some of those arrays.
     """
     listed = map(operation.attributes.__getitem__, range(len(operation.attributes)))
     return {named.name: named.attr for named in listed if named.name != "value"}

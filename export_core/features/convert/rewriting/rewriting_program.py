@@ -26,7 +26,7 @@ LONGEST_REASON = 400
 
 
 def main(folder: Path) -> None:
-    """Do the job in a folder."""
+    """Rewrite the modules in a folder, and write result.json there: what was rewritten, or why it was refused."""
     job = json.loads((folder / "job.json").read_text())
     done: Counter[str] = Counter()
     try:
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
 
 
 def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
-    """Return one module again. What was rewritten in it is counted in `done`, in words."""
+    """Return the bytecode of one module, rewritten as `job` says; `done` counts the rewrites by a description."""
     with ir.Context() as context, ir.Location.unknown():
         for dialect in (stablehlo, chlo, sdy):
             dialect.register_dialect(context)
@@ -65,7 +65,7 @@ def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
 
 
 def written(module: Any, target: str) -> bytes:
-    """Return a module as a portable artifact for a version of StableHLO. Changes the module."""
+    """Return a module as a portable artifact for the StableHLO version `target`. Changes the module."""
     # The names of all operations, and of all attributes of operations and of functions' arguments and results.
     names: set[str] = set()
     for operation in operations(module):
@@ -81,7 +81,10 @@ def written(module: Any, target: str) -> bytes:
 
 
 def attempt(what: str, function: Any, *args: Any) -> Any:
-    """Call a function of jaxlib. Raises `NotRewritableError` for what it raises."""
+    """Call a function of jaxlib and return its result.
+
+    Raises `NotRewritableError`, with `what` as the beginning of its message, for any exception of the function.
+    """
     try:
         return function(*args)
     except Exception as error:  # what it raises differs by release

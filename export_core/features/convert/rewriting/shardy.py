@@ -1,4 +1,4 @@
-"""Shardy's shardings as XLA's, for readers that do not parse Shardy's dialect; what says nothing is taken out."""
+"""Shardings of Shardy rewritten as XLA's, for readers without Shardy's dialect; those without effect are removed."""
 
 import math
 from collections import Counter
@@ -16,7 +16,7 @@ Mesh = dict[str, int]
 
 
 def shardings_as_xlas(module: Any) -> Counter[str]:
-    """Rewrite every sharding of Shardy in place; return how many of which kind."""
+    """Rewrite every Shardy sharding of a module in place; return how many of each kind, by a description."""
     done: Counter[str] = Counter()
     meshes = take_meshes(module)
     while manual := next((x for x in operations(module) if x.name == "sdy.manual_computation"), None):
@@ -41,7 +41,7 @@ def shardings_as_xlas(module: Any) -> Counter[str]:
 
 
 def without_calls(module: Any) -> Counter[str]:
-    """Take out XLA's custom call for a sharding, in a module for one device; return how often it was there."""
+    """Remove XLA's custom call `Sharding` from a module for one device; return how many were removed."""
     done: Counter[str] = Counter()
     for operation in operations(module):
         own = attributes(operation)
@@ -53,7 +53,7 @@ def without_calls(module: Any) -> Counter[str]:
 
 
 def take_meshes(module: Any) -> dict[str, Mesh]:
-    """Return the meshes of a module by name; they are removed from it."""
+    """Remove the meshes from a module, and return them by name."""
     meshes: dict[str, Mesh] = {}
     for operation in [inner.operation for inner in module.body.operations]:
         if operation.name == "sdy.mesh":
@@ -67,9 +67,9 @@ def take_meshes(module: Any) -> dict[str, Mesh]:
 
 
 def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -> bool:
-    """Replace a sharding constraint by the custom call that means the same, or by nothing where it says nothing.
+    """Replace a sharding constraint by the equivalent custom call, or remove it if it has no effect.
 
-    Returns whether there is such a call. On one device there is none.
+    Returns whether a custom call was written. On one device, none is.
     """
     value, (text, opened) = operation.operands[0], xla_sharding(sharding, meshes)
     if text is not None:
@@ -84,14 +84,14 @@ def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -
 
 
 def sharded_call(target: str, value: Any, kind: Any, text: str) -> Any:
-    """Return a custom call of XLA's partitioner, which gives a value of a type with a sharding."""
+    """Return a new custom call of XLA's partitioner: `target` turns `value` into a `kind` with the sharding `text`."""
     call = stablehlo.CustomCallOp([kind], [value], target).operation
     call.attributes[XLA_SHARDING] = ir.StringAttr.get(text)
     return call
 
 
 def manual_as_xlas(manual: Any, meshes: dict[str, Mesh]) -> None:
-    """Replace a computation on the parts of its operands by its body, between the custom calls that mean the same."""
+    """Replace a manual computation (`shard_map`) by its body, between custom calls that split and join its arrays."""
     own, block = attributes(manual), manual.regions[0].blocks[0]
     into, out = ([*sdy.TensorShardingPerValueAttr(own[name]).shardings] for name in ("in_shardings", "out_shardings"))
     names = {mesh_name(sharding) for sharding in (*into, *out)}
@@ -119,7 +119,7 @@ def manual_as_xlas(manual: Any, meshes: dict[str, Mesh]) -> None:
 
 
 def manual_edge(sharding: Any, meshes: dict[str, Mesh]) -> str:
-    """Return the sharding of a whole operand or result of a manual computation."""
+    """Return XLA's text for the sharding of a whole operand or result of a manual computation."""
     text, opened = xla_sharding(sharding, meshes)
     if opened:
         raise NotRewritableError("a manual computation (shard_map) of which Shardy splits only some dimensions")
@@ -127,7 +127,7 @@ def manual_edge(sharding: Any, meshes: dict[str, Mesh]) -> str:
 
 
 def mesh_name(sharding: Any) -> str:
-    """Return the name of the mesh of a sharding."""
+    """Return the name of the mesh that a sharding of Shardy refers to."""
     try:
         name: str = ir.FlatSymbolRefAttr(sdy.TensorShardingAttr(sharding).mesh_or_ref).value
         return name
@@ -136,7 +136,10 @@ def mesh_name(sharding: Any) -> str:
 
 
 def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh]) -> int:
-    """Rewrite the shardings of a function's arguments and results; return how many."""
+    """Rewrite the shardings of a function's arguments and results as XLA's; return how many there were.
+
+    `own` has the function's attributes by name.
+    """
     count = 0
     for field in ("arg_attrs", "res_attrs"):
         if field not in own:
@@ -156,9 +159,10 @@ def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh
 
 
 def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, list[int]]:
-    """Return a sharding of Shardy as XLA's text, and the dimensions that it leaves open.
+    """Return a Shardy sharding as XLA's text, and the dimensions that it leaves to the partitioner.
 
-    The text is such as ``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``, and None where there is no sharding.
+    The text is such as ``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``. It is None if the sharding has no
+    effect.
     """
     sharding = sdy.TensorShardingAttr(attribute)
     if list(sharding.unreduced_axes):
@@ -180,7 +184,7 @@ def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, l
 
 
 def tiles_text(mesh: Mesh, dimensions: list[list[str]]) -> str:
-    """Return XLA's text of an array whose dimensions are split over these axes."""
+    """Return XLA's text for an array's sharding; `dimensions` lists the mesh axes that split each dimension."""
     split = [axis for axes in dimensions for axis in axes]
     tiles = [math.prod(mesh[axis] for axis in axes) for axes in dimensions]
     if math.prod(tiles) == 1:
@@ -197,5 +201,5 @@ def tiles_text(mesh: Mesh, dimensions: list[list[str]]) -> str:
 
 
 def listed(numbers: list[int]) -> str:
-    """Return numbers with commas, such as ``2,1,2``."""
+    """Return numbers joined by commas, such as ``2,1,2``."""
     return ",".join(map(str, numbers))

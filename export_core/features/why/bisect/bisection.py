@@ -35,11 +35,11 @@ from export_core.releases.index import with_nightlies_of
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import runtime_readers
 
-AT_ONCE = 12  # In a window of at most so many releases all are run, since a failure may come and go.
+AT_ONCE = 12  # Up to so many releases, all are run, since a failure may come and go.
 
 
 class NotBisectedError(Exception):
-    """There is nothing to search: the exit code that says so, and why."""
+    """An error for a cell with nothing to search for: its arguments are the exit code and the reason."""
 
 
 def bisect(
@@ -55,12 +55,12 @@ def bisect(
     Args:
         choice: the cell.
         good: a release in which the cell works; empty to look for one.
-        by: which results are alike.
-        every: whether all releases of the window are run, however many they are.
-        notify: is called with a line about each release that was run, and about what happens beside it.
+        by: what makes results alike.
+        every: whether all releases between the two ends are run, however many they are.
+        notify: gets a line about each release that was run, and about what else happens.
 
     Raises:
-        WhyError: The good release that was named is bad too, or there is no error of numbers.
+        WhyError: The good release that was named is bad too, or a result has no error in units of noise.
         ReleaseError: A release does not exist, or an index does not answer.
     """
     calendar = with_nightlies_of(choice.plan.selection.indexes, choice.plan.calendar)
@@ -90,9 +90,9 @@ def bisect(
 
 @dataclass
 class Trials:
-    """The results of the golden of a choice, by release: each release is run once.
+    """The results of a choice's golden, by release: each release is run once.
 
-    `options` say how, `notify` is called with a line about each.
+    `options` say how the cells are run, `notify` gets a line about each.
     """
 
     choice: Choice
@@ -105,7 +105,7 @@ class Trials:
         return self.results[release]
 
     def run(self, releases: Iterable[Release]) -> None:
-        """Run the releases that were not run yet."""
+        """Run the golden in each of these releases that has no result yet."""
         new = dict.fromkeys(release for release in releases if release not in self.results)
         if cells := [self.choice.cell_in(release) for release in new]:
             titles = [release_name(cell.reader) for cell in cells]
@@ -118,7 +118,7 @@ class Trials:
 
 
 def _folders(choice: Choice, options: ReplayOptions, releases: Iterable[Release]) -> dict[Release, Path | None]:
-    """Return the environments of releases, of those that are built here."""
+    """Return the environment folder of each of these releases that has an environment here."""
     with ReaderEnvironments.of(options.policy, options.calendar, options.sources) as environments:
         built = {release: environments.find(choice.cell_in(release).placement) for release in releases}
     return {release: environment.folder for release, environment in built.items() if environment}
@@ -134,7 +134,7 @@ def result_line(result: Result) -> str:
 def _answer(
     choice: Choice, trials: Trials, by: BisectBy, exit_code: int, message: str, criterion: Criterion | None = None
 ) -> Bisection:
-    """Return the question and the releases that were run, by build date, with the answer."""
+    """Return the record of a bisection: the question, the answer, and the releases that were run, by build date."""
     results = sorted(trials.results.values(), key=lambda result: result.reader.date_order)
     return Bisection(
         *cell_names(choice.cell),
@@ -161,7 +161,7 @@ def _answer(
 def known_size(result: Result) -> float:
     """Return the error of a result in units of noise.
 
-    Raises `WhyError` where it has none.
+    Raises `WhyError` if it has none.
     """
     if (size := BisectBy.NUMBERS.size(result)) is not None:
         return size
@@ -176,14 +176,17 @@ def known_size(result: Result) -> float:
 
 @dataclass(frozen=True)
 class Criterion:
-    """Which results are like the bad one. `threshold` is the error above which they are; None compares classes."""
+    """The rule by which a result is like the bad one.
+
+    Its error is above `threshold`; if that is None, it has the same class, as `by` defines classes.
+    """
 
     by: BisectBy
     bad: Result
     threshold: float | None = None
 
     def is_bad(self, result: Result) -> IsBad:
-        """Return whether a result is like the bad one; None where it shows nothing."""
+        """Return whether a result is like the bad one; None if the result shows nothing."""
         if result.verdict is Verdict.NOT_RUN:
             return None
         if self.threshold is None:
@@ -196,9 +199,11 @@ class Criterion:
 
 
 def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[Release, Criterion]:
-    """Return the good end, and what distinguishes the bad one, which is the reader of the choice, from it.
+    """Return the good end, and the rule that distinguishes bad results; the bad end is the reader of the choice.
 
-    Raises `NotBisectedError`; and `WhyError` for a good end that is bad too, or has no error of numbers.
+    Raises:
+        NotBisectedError: There is nothing to search for.
+        WhyError: The good end that was named is bad too, or a result has no error in units of noise.
     """
     reader = choice.cell.reader
     candidates = [reader_named(good, trials.options.calendar)] if good else _candidates(choice, by)
@@ -237,7 +242,8 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
 def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
     """Return the releases that may be the good end, the most likely first.
 
-    Those in which it works by the results, the nearest first; of jaxlib the golden's writer; the newest release.
+    First are the releases in which the golden works by the stored results, the nearest first. Then come the golden's
+    writer and the newest jaxlib, or for another runtime its newest release.
     """
     reader, writer = choice.cell.reader, choice.cell.golden.manifest.writer
 
@@ -269,9 +275,9 @@ def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
 
 
 def between(first: Release, second: Release, calendar: Calendar) -> list[Release]:
-    """Return the releases of a calendar from one to the other by build date, both included, in this order.
+    """Return the releases of a calendar from `first` to `second` by build date, both included, in this order.
 
-    Each jaxlib is with the jax that was published with it; of another runtime they are its own releases.
+    Each jaxlib is paired with the jax that was published with it. For another runtime they are its own releases.
     """
     if first.runtime:
         row = runtime_readers(f"{first.family}>=0{parts_of(first.name)[2]}", calendar)
@@ -298,9 +304,9 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
 
 
 def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *, every: bool) -> Sequence[Release]:
-    """Return the last good release of a row, those after it without an answer, and the first bad one.
+    """Return the last good release of a row, the releases after it without an answer, and the first bad one.
 
-    A row begins with a good release and ends with the bad one. Nothing else is assumed: a failure may come and go.
+    The row begins with a good release and ends with the bad one. Nothing else is assumed: a failure may come and go.
     """
     if every or len(row) <= AT_ONCE:
         trials.run(row)
@@ -311,16 +317,16 @@ def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *
 
 
 def edge_in(answers: Sequence[IsBad]) -> tuple[int, int]:
-    """Return the last good place and the first bad one of the edge nearest to the bad end, where all were asked."""
+    """Return the last good place and the first bad place of the edge nearest to the bad end, if all were asked."""
     last_good = max(place for place, answer in enumerate(answers) if answer is False)
     return last_good, min(place for place, answer in enumerate(answers) if answer and place > last_good)
 
 
 def find_edge(count: int, ask: Callable[[int], IsBad]) -> tuple[int, int]:
-    """Return the places of an edge in a row of so many releases, by binary search: the only one, if there is only one.
+    """Return the places of an edge in a row of `count` releases, by binary search.
 
-    Places between the last good one and the first bad one have no answer. `ask` is called once for a place, and for
-    neither end.
+    The row begins with a good release and ends with a bad one. If it has several edges, any of them is found. Places
+    between the two that are returned have no answer. `ask` is called at most once for a place, and for neither end.
     """
     good, bad = 0, count - 1
     silent: set[int] = set()

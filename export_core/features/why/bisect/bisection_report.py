@@ -30,18 +30,18 @@ _COMMIT = re.compile(r"^_git_hash: .* = '([0-9a-f]{40})'$", re.MULTILINE)
 
 
 IsBad = bool | None
-"""Of a release: True where it fails as the bad one does, False where it does not, None where it says nothing."""
+"""Whether a release fails as the bad end does; None if it shows nothing."""
 
 
 class BisectBy(StrEnum):
-    """By what results are alike."""
+    """What makes results alike."""
 
     VERDICT = "verdict"  # By the verdict alone.
     MESSAGE = "message"  # By verdict, stage, signal, and the message without numbers, addresses and quoted names.
     NUMBERS = "numbers"  # By the largest error, in units of the noise that the writer measured.
 
     def size(self, result: Result) -> float | None:
-        """Return the error of a result; None where it has none, or nothing is measured."""
+        """Return the error of a result in units of noise; None if it has none, or if numbers are not compared."""
         if self is not BisectBy.NUMBERS or not result.verdict.is_compared:
             return None
         # A result has no number that JSON has not: infinity, and an error where there must be none.
@@ -49,7 +49,7 @@ class BisectBy(StrEnum):
         return math.inf if error is None and result.verdict is Verdict.NUMERICS else error
 
     def label(self, result: Result) -> str:
-        """Return the class of a result in words, the same for results that are alike by verdict and message."""
+        """Return the class of a result in words; results that are alike by verdict and message share it."""
         if result.verdict.works or self is BisectBy.VERDICT:
             return str(result.verdict)
         return str(failure_signature(result))
@@ -62,23 +62,23 @@ class TriedRelease(msgspec.Struct, frozen=True):
     stage: Stage  # How far the cell got.
     verdict: Verdict  # What happened.
     message: str  # What happened in words.
-    label: str  # The class of what happened: releases with the same one are alike.
-    size: float | None  # The error in units of noise, where it was bisected by numbers.
-    is_bad: IsBad  # Whether it is like the reader that was asked about; null where it says nothing.
+    label: str  # The class of what happened: releases that are alike have the same class.
+    size: float | None  # The error in units of noise, if numbers are compared.
+    is_bad: IsBad  # Whether it is like the reader that was asked about; null if it shows nothing.
 
 
 class ChangedPart(msgspec.Struct, frozen=True):
-    """A part of a release that is not the same in two of them."""
+    """A part that differs between the last good and the first bad release."""
 
     name: str  # jax, jaxlib or StableHLO.
-    good: str  # Its version in the last good release; empty where the calendar does not have it.
+    good: str  # Its version in the last good release; empty if the calendar does not have it.
     bad: str  # Its version in the first bad release.
 
 
 class CommitsLink(msgspec.Struct, frozen=True):
-    """Where to read what changed."""
+    """A link to the commits that changed something."""
 
-    name: str  # jax; jaxlib, with its XLA; or the commit of XLA that a jaxlib was built with.
+    name: str  # What the commits are of: jax; jaxlib, with its XLA; or the XLA that a jaxlib was built with.
     link: str  # The page.
 
 
@@ -90,23 +90,23 @@ class Bisection(msgspec.Struct, frozen=True):
     writer: WriterOf  # The release that exported it.
     reader: Release  # The release that was asked about.
     platform: str  # The platform of the cells.
-    mode: Mode  # run; or compile, where only that was done.
-    by: BisectBy  # By what results are alike.
+    mode: Mode  # run, or compile if the cells were only compiled.
+    by: BisectBy  # What makes results alike.
     as_of: datetime.date  # The day: later releases are ignored.
     exit_code: int  # 0 an edge was found, 1 the reader does not fail here, 3 no answer.
-    message: str  # Why no edge was found; of one that was found, what is doubtful about it.
-    threshold: float | None = None  # The size above which a release is bad, where it was bisected by numbers.
-    releases: int = 0  # How many releases there are between the two ends, with them.
+    message: str  # Why no edge was found, or what is doubtful about the edge that was found.
+    threshold: float | None = None  # The size above which a release is bad, if numbers are compared.
+    releases: int = 0  # How many releases there are from one end to the other, both included.
     tried: tuple[TriedRelease, ...] = ()  # The releases in which the cell was run, by build date.
     last_good: Release | None = None  # The last release on the good side of the edge.
     first_bad: Release | None = None
-    """The first release on the bad side of it. Where it is the older one, the failure ended with `last_good`."""
-    changes: tuple[ChangedPart, ...] = ()  # What is not the same in these two.
+    """The first release on the bad side of the edge. If it is older than `last_good`, the failure ended there."""
+    changes: tuple[ChangedPart, ...] = ()  # What differs between these two releases.
     commits: tuple[CommitsLink, ...] = ()  # Links to the commits in between.
 
 
 def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:
-    """Return the parts that are not the same. `good` may be the younger of both."""
+    """Return the parts that differ between two releases; `good` may be the younger one."""
 
     def stablehlo(release: Release) -> str:
         if release.runtime:
@@ -125,9 +125,9 @@ def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[Ch
 def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path | None]) -> tuple[CommitsLink, ...]:
     """Return links to the commits from the older release to the younger one.
 
-    Tags name the commits of releases. A jaxlib tells from which commit of the same repository it was built, and in that
-    commit is a file with the one of XLA. What a release does not tell is left out. `folders` are the environments of
-    these releases, of those that are built here.
+    Tags name the commits of releases. A jaxlib records the commit of the same repository that it was built from, and a
+    file in that commit names the commit of XLA. What a release does not record is left out. `folders` has the
+    environment folders of these releases, if they are built here.
     """
     names: dict[str, list[str]] = {}
     if good.runtime:
@@ -153,13 +153,13 @@ def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path 
 
 
 def _tag(version: str) -> str:
-    """Return the tag of a published release; empty for a nightly, a candidate and a local build, which have none."""
+    """Return the tag of a published release; empty for a nightly, a candidate or a local build, which have no tag."""
     number = version_key(version)
     return "" if number.is_prerelease or number.local else f"jax-v{version}"
 
 
 def _commit(folder: Path | None, package: str) -> str:
-    """Return the commit that a package was built from, by its own record; empty for none, or without an environment."""
+    """Return the commit that a package records as its source; empty if it records none, or has no environment."""
     info = metadata_of(folder, package) if folder else None
     try:
         match = _COMMIT.search((info.parent / package / "version.py").read_text(encoding="utf-8")) if info else None
@@ -172,7 +172,7 @@ def _commit(folder: Path | None, package: str) -> str:
 
 
 def bisect_lines(bisection: Bisection, width: int) -> Iterator[str]:
-    """Yield the lines, wrapped at a width; the last one has the answer and the exit code."""
+    """Yield the lines for people, wrapped to `width`; the last line has the answer and the exit code."""
     yield plain_text(f"{bisection.golden} on {bisection.platform}, by {bisection.by}, as of {bisection.as_of}")
     yield ""
     # A row for each run of releases that are alike, next to each other by build date.
@@ -207,7 +207,7 @@ def _row(run: Sequence[TriedRelease]) -> tuple[str, str, str]:
 
 
 def answer(bisection: Bisection) -> Iterator[tuple[str, str]]:
-    """Yield labels with texts: the bad side of the edge, the other one, what changed, links, doubts."""
+    """Yield labelled texts: the bad side of the edge, the other side, what changed, links, doubts."""
     if bisection.first_bad and bisection.last_good:
         # Where the good side is younger, the failure has ended there. It may also fail in another way.
         began = bisection.last_good.date_order < bisection.first_bad.date_order

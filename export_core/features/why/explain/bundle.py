@@ -41,7 +41,7 @@ from export_core.releases.runtimes import runtime_of
 PROGRAM = Path(__file__).with_name("bundle_script.py")
 SCRIPT = "reproduce.py"
 ISSUE = "issue.md"
-MODULE = "module.mlirbc"  # Of the call that fails in a runtime.
+MODULE = "module.mlirbc"  # The module of the call that fails, if the reader is another runtime.
 CALL = "call.json"
 EXPLANATION = "explanation.json"
 _TRACKER = "https://github.com/jax-ml/jax/issues"
@@ -49,10 +49,10 @@ _TRACKER = "https://github.com/jax-ml/jax/issues"
 
 @dataclass(frozen=True)
 class BundledProgram:
-    """What the script of a bundle runs: an artifact with its inputs, as files; of numbers also the outputs.
+    """What the script of a bundle runs: an artifact and its inputs, as the bytes of their files.
 
-    `measured` is the largest absolute difference that was seen, None where it is infinite or there are no outputs.
-    `text` is the module of a reduced program.
+    If numbers differ, `outputs` are the outputs to compare with, and `measured` is the largest absolute difference that
+    was seen, None if it is infinite. `text` is the module of a reduced program, empty for the golden's own.
     """
 
     artifact: bytes
@@ -65,7 +65,7 @@ class BundledProgram:
 def program_of(choice: Choice, result: Result) -> BundledProgram:
     """Return the golden's own program.
 
-    Raises `WhyError` where it needs modules that a script with jax alone lacks.
+    Raises `WhyError` if it needs Python modules that a script with only jax lacks.
     """
     golden = choice.cell.golden
     if golden.manifest.options.register:
@@ -83,7 +83,7 @@ def program_of(choice: Choice, result: Result) -> BundledProgram:
 def bundled_program(
     choice: Choice, result: Result, reduced: ReductionFolder | None, notify: Callable[[str], None]
 ) -> BundledProgram:
-    """Return the program of a bundle: that of a reduction, else the golden's own."""
+    """Return the program of a bundle: the reduced one if there is a reduction, else the golden's own."""
     if reduced is None:
         return program_of(choice, result)
     with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
@@ -93,8 +93,9 @@ def bundled_program(
 def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> BundledProgram:
     """Return the program that `jaxexport reduce` has left in a folder.
 
-    Its text is made anew from the artifact: what the folder has in its place may be anybody's, and is not read. Raises
-    `WhyError`: there is none, it is that of another cell, or its module cannot be written as text.
+    Its text is made anew from the artifact, since the text in the folder may be from anybody.
+
+    Raises `WhyError` if there is no such program, it is that of another cell, or its module cannot be written as text.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
     try:
@@ -107,7 +108,7 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, edi
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
         return read
     leaves = from_npz(outputs)
-    measured = 1.0  # of what is no float
+    measured = 1.0  # of outputs that are not floats
     if reduction.units is not None:
         import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
 
@@ -121,7 +122,7 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, edi
 
 
 def check_new(folder: Path) -> None:
-    """Raise `WhyError` where a bundle cannot be made since the folder exists."""
+    """Raise `WhyError` if the folder of a bundle exists already."""
     if folder.exists() or folder.is_symlink():
         raise WhyError(f"--bundle {folder}: exists. Name a new folder.")
     check_output_folder(folder, "--bundle")
@@ -130,9 +131,9 @@ def check_new(folder: Path) -> None:
 def write_bundle(
     folder: Path, choice: Choice, result: Result, explanation: Explanation, program: BundledProgram
 ) -> list[Path]:
-    """Write the folder, all or nothing, and return its files.
+    """Write the folder of a bundle, all or nothing, and return its files.
 
-    Raises `WhyError`: it exists, cannot be written, or the audit stops its artifact.
+    Raises `WhyError` if the folder exists or cannot be written, or if the audit stops its artifact.
     """
     check_new(folder)
     # Whoever gets the bundle runs it: also what a folder of somebody else has in place of a reduced program.
@@ -155,7 +156,10 @@ def write_bundle(
 
 
 def script_files(choice: Choice, result: Result, program: BundledProgram) -> dict[str, bytes]:
-    """Return the script, and what it reads: an artifact for jax, or for a runtime a module and what calls it there."""
+    """Return the script and the files that it reads.
+
+    For jax, they include the artifact; for another runtime, a module and the worker that calls it.
+    """
     cell, golden = choice.cell, choice.cell.golden
     reported = f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}"
     facts: dict[str, object] = {"reported": reported, "measured": program.measured}
@@ -163,7 +167,7 @@ def script_files(choice: Choice, result: Result, program: BundledProgram) -> dic
     inputs, outputs = program.inputs, program.outputs
     if cell.reader.runtime:
         runtime, check, order = runtime_of(cell.reader.runtime), failing_call(golden, result.message), 0
-        if not program.text:  # the golden's own program, of which another call may fail than the plain one
+        if not program.text:  # the golden's own program, in which the failing call may not be the plain one
             order, inputs = check.vjp, golden.content(check.inputs or INPUTS)
             outputs = golden.content(check.outputs or OUTPUTS) if outputs else b""
         module, call = called_modules(artifact, golden.manifest)[order]
@@ -180,7 +184,7 @@ def script_files(choice: Choice, result: Result, program: BundledProgram) -> dic
 
 
 def _metadata(choice: Choice) -> list[str]:
-    """Return the first lines of a script, by which `uv run` makes an environment of the failing reader."""
+    """Return the first lines of the script, from which `uv run` makes an environment of the failing reader."""
     python, wanted = _python_and_packages(choice, choice.cell.reader)
     return [
         "# /// script",  # inline metadata: PEP 723
@@ -198,7 +202,7 @@ def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[st
 
 
 def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
-    """Return the commands that run the script: in the failing reader, and in the newest release that works."""
+    """Return the commands that run the script: in the failing reader, and in the newest release that works, if any."""
     lines = [f"uv run {SCRIPT}"]
     for row in reversed(rows):
         if row.verdict is Verdict.PASS and row.reader.family == choice.cell.reader.family:
@@ -253,7 +257,7 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 
 
 def _module_and_releases(explanation: Explanation, program: BundledProgram) -> str:
-    """Return the module of a reduced program, the same artifact in other releases, and the edge of a bisection."""
+    """Return the reduced module, if any, the outcome by release, and what a bisection found, if it was run."""
     rows = "\n".join(
         f"| {for_markdown(f'jax {row.reader.jax}, ' * bool(row.reader.jax) + row.reader.title)} | {row.reader.built} "
         f"| {row.verdict} |"
@@ -273,7 +277,7 @@ def _module_and_releases(explanation: Explanation, program: BundledProgram) -> s
 
 
 def _promise_sentence(result: Result) -> str:
-    """Return whether the cell was promised, and by whom."""
+    """Return a sentence on whether the cell was promised, and by whom."""
     if not result.reader.runtime:
         window = f"({result.direction}, {result.days} days)"
         return (

@@ -1,7 +1,7 @@
-"""Runs an artifact of jax.export, or its StableHLO in another runtime, in a new process: what it needs is beside it.
+"""Runs the artifact of jax.export beside this file, or its StableHLO in another runtime, and checks its outputs.
 
-Start it with `uv run` for the release in which it fails, or with any other Python that has what it calls. Exit codes:
-0 it works here, 1 it raises an exception or its numbers differ from those of its writer. It may also die by a signal.
+Start this script with `uv run`, which installs the release that fails, or with a Python that has another release. Exit
+codes: 0 the artifact works here, 1 an exception, or numbers that differ from its writer's. It may also die by a signal.
 """
 
 import importlib
@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def main() -> None:
-    """Say each stage before the next one begins: a crash says nothing."""
+    """Run the artifact and compare its outputs; stages are printed on the way, since a crash prints nothing."""
     facts = json.loads((HERE / "call.json").read_text(encoding="utf-8"))
     print("reported: " + facts["reported"], flush=True)
     results = in_runtime(facts) if "worker" in facts else in_jax(facts)
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def in_runtime(facts: dict[str, Any]) -> list[Any]:
-    """Return what a runtime gives, without jax and without any other part of jaxexport."""
+    """Return the results of the module in a runtime, without jax and without any other part of jaxexport."""
     os.environ.update(facts["variables"])
     spec = importlib.util.spec_from_file_location("runtime", HERE / facts["worker"])
     assert spec
@@ -46,7 +46,7 @@ def in_runtime(facts: dict[str, Any]) -> list[Any]:
 
 
 def in_jax(facts: dict[str, Any]) -> list[Any]:
-    """Return what jax gives; PRNG keys as their data."""
+    """Return the results of the artifact in jax, with PRNG keys as their data."""
     devices = facts["devices"]
     if devices > 1:
         os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
@@ -73,7 +73,7 @@ def in_jax(facts: dict[str, Any]) -> list[Any]:
 
 
 def as_jax(dtype: str, data: Any) -> Any:
-    """Return an argument of a dtype that NumPy lacks, made from its data."""
+    """Return an argument for jax from its data: a PRNG key, a float0 array, or the data itself."""
     import jax
     import numpy as np
 
@@ -84,7 +84,7 @@ def as_jax(dtype: str, data: Any) -> Any:
 
 
 def on_devices(exported: Any, leaves: list[Any], count: int) -> list[Any]:
-    """Return arguments as the artifact wants them on its devices."""
+    """Return the arguments, placed on `count` devices as the artifact's shardings say."""
     import jax
     import numpy as np
 
@@ -97,7 +97,10 @@ def on_devices(exported: Any, leaves: list[Any], count: int) -> list[Any]:
 
 
 def arrays(path: Path) -> list[tuple[str, Any]]:
-    """Return arrays of an .npz whose members are called NUMBER.DTYPE, since NumPy itself has not all dtypes of JAX."""
+    """Return the dtype and the array of each member of an .npz, in order.
+
+    Members are called NUMBER.DTYPE, since NumPy lacks some dtypes of JAX.
+    """
     import ml_dtypes
     import numpy as np
 
@@ -112,9 +115,9 @@ def arrays(path: Path) -> list[tuple[str, Any]]:
 
 
 def differs(results: list[Any], expected: list[Any], measured: "float | None") -> bool:
-    """Return whether a result is as far from the writer's as where it failed, within a factor of two.
+    """Return whether the results are at least half as far from the writer's as they were in the failing cell.
 
-    `measured` is the largest absolute difference that was seen there; None where it is infinite.
+    `measured` is the largest absolute difference in that cell; None if it was infinite.
     """
     import numpy as np
 

@@ -40,11 +40,11 @@ class FailureCause(StrEnum):
 
     AUDIT = "stopped by the audit"  # No release was asked, and none is to blame.
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
-    PROCESSOR = "depends on the processor"  # Its own writer gives other numbers, on another processor.
-    UPSTREAM = "known upstream issue"  # One of the table of known issues (`jaxexport policy show --known`).
-    EXPIRED = "expired"  # The reader refuses artifacts of this age by what is in them.
-    STABLEHLO = "newer StableHLO"  # The module has what the reader's StableHLO does not know.
-    FORMAT = "another format"  # The reader does not read the envelope as it was written.
+    PROCESSOR = "depends on the processor"  # Its own writer gives different numbers on another processor.
+    UPSTREAM = "known upstream issue"  # An entry in the tables of known issues (`jaxexport policy show --known`).
+    EXPIRED = "expired"  # The reader refuses the format of the artifact for its age.
+    STABLEHLO = "newer StableHLO"  # The module uses something that the reader's StableHLO does not know.
+    FORMAT = "another format"  # The reader does not read the format of the envelope.
     CUSTOM_CALL = "a custom call that is not promised"
     """The writer or the reader does not promise one of its custom calls."""
     REGISTRATION = "missing registration"
@@ -52,7 +52,7 @@ class FailureCause(StrEnum):
     DEVICE = "a limit of the device's compiler"  # The release that wrote it does not compile it for that device either.
     LACKING = "not supported by the runtime"  # A known refusal of another runtime, which names the way out.
     NUMBERS = "different numbers"  # It runs, and the outputs differ by more than the writer's noise allows.
-    UNKNOWN = "not known"  # None of these.
+    UNKNOWN = "not known"  # None of the causes above.
 
 
 class InRelease(msgspec.Struct, frozen=True):
@@ -72,17 +72,17 @@ class Explanation(msgspec.Struct, frozen=True):
     because: str  # The cause in a sentence or two.
     evidence: tuple[tuple[str, str], ...]  # What shows it: labels and texts.
     releases: tuple[InRelease, ...]
-    """What became of the golden in all releases of the stored run and of the bisection, by build date."""
+    """The outcome of the golden in each release of the stored run and of the bisection, by build date."""
     steps: tuple[str, ...]  # What to do now.
     earlier: tuple[str, ...]  # What would have shown it earlier.
-    bisection: Bisection | None = None  # Since which release it fails; null where that was not asked.
+    bisection: Bisection | None = None  # Since which release it fails; null if that was not asked.
     others: tuple[str, ...] = ()  # A command for each other cause of the cells that were meant, the worst first.
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
-    """Return the stored result of a cell, else that of a replay here.
+    """Return the stored result of a cell, or that of a replay here if no run has one.
 
-    Raises `WhyError`: it works, or cannot be run here.
+    Raises `WhyError` if the cell works, or cannot be run here.
     """
     result = choice.result
     if result is None:
@@ -105,9 +105,16 @@ def explain(
 ) -> Explanation:
     """Return the explanation of a failing cell, from its result and its golden alone: nothing is run.
 
-    `reduced` is what `jaxexport reduce` has left of the cell, `bisection` what `jaxexport bisect` has found, and
-    `references` what others compute, labelled: they are evidence too. Raises `ArtifactError` for an artifact that
-    cannot be read, and `WhyError` for the folder of another cell.
+    Args:
+        choice: The cell.
+        result: Its result.
+        reduced: The folder of its reduction by `jaxexport reduce`, if there is one.
+        bisection: What `jaxexport bisect` has found, if it was run.
+        references: Labelled evidence about whose numbers are right.
+
+    Raises:
+        ArtifactError: The artifact cannot be read.
+        WhyError: The folder `reduced` is of another cell.
     """
     calendar, issues = choice.plan.calendar, known_issues(choice.options.policy.known_issues)
     reader = find_reader(choice.cell.reader.name, Terms(calendar_entries(calendar)), calendar)
@@ -142,7 +149,7 @@ def explain(
 
 
 def explanation_lines(explanation: Explanation, alike: int, width: int) -> Iterator[str]:
-    """Yield the lines for people, wrapped at a width. `alike` cells have this cause."""
+    """Yield the explanation as lines, wrapped to `width`; `alike` is how many cells have this cause."""
     of_all = f" It is the cause of {alike:,} cells." if alike > 1 else ""
     if explanation.others:
         of_all += f" The run has {plural(len(explanation.others), 'other cause')}, listed at the end."
@@ -164,9 +171,9 @@ def explanation_lines(explanation: Explanation, alike: int, width: int) -> Itera
 
 
 def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
-    """Yield what is left of a cell that was reduced into a folder.
+    """Yield labelled evidence from the folder of a reduction of this cell.
 
-    Raises `WhyError` where the folder is of another cell.
+    Raises `WhyError` if the folder is of another cell.
     """
     reduction, steps, _ = folder.read_of(cell)
     yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"
@@ -176,7 +183,7 @@ def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[st
 
 
 def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[str]:
-    """Return the custom calls that the writer or the reader does not promise, each in a sentence."""
+    """Return a sentence for each custom call that the writer or the reader does not promise."""
     policy, golden = choice.options.policy, choice.cell.golden
     # The manifest knows the writer, where the artifact alone leaves several.
     writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=golden.manifest.writer.jaxlib)
@@ -190,7 +197,7 @@ def _cause(
 ) -> tuple[FailureCause, str]:
     """Return the kind of cause, and the cause in words.
 
-    What the artifact itself shows comes before what looks alike.
+    What the audit and the artifact itself show comes before known issues, which only have a similar failure.
     """
     if result.fails_audit:
         return FailureCause.AUDIT, f"The audit stopped it, so that no release was asked: {first_line(result.message)}"
@@ -225,7 +232,7 @@ def _cause(
 
 
 def _way_out(result: Result) -> str:
-    """Return the advice in the message of a runtime's known refusal, behind its colon; empty for any other result."""
+    """Return the advice after the colon in a runtime's known refusal; empty for any other result."""
     if not result.reader.family or result.verdict is not Verdict.REFUSED:
         return ""
     return first_line(result.message).partition(": ")[2]

@@ -1,4 +1,4 @@
-"""Who is right where numbers differ: StableHLO's interpreter, which shares no code with XLA, and double precision."""
+"""Who is right if numbers differ: StableHLO's interpreter, which shares no code with XLA, and double precision."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -31,9 +31,9 @@ from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment
 
 INTERPRETER = "stablehlo"
-ALIKE = 1.2  # How many times as far from the reference one of the two may be, to be called about as near.
+ALIKE = 1.2  # Up to this ratio of their distances from the reference, two sides are called about as near.
 CHOICE = 0.1
-"""The relative error from which one side did not round in another way, but chose something else."""
+"""The relative error from which a difference is no longer rounding, but another choice, such as a sign or an order."""
 _SHOWN = 4
 _WIDE = {"complex64": "complex128", "bfloat16": "float64", "float16": "float64", "float32": "float64"}
 
@@ -41,9 +41,10 @@ _WIDE = {"complex64": "complex128", "bfloat16": "float64", "float16": "float64",
 def references(
     choice: Choice, result: Result, notify: Callable[[str], None], *, ask: bool = True
 ) -> list[tuple[str, str]]:
-    """Return the evidence about who is right where numbers differ, labelled: stored results.
+    """Return labelled evidence about whose numbers are right; empty unless the cell ended in `numerics`.
 
-    With `ask`, also runs made now.
+    The evidence is from stored results and, with `ask`, from runs made now: in StableHLO's reference interpreter, and
+    in double precision.
     """
     if result.verdict is not Verdict.NUMERICS:
         return []
@@ -55,7 +56,10 @@ def references(
 
 
 def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
-    """Return which side the newest interpreter agrees with: a sentence, also where it cannot run the golden."""
+    """Return a sentence on which side the newest reference interpreter agrees with, or why it was not asked.
+
+    Empty if the cell's reader is that interpreter.
+    """
     cell = choice.cell
     try:
         reference = choice.cell_in(choice.release(INTERPRETER))
@@ -80,7 +84,7 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
 
 
 def _side(choice: Choice, own: Ran, reference: Ran) -> str:
-    """Return whom the interpreter agrees with, by the outputs of the plain call."""
+    """Return the end of a sentence on whom the interpreter agrees with, by the outputs of the plain call."""
     outcome = reference.outcome
     if reference.works:
         return "agrees with the writer"
@@ -98,7 +102,10 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> str:
 
 
 def alone_line(choice: Choice, result: Result) -> str:
-    """Return whether one runtime alone gives other numbers, by the stored results of the golden; else empty."""
+    """Return a sentence if, by the stored results, this reader's runtime alone gives different numbers.
+
+    Empty otherwise.
+    """
     right = [stored for stored in choice.stored if stored.verdict.works]
     wrong = [stored for stored in (*choice.stored, result) if stored.verdict is Verdict.NUMERICS]
     others = {stored.reader.family for stored in right} - {result.reader.family}
@@ -117,8 +124,9 @@ def alone_line(choice: Choice, result: Result) -> str:
 def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None]) -> list[str]:
     """Return a line for each output that differs, the largest difference first; or why there is no reference.
 
-    The program of the failing call runs once more in its reader, and in double precision there, else in the newest
-    jaxlib, as for a reader of another runtime. It gets the golden's inputs, which are as exact as they were.
+    The program of the failing call runs again in its reader, then in double precision. For that it runs in the same
+    reader, or in the newest jaxlib if that fails or the reader is another runtime. It gets the golden's inputs
+    unchanged.
     """
     cell, golden = choice.cell, choice.cell.golden
     call = failing_call(golden, result.message)
@@ -149,7 +157,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
 
 
 def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: str) -> str:
-    """Return why double precision shows nothing about a call whose floats are the writer's when it runs alone."""
+    """Return why there is nothing to compare: run alone, the call gives the writer's floats."""
     pairs = enumerate(zip(written, read, strict=True))
     others = [
         f"output {number} {leaf}" for number, (leaf, got) in pairs if leaf.numpy().tobytes() != got.numpy().tobytes()
@@ -162,7 +170,7 @@ def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: st
 def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
     """Return the program in double precision, with the same inputs.
 
-    Raises `WhyError` for one that cannot be rewritten.
+    Raises `WhyError` if it cannot be rewritten.
     """
     double = program.edited(editor, [("double",)])
 
@@ -176,11 +184,12 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
 
 
 def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf]) -> list[str]:
-    """Return a line for each output of floats that differs, the largest difference first. The outputs are of one call.
+    """Return a line for each float output that differs, on which side is nearer to `exact`.
 
-    Errors are root mean squares over the elements that differ, relative to that of the whole reference, or of what was
-    written or read where that is 0. Elements that are not finite on each side have no error: a line tells what they
-    are.
+    The largest difference comes first. All outputs are of the same call: as the writer gave them, as the reader gives
+    them, and in double precision. Errors are root mean squares over the elements that differ, relative to that of the
+    whole exact output, or of the written or read output if that is 0. Elements that are not finite on each side have no
+    error: a text says what they are.
     """
     lines: list[tuple[float, str]] = []
     for number, (leaf, *others) in enumerate(zip(written, read, exact, strict=True)):
@@ -217,10 +226,10 @@ def _kinds(values: Array) -> Array:
 
 
 def _not_finite(want: Array, got: Array, true: Array) -> list[str]:
-    """Return what float64 shows for elements that differ and are not finite on each side, most elements first.
+    """Return a text for each group of elements that differ and are not finite on each side, the largest first.
 
-    Such an element is often a rounding error at the edge of what a function is defined for: the logarithm of a sum that
-    one of the two rounds to 0.
+    Such an element is often a rounding error at the edge of a function's domain: the logarithm of a sum that one of the
+    two sides rounds to 0.
     """
     kinds = np.stack([_kinds(side).ravel() for side in (want, got, true)])
     differs = (kinds[0] != kinds[1]) | ((kinds[0] == _FINITE) & (want != got).ravel())
@@ -260,9 +269,9 @@ def _rms(values: Array) -> float:
 
 
 def _outputs(choice: Choice, cell: Cell, environment: Environment, program: ReducedProgram) -> tuple[Leaf, ...]:
-    """Return what a program gives in a reader.
+    """Return the outputs of a program in a reader.
 
-    Raises `WhyError` where it does not run.
+    Raises `WhyError` if the program does not run.
     """
     with program_reader(cell, environment, choice.options) as reader:
         (ran,) = reader.run([program])

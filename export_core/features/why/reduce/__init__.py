@@ -1,1 +1,1 @@
-"""The smallest module that still fails in the same way."""
+"""The search for the smallest program that still fails in the same way."""

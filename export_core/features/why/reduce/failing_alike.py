@@ -31,7 +31,7 @@ from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.protocol import WorkerStarter
 
 KEPT_SHARE = 0.5
-"""How much of the difference between two readers has to be left: with less, a program could show any rounding."""
+"""The share of the difference between two readers that has to be left: less could be any rounding."""
 
 _FATAL = re.compile(r"Check failed|LLVM ERROR|[Aa]ssertion|F\d{4} |terminate called")
 """What a native library prints before it ends its process."""
@@ -39,7 +39,7 @@ _FATAL = re.compile(r"Check failed|LLVM ERROR|[Aa]ssertion|F\d{4} |terminate cal
 
 @dataclass(frozen=True)
 class Failure:
-    """The signature of a failure, and the kind of the line of stderr by which its process ended itself, if it did."""
+    """The signature of a failure, and the kind of message with which its process ended itself, empty if it did not."""
 
     signature: FailureSignature
     fatal: str
@@ -58,11 +58,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Divergence:
-    """How far apart the outputs of two readers are.
+    """How far the outputs of two readers differ.
 
-    `units` are those in the last place of the largest finite element of an output, the largest of all outputs; infinite
-    where one side alone is NaN or infinite. `relative` is the same error as a share of that element. `unequal`: outputs
-    that are no floats differ.
+    `units` is the largest error of all outputs, in units in the last place of the largest finite element of its output;
+    infinite if one side alone is NaN or infinite. `relative` is the same error as a share of that element. `unequal` is
+    whether outputs differ that are not floats.
     """
 
     units: float = 0.0
@@ -75,7 +75,7 @@ class Divergence:
 
 
 def divergence(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Divergence:
-    """Return how far outputs are apart: those of a second reader, and those of the failing one, of the same types."""
+    """Return how far the outputs of the failing reader (`actual`) are from a second reader's (`expected`)."""
     import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
 
     units, relative, unequal = 0.0, 0.0, False
@@ -101,7 +101,7 @@ _NOT_COMPARED = "the outputs of a reduced program are compared with those of a s
 
 
 def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
-    """Return the manifest of a reduced program's golden, without outputs: that of an adopted artifact."""
+    """Return the manifest of a reduced program's golden, like that of an adopted artifact without outputs."""
     original, kept = golden.manifest, ("mesh", "register", "platforms", "disabled_checks")
     options = {name: getattr(original.options, name) for name in kept} | {"allow": golden.compared_as.allow}
     return Manifest(
@@ -125,10 +125,10 @@ def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
 
 @dataclass
 class ProgramReader:
-    """One reader, which runs programs in cold processes of one worker: see `program_reader`.
+    """A reader that runs programs in cold processes of one worker, as `program_reader` yields it.
 
-    Of `cell`, the golden says how a program is called, and the rest where. The `options` may be changed from one run to
-    the next. `tried` counts the programs.
+    The golden of `cell` says how a program is called, and the rest of `cell` where. The `options` may be changed
+    between runs. `tried` counts the programs.
     """
 
     cell: Cell
@@ -138,12 +138,18 @@ class ProgramReader:
     tried: int = 0
 
     def run(self, programs: Sequence[ReducedProgram]) -> list[Ran]:
-        """Run programs, all at once. Raises `InfrastructureFault` where nothing is known of one."""
+        """Run programs, all at once, and return what became of each, in order.
+
+        Raises `InfrastructureFault` if nothing is known of a program, even after a second try.
+        """
         self.tried += len(programs)
         return self.run_cells([self.write_cell(program, number) for number, program in enumerate(programs)])
 
     def run_cells(self, cells: Sequence[Cell]) -> list[Ran]:
-        """Run cells, and return each in their order. Raises `InfrastructureFault` where a second try fails too."""
+        """Run cells, and return what became of each, in order.
+
+        Raises `InfrastructureFault` if nothing is known of a cell, even after a second try.
+        """
         with closing(self._replay(cells, self.options)) as replayed:
             ran = {one.outcome.key: one for one in replayed}
         if lost := next((one for one in ran.values() if one.lost), None):
@@ -151,7 +157,7 @@ class ProgramReader:
         return [ran[cell.key] for cell in cells]
 
     def write_cell(self, program: ReducedProgram, number: int = 0) -> Cell:
-        """Write a program as a golden, with a name of its own, into a scratch folder by number; return its cell."""
+        """Write a program as a golden into a scratch folder, both named by `number`, and return its cell."""
         folder = self._scratch / str(number)
         folder.mkdir(exist_ok=True)
         golden = self.cell.golden
@@ -167,9 +173,9 @@ class ProgramReader:
 def program_reader(
     cell: Cell, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None
 ) -> Iterator[ProgramReader]:
-    """Yield a reader of programs in the environment of a cell's reader, which is looked at once.
+    """Yield a reader that runs programs in this environment, in the place of the cell's golden.
 
-    `start` starts its worker; without one, it has a worker that stays, and is closed at the end.
+    `start` starts its worker; if it is None, the reader has a worker of its own, which is closed at the end.
     """
 
     def environment_for(placement: Placement) -> Environment:
@@ -186,11 +192,11 @@ def program_reader(
 
 @dataclass
 class Oracle:
-    """Tries programs in the failing reader, and in a second one.
+    """A test of whether a smaller program fails as the original does, in the failing reader and in a second one.
 
-    Where the two give different numbers, at least half of the difference has to be left. Any other failure has to be
-    the same in the failing reader; and where the original works in the second one, so does the smaller program: it does
-    not just become one that works nowhere.
+    If the two readers give different numbers, at least `KEPT_SHARE` of the difference has to be left. Any other failure
+    has to be the same in the failing reader. If there is a second reader, the smaller program has to work there, so
+    that it does not become a program that works nowhere.
     """
 
     failing: ProgramReader
@@ -206,7 +212,10 @@ class Oracle:
         return self.failing.tried + (self.second.tried if self.second else 0)
 
     def first(self, programs: Iterable[ReducedProgram | None]) -> tuple[int, ReducedProgram] | None:
-        """Return the first program that fails in the same way, with its place. None among them are passed over."""
+        """Return the first program that fails in the same way, with its place; None if there is none.
+
+        A None among the programs is skipped.
+        """
         limits, is_shared = self.failing.options.limits, self.failing.cell.placement.shares_device
         numbered = ((place, program) for place, program in enumerate(programs) if program is not None)
         while waiting := list(itertools.islice(numbered, limits.device_jobs if is_shared else limits.jobs)):
@@ -219,17 +228,17 @@ class Oracle:
         return None
 
     def fails_alike(self, program: ReducedProgram) -> bool:
-        """Return whether one program fails in the same way."""
+        """Return whether a program fails in the same way as the original."""
         return self.first([program]) is not None
 
     def outputs_of(self, program: ReducedProgram) -> tuple[Leaf, ...]:
-        """Return what the second reader gives for a program; empty without one, and where it does not run it."""
+        """Return the second reader's outputs of a program; empty if there is no such reader, or it fails there."""
         if program.key not in self._outputs and self.second:
             return self.second.run([program])[0].outputs
         return self._outputs.get(program.key, ())
 
     def _alike(self, programs: Mapping[bytes, ReducedProgram]) -> set[bytes]:
-        """Return the keys of those that fail in the same way."""
+        """Return the keys of the programs that fail in the same way."""
         if self.failure.signature.verdict is Verdict.NUMERICS:
             assert self.second
             right = _working(self.second, programs)
@@ -248,6 +257,6 @@ class Oracle:
 
 
 def _working(reader: ProgramReader, programs: Mapping[bytes, ReducedProgram]) -> dict[bytes, Ran]:
-    """Return the runs of those programs that run in a reader, by key."""
+    """Return the runs of the programs that work in a reader, by key."""
     ran = zip(programs, reader.run([*programs.values()]) if programs else (), strict=True)
     return {key: one for key, one in ran if one.works}

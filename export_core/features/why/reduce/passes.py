@@ -1,4 +1,4 @@
-"""The passes of a reduction: each looks for a smaller program of one kind, by delta debugging, until none finds any."""
+"""The passes of a reduction: each searches for smaller programs of one kind, until no pass finds any."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import PLAIN, Array
 
 MOST_ROUNDS = 10
-MOST_ELEMENTS = 1 << 26  # Of all values that may become arguments.
+MOST_ELEMENTS = 1 << 26  # The most elements of all values that may become arguments.
 KINDS = {
     "inline": "functions inlined",
     "end": "operations behind the failure removed",
@@ -40,7 +40,7 @@ Keep = Callable[[ReducedProgram, str], object]
 
 @dataclass
 class Passes:
-    """Makes a program smaller. `program` is the smallest one so far; every one of them has been tried."""
+    """The passes over a program: `program` is the smallest one so far that fails, and `keep` gets each such program."""
 
     program: ReducedProgram
     editor: ModuleEditor
@@ -48,7 +48,7 @@ class Passes:
     keep: Keep
 
     def run(self) -> None:
-        """Make passes until none of them changes anything."""
+        """Run all passes in turn, until none of them finds a smaller program, or `MOST_ROUNDS` times."""
         for _ in range(MOST_ROUNDS):
             before = self.program
             for kind in KINDS:
@@ -81,20 +81,23 @@ class Passes:
             self._make_most(kind, edits, lambda made: self._edited(made, base, values))
 
     def _edits(self, kind: str) -> tuple[Edit, ...]:
-        """Return the edits of a kind that may be tried on the smallest program."""
+        """Return the edits of a kind that may be tried on the smallest program so far."""
         return self.editor.summary(self.program.module).edits.get(kind, ())
 
     def _edited(
         self, edits: Sequence[Edit], base: ReducedProgram, values: Values | None = None
     ) -> ReducedProgram | None:
-        """Return the program after these edits; None where there is none."""
+        """Return the program after these edits; None if they cannot be made."""
         try:
             return base.edited(self.editor, edits, values)
         except NotEditedError:
             return None
 
     def _first(self, programs: Iterable[ReducedProgram | None], kind: str) -> int | None:
-        """Return the place of the first of these programs that still fails; it becomes the smallest one."""
+        """Return the place of the first of these programs that still fails; None if there is none.
+
+        That program becomes the smallest one so far.
+        """
         failing = self.oracle.first(programs)
         if failing is None:
             return None
@@ -107,7 +110,11 @@ class Passes:
     def _make_most(
         self, kind: str, changes: Sequence[T], changed: Callable[[Sequence[T]], ReducedProgram | None]
     ) -> None:
-        """Make as many of these changes as can be made together: what is minimized is the list of the others."""
+        """Make as many of these changes at once as leave a program that still fails.
+
+        `changed` returns the program with some of the changes. The search minimizes the list of changes that are not
+        made.
+        """
 
         def first(subsets: Sequence[tuple[T, ...]]) -> int | None:
             made = ([change for change in changes if change not in left] for left in map(frozenset, subsets))
@@ -116,7 +123,10 @@ class Passes:
         minimize(changes, first)
 
     def _values(self) -> Values:
-        """Return what every operation of main gives in the second reader; made values where nobody knows them."""
+        """Return the outputs of every operation of main, as the second reader gives them, or placeholders.
+
+        Empty if main cannot return them all, or if they are too large.
+        """
         traced = traced_program(self.program, self.editor)
         if traced is None:
             return {}
@@ -129,7 +139,7 @@ class Passes:
         return {(source.operation, source.result): leaf for source, leaf in zip(traced.results, leaves, strict=True)}
 
     def _simplify_inputs(self, simpler: Callable[[Leaf], Array]) -> None:
-        """Make as many inputs as possible simpler, of those that are not all 1 or all 0."""
+        """Make as many inputs as possible simpler, with `simpler`, except those that are all 1 or all 0."""
         base = self.program
         simple = {}
         for number, leaf in enumerate(base.inputs):
@@ -145,7 +155,7 @@ class Passes:
 
 
 def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram | None:
-    """Return the program that returns every value that its main computes; None where there is none."""
+    """Return the program changed to return every value that its main computes; None if that cannot be done."""
     try:
         traced = program.edited(editor, [("values",)])
     except NotEditedError:
@@ -154,14 +164,14 @@ def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProg
 
 
 def _made(aval: Aval) -> Leaf:
-    """Return the placeholder for a value that was not computed: all ones; zeros for integers and dtypes NumPy lacks."""
+    """Return a placeholder for a value that was not computed: ones; zeros for integers and dtypes that NumPy lacks."""
     dtype = np.dtype(aval.dtype) if aval.dtype in PLAIN else np.dtype(f"u{_BYTES.get(aval.dtype, 1)}")
     shape = tuple(map(int, aval.shape))
     return Leaf(aval.dtype, np.ones(shape, dtype) if dtype.kind in "fc" else np.zeros(shape, dtype))
 
 
 def _ones(leaf: Leaf) -> Array:
-    """Return ones; zeros for dtypes NumPy lacks."""
+    """Return ones of an array's shape; zeros for a dtype that NumPy lacks."""
     return np.ones_like(leaf.data) if leaf.dtype in PLAIN else np.zeros_like(leaf.data)
 
 
@@ -170,24 +180,24 @@ def _zeros(leaf: Leaf) -> Array:
 
 
 def _rounded(leaf: Leaf) -> Array:
-    """Return floats with one digit behind the point."""
+    """Return an array rounded to one decimal place; unchanged if it is not of floats."""
     return np.round(leaf.data, 1) if leaf.dtype in PLAIN and leaf.data.dtype.kind in "fc" else leaf.data
 
 
 # --- delta debugging --------------------------------------------------------------------------------------------------
 
 First = Callable[[Sequence[tuple[T, ...]]], int | None]
-"""The place of the first interesting one of several subsets; None where there is none."""
+"""A function that returns the place of the first interesting subset; None if there is none."""
 
 
 def minimize(items: Sequence[T], first: First[T]) -> tuple[T, ...]:
-    """Return a subset of interesting items that is interesting, and is no longer so without any one of its items.
+    """Return an interesting subset of items that is no longer interesting without any single one of its items.
+
+    If every superset of an interesting set is interesting, no smaller subset of the result is interesting.
 
     Args:
-        items: all of them, each once; known to be interesting together.
-        first: called with subsets in the order in which they are preferred, none of them twice.
-
-    Where every superset of an interesting set is interesting, no smaller subset of the result is.
+        items: All items, each once; known to be interesting together.
+        first: Called with subsets, the preferred ones first, and never twice with the same subset.
     """
     asked: set[tuple[T, ...]] = {tuple(items)}
 

@@ -1,7 +1,7 @@
 """The program that is reduced: a module in the simplest envelope that holds it, with the arrays that it is called with.
 
-Its arguments and results are flat, only those that the module uses, and without derivatives. Modules are changed in one
-process, by the program in editing/, which is started anew where a module kills it.
+It has flat arguments and results, no argument that the module does not use, and no derivatives. Modules are changed in
+one process, by the program in editing/; if a module kills that process, a new one is started.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ Edit = tuple[str | int, ...]  # A change: see editing/editing_program.py.
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What an argument or result of a changed main is: the one with the number `was`, or a value of an operation.
+    """The origin of an argument or result of a changed main.
 
-    `type` is the shape and dtype of such a value, `text` how the operation is shown.
+    It is the original's argument or result with the number `was`, or a value of an operation: `operation` is that one's
+    number, `result` the number of its result, `type` the shape and dtype, `text` how the operation is shown.
     """
 
     was: int | None = None
@@ -47,7 +48,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class ModuleSummary(msgspec.Struct, frozen=True):
-    """A module as the program sees it; `edits` are the changes that may be tried, by kind."""
+    """What the editing program says of a module: its operations, and what its main takes and returns.
+
+    `edits` are the edits that may be tried, by kind. `refused` is why an edit was not made, else empty.
+    """
 
     names: tuple[str, ...] = ()
     arguments: tuple[Source, ...] = ()
@@ -58,7 +62,10 @@ class ModuleSummary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ModuleParts:
-    """A module as it is edited: its bytes, and how many arguments and results of main come before the envelope's."""
+    """A module to be edited: its bytecode, and its StableHLO version.
+
+    `leading` and `tokens` are how many arguments and results of main come before the envelope's.
+    """
 
     code: bytes
     stablehlo: str
@@ -67,7 +74,10 @@ class ModuleParts:
 
 
 class ModuleEditor(ExitStack):
-    """Changes modules in the environment of the newest release. A context manager; used from one thread."""
+    """A context manager that changes modules, in the environment of the newest release.
+
+    It must be used from one thread.
+    """
 
     def __init__(self, environment: Environment) -> None:
         super().__init__()
@@ -80,13 +90,19 @@ class ModuleEditor(ExitStack):
         return self
 
     def edited(self, module: ModuleParts, edits: Sequence[Edit]) -> tuple[ModuleSummary, bytes, bytes]:
-        """Return a changed module: its summary, its bytes, its text. The summary tells where it was refused."""
+        """Return a changed module: its summary, its bytecode, its text.
+
+        If the edits are refused, the summary says why, and the rest is empty.
+        """
         code, text = self._scratch / "changed.bc", self._scratch / "changed.mlir"
         summary = self.summary(module, apply=edits, stablehlo=module.stablehlo, out=str(code), text=str(text))
         return (summary, b"", b"") if summary.refused else (summary, code.read_bytes(), text.read_bytes())
 
     def summary(self, module: ModuleParts, **wanted: object) -> ModuleSummary:
-        """Return the summary of a module; or of the module after what is `wanted` of the program in editing/."""
+        """Return the summary of a module.
+
+        `wanted` are further keys of the request to the editing program: then the summary is that of the changed module.
+        """
         path = self._scratch / "module.bc"
         path.write_bytes(module.code)
         request = {"module": str(path), "leading": module.leading, "tokens": module.tokens, **wanted}
@@ -113,7 +129,7 @@ class ModuleEditor(ExitStack):
             process.communicate()
 
 
-Values = Mapping[tuple[int, int], Leaf]  # What operations give, by the number of the operation and of its result.
+Values = Mapping[tuple[int, int], Leaf]  # Outputs of operations, by the number of the operation and of its result.
 
 
 class NotEditedError(WhyError):
@@ -124,8 +140,8 @@ class NotEditedError(WhyError):
 class ReducedProgram:
     """A program; `text` is its module as MLIR prints it: bytes, not always UTF-8.
 
-    `names` are those of its operations, in all functions and regions, without those that return; `results` say where
-    its results come from. Both are empty until it is edited.
+    `names` are those of its operations in all functions and regions, without operations that return. `results` say
+    where its results come from. Both are empty until the program is edited.
     """
 
     envelope: Envelope
@@ -143,18 +159,20 @@ class ReducedProgram:
 
     @cached_property
     def arrays(self) -> bytes:
-        """Its inputs as an .npz."""
+        """The inputs, as the bytes of an .npz file."""
         return to_npz(self.inputs)
 
     @cached_property
     def key(self) -> bytes:
-        """A digest of what is run: equal for equal programs."""
+        """A digest of the artifact and the inputs: equal for equal programs."""
         return hashlib.sha256(self.artifact + self.arrays).digest()
 
     def edited(self, editor: ModuleEditor, edits: Sequence[Edit] = (), values: Values | None = None) -> ReducedProgram:
         """Return the program after these edits.
 
-        `values` are those that may become arguments. Raises `NotEditedError` where there is none.
+        `values` are outputs of operations, which edits may turn into inputs.
+
+        Raises `NotEditedError` if the edits are refused, or a value is not known.
         """
         summary, code, text = editor.edited(self.module, edits)
         if summary.refused:
@@ -191,7 +209,10 @@ class ReducedProgram:
         return ReducedProgram(changed, module, tuple(inputs), summary.names, summary.results, text)
 
     def _cut(self, size: int, smaller: int) -> ReducedProgram:
-        """Return the program whose dimensions of one size are smaller: arrays lose their last elements."""
+        """Return the program with `smaller` in place of each dimension of size `size`.
+
+        Arrays lose their last elements.
+        """
 
         def cut(avals: Sequence[Aval]) -> tuple[Aval, ...]:
             return tuple(
@@ -207,10 +228,11 @@ class ReducedProgram:
 
 
 def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> ReducedProgram:
-    """Return the program of an artifact, or of its derivative of an order, which is called with these flat arguments.
+    """Return the program of an artifact, or of its derivative of this order, with these flat inputs.
 
-    Raises `ArtifactError` where it cannot be read, and `WhyError` for a bare module, or a main that is not as its
-    envelope declares.
+    Raises:
+        ArtifactError: The artifact cannot be read.
+        WhyError: It is a bare module, has no such derivative, or its main does not fit its envelope or the inputs.
     """
     envelope = artifact.envelope
     for _ in range(order):
@@ -235,7 +257,7 @@ def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> Redu
 
 
 def _flat(envelope: Envelope, in_avals: Sequence[Aval], out_avals: Sequence[Aval]) -> Envelope:
-    """Return the envelope of a function that takes and returns a tuple of these."""
+    """Return the envelope of a function that takes and returns flat tuples of these types."""
     leaf = Tree("leaf")
     return envelope._replace(
         in_tree=Tree("tuple", (Tree("tuple", (leaf,) * len(in_avals)), Tree("dict"))),

@@ -47,10 +47,10 @@ from export_core.readers.worker.protocol import Stage, WorkerStarter
 
 STEPS = "steps.jsonl"
 _OWN = (ARTIFACT, INPUTS, OUTPUTS, MANIFEST, MODULE_TEXT, STEPS)
-STARTED, FINISHED = "started", "finished"  # What is done in the first step and in the last one, beside the passes.
-LEAST_SECONDS = 10.0  # How long a smaller program may always take.
+STARTED, FINISHED = "started", "finished"  # `Step.done` of the first and the last step; others name a pass.
+LEAST_SECONDS = 10.0  # How long a smaller program may take in any case.
 TIMES_AS_LONG = 4
-"""How many times as long as the original a smaller program may take: one whose loops do not end shows nothing."""
+"""How many times as long as the original a smaller program may take, since a loop that does not end shows nothing."""
 
 Notify = Callable[[str], None]
 
@@ -62,37 +62,37 @@ class DivergingOperation(msgspec.Struct, frozen=True):
     """An operation whose outputs differ, though those of all operations before it are equal."""
 
     operation: str  # Its name, with the types of its operands and results.
-    place: int  # Which of the values that are computed outside of regions it gives, from 1.
+    place: int  # The number of its value among the values that are computed outside of regions, from 1.
     values: int  # How many such values there are.
-    ulp: int | None  # The largest difference in units in the last place; null for values that are no floats.
+    ulp: int | None  # The largest difference in units in the last place; null for values that are not floats.
 
 
 class Reduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The original of a reduction, and its failure: the first line of steps.jsonl."""
 
     cell: str  # The name of the cell.
-    call: str  # Which call of the golden fails: empty for the plain one.
+    call: str  # The name of the golden's call that fails; empty for the plain call.
     artifact: str  # The SHA-256 of the original artifact.
     failure: str  # How it fails.
-    second: str  # The jaxlib that says what is right; empty for none.
+    second: str  # The jaxlib whose outputs count as right; empty if there is none.
     operations: int  # How many operations the original has.
     units: float | None = None
-    """How far the outputs of the two readers are apart, in units in the last place of the largest element."""
-    first_diverging: DivergingOperation | None = None  # The first operation whose outputs differ, where numbers do.
+    """How far the outputs of the two readers differ, in units in the last place of the largest element."""
+    first_diverging: DivergingOperation | None = None  # The first operation whose outputs differ, if numbers do.
     format: int = 1  # The version of this form.
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A smaller program that still fails: a further line of steps.jsonl."""
 
-    done: str  # The pass that found it; `started` for the original, `finished` where no pass finds a smaller one.
+    done: str  # The pass that found it; `started` for the original, `finished` when no pass finds a smaller one.
     operations: int  # How many operations it has.
     tried: int  # How many cells were run until then.
     seconds: float  # How long that took.
 
 
 class Reduced(NamedTuple):
-    """A reduction that has ended, or what is left of one: what was reduced, each step, the smallest program."""
+    """A reduction, ended or interrupted: what was reduced, each step, and the smallest program so far."""
 
     reduction: Reduction
     steps: list[Step]
@@ -101,17 +101,17 @@ class Reduced(NamedTuple):
 
 @dataclass(frozen=True)
 class ReductionFolder:
-    """A folder that always holds the smallest program so far; replaced all or nothing."""
+    """A folder that always holds the smallest program so far; it is replaced all or nothing."""
 
     path: Path
 
     def earlier(self, *, resume: bool) -> Reduced | None:
-        """Return the reduction to be continued; None to start one.
+        """Return the reduction in the folder if it is to be continued, else None.
 
-        Raises `WhyError` where something would be lost.
+        Raises `WhyError` if something in the folder would be lost, or if there is nothing to continue.
         """
         if self.path.resolve() == Path.cwd():  # which is replaced with each smaller program
-            raise WhyError(f"{self.path}: is the current folder, which is not replaced. Name another one.")
+            raise WhyError(f"{self.path}: is the current folder, which is not replaced. Name another folder.")
         if self.path.is_symlink():
             raise WhyError(f"{self.path}: expected no folder or an empty one, found a symbolic link. Name another one.")
         if golden := golden_around(self.path.parent):
@@ -133,10 +133,13 @@ class ReductionFolder:
         return None
 
     def write(self, reduced: Reduced, golden: Golden, outputs: Sequence[Leaf]) -> None:
-        """Replace what is in the folder.
+        """Replace the content of the folder.
 
-        `golden` is that of the program: its manifest is without outputs, and its folder has the files beside the
-        program's. `outputs` are those of the second reader; empty where there are none.
+        Args:
+            reduced: The reduction so far, with its smallest program.
+            golden: A golden of that program: a manifest without outputs, and a folder with the files besides the
+                program.
+            outputs: The outputs of the second reader; empty if there are none.
         """
         program = reduced.program
         others = [name for name in golden.manifest.files if name not in (ARTIFACT, INPUTS)]
@@ -155,9 +158,9 @@ class ReductionFolder:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 
     def read_of(self, cell: str) -> Reduced:
-        """Return what is left of this cell.
+        """Return the reduction of a cell in this folder.
 
-        Raises `WhyError` where nothing is, or it is what is left of another one.
+        Raises `WhyError` if there is none, or if it is of another cell.
         """
         reduced = self.read()
         if reduced.reduction.cell != cell:
@@ -165,9 +168,9 @@ class ReductionFolder:
         return reduced
 
     def read(self) -> Reduced:
-        """Return what an earlier reduction has left, its program without a text: that in the folder may be anybody's.
+        """Return the reduction in this folder, its program without the stored text, which may be from anybody.
 
-        Raises `WhyError` where there is none that can be read.
+        Raises `WhyError` if there is no reduction that can be read.
         """
         try:
             first, *others = read_regular(self.path / STEPS).splitlines()
@@ -189,7 +192,7 @@ class ReductionFolder:
 
 
 class ReductionEnvironments(NamedTuple):
-    """Where a reduction runs: the failing reader, one that says what is right, and the newest release for editing."""
+    """The environments of a reduction: failing reader, reader that gives right outputs, newest release for edits."""
 
     failing: Environment
     second: Environment | None
@@ -197,18 +200,25 @@ class ReductionEnvironments(NamedTuple):
 
 
 class NotReproducedError(WhyError):
-    """The cell does not fail here, so nothing can be learned by trying smaller programs."""
+    """An error for a cell that does not fail here, so that smaller programs show nothing."""
 
     exit_code = 3
 
 
 def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume: bool, notify: Notify) -> Reduced:
-    """Reduce the cell of a choice.
+    """Reduce the cell of a choice to the smallest program that fails in the same way.
 
-    `good` is the jaxlib of the second reader, empty for the writer of the golden. `folder` always holds the smallest
-    program so far; a reduction in it is continued where `resume` says so. `notify` gets lines about what happens.
-    Raises `WhyError` where nothing can be reduced, `ReleaseError` where there is no release `good`, and
-    `EnvironmentFailed` where a reader has no environment.
+    Args:
+        choice: The cell.
+        good: The jaxlib of the second reader, in which it works; empty for the writer of the golden.
+        folder: It always holds the smallest program so far.
+        resume: Whether the reduction in the folder is continued.
+        notify: Gets lines about what happens.
+
+    Raises:
+        WhyError: Nothing can be reduced; the message says why.
+        ReleaseError: There is no release `good`.
+        EnvironmentFailed: A reader that is needed has no environment.
     """
     earlier = folder.earlier(resume=resume)  # before an environment is built
     cell = choice.cell
@@ -241,14 +251,14 @@ def reduce_cell(
     notify: Notify = lambda text: None,
     start: WorkerStarter | None = None,
 ) -> Reduced:
-    """Reduce the program of a failing cell. The folder always holds the smallest one so far.
+    """Reduce the program of a failing cell. The folder always holds the smallest program so far.
 
     `earlier` is a reduction in the folder, which is continued; without one, the folder has to be free. `start` starts
-    workers; None starts those that are closed at the end.
+    the workers; if it is None, this function starts workers of its own and closes them at the end.
 
     Raises:
-        WhyError: nothing can be reduced, with the reason; `NotReproducedError` where it does not fail here.
-        InfrastructureFault: something around the cells failed.
+        WhyError: Nothing can be reduced; the message says why. `NotReproducedError` if the cell does not fail here.
+        InfrastructureFault: Something around the cells failed.
     """
     if problem := audit_problem(cell.golden, options.policy):
         raise WhyError(f"{cell.key} fails in its audit, before anything is run: {problem}")
@@ -272,7 +282,7 @@ def reduce_cell(
 
 @dataclass
 class _Run:
-    """One reduction: the original's failure, the programs that were kept, the lines that are written."""
+    """The state of one reduction: how the original fails, and the steps that were written."""
 
     cell: Cell
     failing: ProgramReader
@@ -285,7 +295,7 @@ class _Run:
     started: float = field(default_factory=time.monotonic)
 
     def begin(self) -> None:
-        """Run the original, and say how it fails."""
+        """Run the original, and record how it fails."""
         golden, readers = self.cell.golden, [reader for reader in (self.failing, self.second) if reader]
         outcome = self.failing.run_cells([self.cell])[0].outcome
         call = failing_call(golden, outcome.message)
@@ -327,14 +337,20 @@ class _Run:
         )
 
     def _written_again(self, program: ReducedProgram, artifact: Path) -> ReducedProgram:
-        """Return the program of an artifact as the editor writes it, with its text."""
+        """Return the program as the editor writes it, with its text.
+
+        Raises `WhyError`, which names the file `artifact`, if the editor cannot change it.
+        """
         try:
             return program.edited(self.editor)
         except NotEditedError as error:
             raise WhyError(f"{artifact}: its module cannot be changed: {error}") from None
 
     def _leave_out_modules(self, readers: Sequence[ProgramReader]) -> None:
-        """Do without the modules that the golden registers, if it fails without them: they are for trees, mostly."""
+        """Leave out the Python modules that the golden registers, if the cell fails in the same way without them.
+
+        Most of them only register pytree nodes.
+        """
         golden = self.cell.golden
         options = structs.replace(golden.manifest.options, register=())
         without = replace(golden, manifest=structs.replace(golden.manifest, options=options))
@@ -348,11 +364,10 @@ class _Run:
                 reader.cell = replace(reader.cell, golden=golden)
 
     def _first_diverging(self, second: ProgramReader) -> DivergingOperation | None:
-        """Return the first operation whose outputs differ between the readers, in main and what it calls.
+        """Return the first operation, in main and what it calls, whose outputs differ between the readers.
 
-        None where no value does, or the readers do not run the program that returns all of them. Every value is a
-        result of the program that is run, which keeps XLA from computing some of them together: a difference that comes
-        from that alone is not seen.
+        None if no output differs, or if a reader does not run the program that returns every value. Returning every
+        value keeps XLA from fusing some operations: a difference that only fusion makes is not seen.
         """
         program = self.program
         with contextlib.suppress(NotEditedError):
@@ -372,12 +387,13 @@ class _Run:
         return None
 
     def resume(self, earlier: Reduced) -> None:
-        """Continue with the program of an earlier reduction of the same cell."""
+        """Continue from the program of an earlier reduction of the same cell."""
         mine, theirs = self.reduction, earlier.reduction
         if (mine.cell, mine.call, mine.artifact) != (theirs.cell, theirs.call, theirs.artifact):
+            found = f"one of {theirs.cell}" if mine.cell != theirs.cell else "one of another golden of this name"
             raise WhyError(
-                f"{self.folder.path}: expected a reduction of {mine.cell}, found one of {theirs.cell}, or of another "
-                "golden of this name. Name another folder."
+                f"{self.folder.path}: expected a reduction of {mine.cell}, found {found}. Name another folder with "
+                "--output."
             )
         # A folder may be from anywhere: nothing in it is compiled before its custom calls are known.
         if problem := audit_problem(self.failing.write_cell(earlier.program).golden, self.failing.options.policy):
@@ -390,7 +406,10 @@ class _Run:
         self.earlier_tried = earlier.steps[-1].tried
 
     def _divergence(self) -> Divergence:
-        """Return how far the outputs of the two readers are apart."""
+        """Return how far the outputs of the two readers differ.
+
+        Raises `WhyError` if that cannot be said, and `NotReproducedError` if they do not differ.
+        """
         if self.second is None:
             raise WhyError(f"{self.cell.key}: {self.failure}: with --good, name a release that gives other numbers.")
         (wrong,), (right,) = self.failing.run([self.program]), self.second.run([self.program])
@@ -406,7 +425,7 @@ class _Run:
         return apart
 
     def keep(self, program: ReducedProgram, done: str) -> Reduced:
-        """Write the smallest program so far, which a pass has found, and return what is in the folder now."""
+        """Write a smaller program, found by the pass `done`, and return what is in the folder now."""
         operations, seconds = len(program.names), round(time.monotonic() - self.started, 1)
         tried = self.earlier_tried + self.oracle.tried
         self.steps.append(Step(done, operations, tried, seconds))
@@ -423,13 +442,16 @@ class _Run:
 
 
 def failing_call(golden: Golden, message: str) -> Check:
-    """Return the call of a golden that a message is about: it begins with its name, unless it is the plain one."""
+    """Return the call of a golden that a message is about.
+
+    A message about any but the plain call begins with the name of the call.
+    """
     calls = (check for check in golden.manifest.checks if message.startswith(f"{check.name}: "))
     return next(calls, Check("", inputs=INPUTS))
 
 
 def _check_reducible(cell: Cell, call: Check, outcome: Result) -> None:
-    """Raise `WhyError` for what no smaller program shows."""
+    """Raise `WhyError` for a failure that no smaller program can show."""
     what = f"{cell.key}: {outcome.verdict} in stage {outcome.stage}"
     message = first_line(outcome.message)
     if outcome.verdict in (Verdict.PASS, Verdict.COMPILED):

@@ -1,1 +1,1 @@
-"""The program that changes modules for a reduction, in an interpreter with the newest jaxlib: editing_program.py."""
+"""The program that changes modules for a reduction, in a process with the newest jaxlib: editing_program.py."""

@@ -15,7 +15,7 @@ touched. `names` are those of all operations. A SOURCE says what an argument or 
     {"was": 3}   the one with that number   or   {"operation": 7, "result": 0, "type": [[4, 8], "float32"]}   a value
 
 Operations are numbered in the order in which they are written, those in regions too. Nothing is compiled and nothing is
-run. The module is not believed: whatever MLIR says of it ends the request, and where MLIR dies, its user starts anew.
+run. The module is not trusted: an error of MLIR refuses the request, and MLIR may end this process: start a new one.
 
 An EDIT is a list, its kind, then numbers:
 
@@ -28,11 +28,11 @@ An EDIT is a list, its kind, then numbers:
 | ["constant", O] | the results of operation O are constants: 1, or 0 for integers |
 | ["value", O] | the results of operation O, one of main's own, are arguments of main |
 | ["region", O, N] | the body of region N of operation O takes its place: a branch, or a loop that runs once |
-| ["size", FROM, TO] | every dimension of one size has another one; stands alone |
-| ["values"] | main returns every value that it computes; stands alone |
-| ["double"] | the module computes in double precision: no smaller program, but a reference; stands alone |
+| ["size", FROM, TO] | every dimension of size FROM has size TO; no other edit goes with it |
+| ["values"] | main returns every value that it computes; no other edit goes with it |
+| ["double"] | the module computes in double precision, as a reference; no other edit goes with it |
 
-Nothing proves that a changed module is as good as the original: each is run. What is no longer used is removed by
+Nothing proves that a changed module means what the original does: each is run. What is no longer used is removed by
 `Program.clean`; until then no operation is erased, so that the numbers of others stay valid.
 """
 
@@ -76,7 +76,7 @@ _DTYPES = {
     **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)},
 }
-"""JAX's names of the element types of MLIR, but for narrow floats."""
+"""JAX's names of MLIR's element types, except narrow floats."""
 _FIXED = ("func.func", "func.return", "stablehlo.return")
 
 # A size in the text of a module: in the type of a tensor, as the limit of a slice, in a rule of sharding; and in lists.
@@ -93,13 +93,16 @@ def main() -> None:
             reply = answer(json.loads(line))
         except NotEditableError as refused:
             reply = {"refused": str(refused)[:LONGEST_REASON]}
-        except Exception as error:  # whatever MLIR raises, this candidate is no module
+        except Exception as error:  # whatever MLIR raises, this candidate is not a module
             reply = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]}
         print(json.dumps(reply), file=replies, flush=True)
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what one request asks for."""
+    """Load the module that a request names, apply its edits, write the result, and return the new signature.
+
+    A request without edits gets the description of the module. The result is written as text and as bytecode.
+    """
     with ir.Context() as context, ir.Location.unknown():
         for dialect in (stablehlo, chlo, sdy):
             dialect.register_dialect(context)
@@ -121,7 +124,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def described(program: Program) -> dict[str, Any]:
-    """Return how large a module is, and every edit that may be tried on it, by kind."""
+    """Return the signature of a module, and every edit that may be tried on it, by kind."""
     operations = program.operations()
     ordered = program.own_operations()
     own, last = set(ordered), ordered[-1] if ordered else None
@@ -156,9 +159,9 @@ def described(program: Program) -> dict[str, Any]:
 
 
 def applied(program: Program, edits: list[Edit]) -> Program:
-    """Make these changes, and return the changed program, which may be another one.
+    """Make these edits, and return the changed program, which may be a new object.
 
-    Raises `NotEditableError`.
+    Raises `NotEditableError` if they cannot be made.
     """
     if edits and edits[0][0] == "size":
         ((_, size, to),) = edits
@@ -188,7 +191,10 @@ def applied(program: Program, edits: list[Edit]) -> Program:
 
 
 def _replace_results(program: Program, operations: list[Any], kind: str, number: int) -> None:
-    """Let operands of an operation, constants or arguments of main take the place of its results."""
+    """Replace the results of the operation with this number, as `kind` says.
+
+    Its operands, constants, or new arguments of main take their place.
+    """
     operation = operations[number]
     for place, result in enumerate(operation.results):
         if not list(result.uses):
@@ -204,7 +210,10 @@ def _replace_results(program: Program, operations: list[Any], kind: str, number:
 
 
 def _return_values(program: Program, operations: list[Any], last: int | None = None) -> None:
-    """Let main return every value that it computes, or end after an operation with what was used behind it."""
+    """Make main return every value that it computes.
+
+    With `last`, main instead ends after that operation, and returns the values that were used behind it.
+    """
     numbers = {operation: number for number, operation in enumerate(operations)}
     own = program.own_operations()
     before = own if last is None else own[: own.index(operations[last]) + 1]
@@ -236,7 +245,10 @@ def _inline_calls(program: Program) -> None:
 
 
 def _put_in_place_of(operation: Any, block: Any, entering: list[Any]) -> None:
-    """Let the operations of a block do what one operation did, of whose results no use is left."""
+    """Move the operations of a block before an operation, and use the block's results instead of the operation's.
+
+    `entering` are the values for the arguments of the block. Afterwards no result of the operation is used.
+    """
     for argument, operand in zip(block.arguments, entering, strict=True):
         argument.replace_all_uses_with(operand)
     *inner, end = [one.operation for one in block.operations]
@@ -247,7 +259,10 @@ def _put_in_place_of(operation: Any, block: Any, entering: list[Any]) -> None:
 
 
 def _with_size(program: Program, size: int, to: int) -> Program:
-    """Return the module with another size for every dimension of one, in its text, which MLIR checks."""
+    """Replace every dimension of size `size` by `to` in the program's text, and return the program that MLIR parses.
+
+    Raises `NotEditableError` if MLIR parses no such text.
+    """
     text = program.module.operation.get_asm(binary=True)
     for pattern in (_IN_LISTS, _IN_TYPES):
         changed = re.sub(pattern.replace(b"%d", b"%d" % size), b"%d" % to, text)
@@ -260,7 +275,10 @@ def _with_size(program: Program, size: int, to: int) -> Program:
 
 
 def type_of(kind: Any) -> list[Any] | None:
-    """Return the shape and dtype, by JAX's name, of a type that main may take or return; None for any other."""
+    """Return the shape and dtype of a type that main may take or return; None for any other type.
+
+    The dtype has JAX's name.
+    """
     if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
         return None
     element = str(kind.element_type)
@@ -278,14 +296,17 @@ def _source(number: int, place: int, value: Any) -> dict[str, Any]:
 
 
 def _same_typed(operation: Any, result: Any) -> Any:
-    """Return an operand with the type of a result, that of the same number first, as loops have it; None for none."""
+    """Return an operand that has the type of a result; None if there is none.
+
+    The operand with the number of the result is preferred, since it is the result's start in a loop.
+    """
     operands, number = list(operation.operands), result.result_number
     first = operands[number : number + 1]
     return next((value for value in (*first, *operands) if value.type == result.type), None)
 
 
 def _constant_text(kind: Any) -> str:
-    """Return a constant of a type, as it is written; empty where there is none."""
+    """Return the text of a constant of this type; empty if no constant of it can be written."""
     if str(kind) == TOKEN:
         return TOKEN
     if (typed := type_of(kind)) is None:
@@ -306,7 +327,7 @@ def _constant(kind: Any, at: Any) -> Any:
 
 
 def _is_simple(operation: Any) -> bool:
-    """Return whether an operation is a constant already: one of equal elements."""
+    """Return whether an operation is a constant with equal elements already, or a token without operands."""
     if operation.name == "stablehlo.after_all":
         return not list(operation.operands)
     if operation.name != "stablehlo.constant":
@@ -326,19 +347,19 @@ def _fits(operation: Any, place: int) -> bool:
 
 
 def _entering(operation: Any, block: Any) -> list[Any]:
-    """Return the operands that enter a region: all of a loop, none of a branch."""
+    """Return the operands that become the arguments of a region: all for a loop, none for a branch."""
     return list(operation.operands) if len(block.arguments) else []
 
 
 def _in_block(operation: Any, block: Any) -> Any:
-    """Return the operation of a block in which another one is."""
+    """Return the operation of a block that contains this operation at any depth, or is it."""
     while operation.operation.block != block:
         operation = operation.operation.parent
     return operation.operation
 
 
 def _without_effects(operation: Any) -> None:
-    """Let an operation be removed once nobody uses its results."""
+    """Let an operation be removed once nobody uses its results, by declaring that it has no side effects."""
     if "has_side_effect" in attributes(operation):
         operation.attributes["has_side_effect"] = ir.BoolAttr.get(False)
 
@@ -350,16 +371,19 @@ def _without_effects(operation: Any) -> None:
 
 _NARROW = re.compile(r"(?<=[x<])(?:bf16|f16|f32)(?=[,>])")  # An element type in the text of a type.
 _UNKNOWN = re.compile(r"f\d+E\d\w*|!quant\.\w+")
-"""Types whose numbers would have to be rounded all the same: what they hold was chosen for them."""
+"""Types that double precision cannot replace, since their values were chosen for them, as in quantization."""
 _CONSTANT = re.compile(r" dense<(?P<elements>.*)> : tensor<(?P<shape>(?:\d+x)*)(?P<element>[^\s,]*)>", re.DOTALL)
 _LAPACK = {"s": "d", "c": "z"}
 _FOR_ALL_TYPES = ("mhlo.", "stablehlo.", "Sharding", "SPMD", "annotate_device_placement")
-"""How the names of custom calls begin that XLA replaces by operations of any type."""
+"""The beginnings of custom-call targets that XLA replaces by operations of any type."""
 _SIGNIFICANT = {"exponent_bits": 11, "mantissa_bits": 52}
 
 
 def _make_double(program: Program) -> None:
-    """Make the module compute in double precision. Raises `NotEditableError` where that is not known to be the same."""
+    """Make the module compute in double precision.
+
+    Raises `NotEditableError` if that is not known to be the same computation.
+    """
     operations = program.operations()
     kept = [result for operation in operations for result in _change(operation)]
     blocks = [block for operation in operations for block in blocks_of(operation)]
@@ -383,7 +407,7 @@ def _double(kind: Any) -> Any:
 
 
 def _change(operation: Any) -> list[Any]:
-    """Change what an operation is, beside the types of its values. Returns the results that keep their type."""
+    """Change an operation for double precision, except its types; return the results that keep their types."""
     own = attributes(operation)
     match operation.name.removeprefix("stablehlo."):
         case "constant":
@@ -407,7 +431,7 @@ def _change(operation: Any) -> list[Any]:
 
 
 def _widen(constant: Any) -> None:
-    """Give a constant the same values as doubles."""
+    """Replace the value of a constant by the same numbers in double precision."""
     kind = constant.result.type
     if not _NARROW.search(str(kind)):
         return
@@ -430,12 +454,15 @@ def _widen(constant: Any) -> None:
 
 
 def _number(word: str, dtype: np.dtype[Any]) -> Any:
-    """Return a number of a constant, or the bits of one that has no decimal form."""
+    """Return a number of a constant from its text, which is decimal, or has the bits of the number in hexadecimal."""
     return np.array(int(word, 16), f"u{dtype.itemsize}").view(dtype)[()] if word.startswith("0x") else float(word)
 
 
 def _keep_bits(cast: Any) -> list[Any]:
-    """Let a cast have the bits of the narrow float that it had. Returns its result, if that is such a float."""
+    """Make a bit cast from or to a narrow float use the same bits as before.
+
+    Returns its result if that keeps the narrow type, else nothing.
+    """
     (operand,), (result,) = cast.operands, cast.results
     if _NARROW.search(str(operand.type)):
         with ir.InsertionPoint(cast):

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-ALIAS = "tf.aliasing_output"  # Of an argument of main: the number of the result that gets its memory.
+ALIAS = "tf.aliasing_output"  # This attribute of an argument of main has the number of the result that gets its memory.
 
 _UNCOUNTED = ("func.func", "func.return", "stablehlo.return", "sdy.mesh", "sdy.return")
 
@@ -18,9 +18,9 @@ class NotEditableError(Exception):
 
 
 class Program:
-    """A module, whose main keeps its first `leading` arguments and `tokens` results.
+    """A module, whose main keeps its first `leading` arguments and its first `tokens` results.
 
-    `sources` and `given` say for each further argument and result of main where it comes from.
+    `sources` and `given` say where each further argument and result of main comes from.
     """
 
     def __init__(self, module: Any, leading: int, tokens: int) -> None:
@@ -37,20 +37,20 @@ class Program:
 
     @property
     def end(self) -> Any:
-        """The operation by which main returns."""
+        """The operation that returns from main."""
         return list(self.body.operations)[-1].operation
 
     def own_operations(self) -> list[Any]:
-        """Return the operations of main itself, without the one by which it returns."""
+        """Return the operations of main itself, without the one that returns."""
         return [one.operation for one in self.body.operations][:-1]
 
     def functions(self) -> dict[str, Any]:
-        """Return the functions by name."""
+        """Return the functions of the module by name."""
         operations = [one.operation for one in self.module.body.operations]
         return {text_of(one.attributes["sym_name"]): one for one in operations if one.name == "func.func"}
 
     def operations(self) -> list[Any]:
-        """Return all operations in the order in which they are written, those of functions and regions too."""
+        """Return all operations, also those in functions and regions, in the order in which they are written."""
         listed: list[Any] = []
 
         def visit(operation: Any) -> ir.WalkResult:
@@ -61,12 +61,12 @@ class Program:
         return listed[1:]  # the first is the module
 
     def signature(self) -> dict[str, Any]:
-        """Return the names of all operations, and what main takes and returns."""
+        """Return the names of all operations, and the origins of main's arguments and results."""
         names = [name_of(one) for one in self.operations() if one.name not in _UNCOUNTED]
         return {"names": names, "arguments": self.sources, "results": self.given}
 
     def set_results(self, values: list[tuple[Any, Source]]) -> None:
-        """Let main return these values behind its tokens."""
+        """Make main return its tokens and then these values, each with its origin."""
         end = self.end
         kept = list(end.operands)[: self.tokens]
         with ir.InsertionPoint(end), ir.Location.unknown():
@@ -75,7 +75,7 @@ class Program:
         self.given = [source for _, source in values]
 
     def clean(self) -> None:
-        """Remove operations, functions and arguments of main that nobody uses, and declare what main is now."""
+        """Remove unused operations, functions and arguments of main, and update the declaration of main."""
         while True:
             for function in self.functions().values():
                 merge_constants(function)
@@ -91,7 +91,7 @@ class Program:
                 return
 
     def _declare(self) -> None:
-        """Drop unused arguments, and make the type of main and the attributes of its arguments and results fit."""
+        """Remove unused arguments of main, and update its type and the attributes of its arguments and results."""
         own, empty = attributes(self.main), ir.DictAttr.get({})
         taken, given = (list(ir.ArrayAttr(own[name])) if name in own else [] for name in ("arg_attrs", "res_attrs"))
 
@@ -118,7 +118,10 @@ class Program:
                 del self.main.attributes[name]
 
     def _without_stale_alias(self, named: Any, places: dict[int, int]) -> Any:
-        """Return the attributes of an argument, its alias with the result's new number, or without a stale one."""
+        """Return the attributes of an argument with a valid alias.
+
+        The alias gets the new number of its result; it is removed if main no longer returns that result.
+        """
         entries = {entry.name: entry.attr for entry in named}
         if ALIAS not in entries:
             return named
@@ -129,13 +132,13 @@ class Program:
 
 
 def blocks_of(operation: Any) -> Iterator[Any]:
-    """Return the blocks of all regions of an operation."""
+    """Yield the blocks of all regions of an operation."""
     for region in operation.regions:
         yield from region.blocks
 
 
 def merge_constants(operation: Any) -> None:
-    """Use the first of equal constants of a block instead of the others, which come to many where edits make them."""
+    """Use the first of equal constants of a block in place of the others: edits make many of them."""
     for block in blocks_of(operation):
         seen: dict[Any, Any] = {}
         for inner in block.operations:
@@ -150,7 +153,7 @@ def merge_constants(operation: Any) -> None:
 
 
 def remove_dead(operation: Any) -> None:
-    """Remove the operations inside that nobody uses, except those that have effects."""
+    """Remove operations inside an operation that have no effects and whose results nobody uses."""
     for block in blocks_of(operation):
         for inner in reversed([one.operation for one in block.operations][:-1]):
             if not any(list(result.uses) for result in inner.results) and not has_effects(inner):
@@ -160,7 +163,7 @@ def remove_dead(operation: Any) -> None:
 
 
 def has_effects(operation: Any) -> bool:
-    """Return whether an operation does something beside its results."""
+    """Return whether an operation has effects besides its results."""
     own = attributes(operation)
     if "has_side_effect" in own:
         return bool(ir.BoolAttr(own["has_side_effect"]).value)
@@ -169,7 +172,7 @@ def has_effects(operation: Any) -> bool:
 
 
 def attributes(operation: Any) -> dict[str, Any]:
-    """Return the attributes of an operation by name, but for those that MLIR for Python has no class for."""
+    """Return the attributes of an operation by name, except those without a class in MLIR's Python bindings."""
     known = {}
     for number in range(len(operation.attributes)):
         name = operation.attributes[number].name
@@ -179,7 +182,7 @@ def attributes(operation: Any) -> dict[str, Any]:
 
 
 def name_of(operation: Any) -> str:
-    """Return the name of an operation: its call path, or a custom call's target."""
+    """Return the name of an operation; for a custom call, with its target."""
     name: str = operation.name
     if name != "stablehlo.custom_call":
         return name
@@ -187,13 +190,13 @@ def name_of(operation: Any) -> str:
 
 
 def text_of(attribute: Any) -> str:
-    """Return a text of the module, which may be any bytes."""
+    """Return a string attribute as text; bytes that are not UTF-8 are escaped."""
     text: bytes = ir.StringAttr(attribute).value_bytes
     return text.decode(errors="backslashreplace")
 
 
 def symbols(attribute: Any) -> set[str]:
-    """Return the names of functions in an attribute."""
+    """Return the names of the functions that an attribute refers to."""
     if isinstance(attribute, ir.FlatSymbolRefAttr):
         return {attribute.value}
     if isinstance(attribute, ir.ArrayAttr):

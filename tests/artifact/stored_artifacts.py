@@ -17,6 +17,7 @@ NAMES = [f"{path.parent.name}-{path.stem}" for path in FILES]
 
 
 def truth(path: Path) -> dict[str, Any]:
+    """Return what jax and jaxlib recorded about this artifact."""
     recorded: dict[str, Any] = json.loads(path.with_name("truth.json").read_bytes())[path.stem]
     return recorded
 
@@ -30,31 +31,33 @@ def stablehlo_name(name: str) -> str:
 
 
 def counts(op_counts: dict[str, int]) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for name, number in op_counts.items():
+    """Return how often each operation is there, under its name after reading."""
+    numbers: Counter[str] = Counter()
+    for name, count in op_counts.items():
         if name != "builtin.unrealized_conversion_cast":  # jaxlib folds it away when it reads
-            found[stablehlo_name(name)] += number
-    return dict(found)
+            numbers[stablehlo_name(name)] += count
+    return dict(numbers)
 
 
 @functools.cache
 def jax_goldens() -> dict[str, dict[str, Any]]:
-    """Find the modules that ship in the jax wheel for jax's own tests; jax itself is not imported."""
+    """Find the modules that ship in the jax wheel for jax's own tests, without an import of jax."""
     spec = importlib.util.find_spec("jax")
-    found: dict[str, dict[str, Any]] = {}
+    modules: dict[str, dict[str, Any]] = {}
     if spec is None or not spec.submodule_search_locations:
-        return found
+        return modules
     root = Path(spec.submodule_search_locations[0]) / "_src/internal_test_util/export_back_compat_test_data"
     for path in sorted(root.rglob("*.py")):
         if path.name != "__init__.py":
-            _collect(runpy.run_path(str(path)), path.stem, found)
-    return found
+            _collect(runpy.run_path(str(path)), path.stem, modules)
+    return modules
 
 
-def _collect(value: Any, name: str, found: dict[str, dict[str, Any]]) -> None:
+def _collect(value: Any, name: str, modules: dict[str, dict[str, Any]]) -> None:
+    """Add the modules in this value, at any depth, under this name and a number."""
     if isinstance(value, dict) and "mlir_module_serialized" in value:
-        if not any(known is value for known in found.values()):
-            found[f"{name}#{len(found)}"] = value
+        if not any(known is value for known in modules.values()):
+            modules[f"{name}#{len(modules)}"] = value
     elif isinstance(value, (dict, list, tuple)):
         for item in value.values() if isinstance(value, dict) else value:
-            _collect(item, name, found)
+            _collect(item, name, modules)

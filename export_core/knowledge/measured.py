@@ -53,10 +53,10 @@ class Measured(NamedTuple):
         )
 
     def places(self, release: str) -> frozenset[int]:
-        """Return the places of the releases that speak for one; empty where none does, as no operation has that.
+        """Return the indexes in `releases` of the measured releases that stand for `release`.
 
-        A release that did not run counts as having what both its neighbours have: so none that is newer than all that
-        ran has anything. The releases between two are known by their versions.
+        A release that was not measured has what both of its measured neighbours have, so the indexes are those of both.
+        A release newer or older than all of them has nothing: -1, an index that no operation was seen with.
         """
         if release in self.releases:
             return frozenset((self.releases.index(release),))

@@ -201,7 +201,10 @@ def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:
-    """Return the kind of the outputs that are out of tolerance: the first garbage, else no rounding, else rounding."""
+    """Return one kind for all outputs that are out of tolerance: that of the worst output.
+
+    Garbage is worse than any other kind, and rounding is better. Empty if no output is out of tolerance.
+    """
     kinds = [difference.kind for difference in differences if not difference.ok]
     worse = [kind for kind in kinds if not kind.startswith(ROUNDING)]
     return next((kind for kind in worse if kind.startswith(GARBAGE)), next(iter(worse or kinds), ""))

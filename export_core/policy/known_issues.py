@@ -32,7 +32,7 @@ else:
 
 
 class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The facts of an artifact by which an entry is about it: it has all that are given."""
+    """The properties of an artifact that an entry is about: all that are given must be true of it."""
 
     calls: tuple[str, ...] = ()  # Globs: it has such a custom call.
     operations: tuple[str, ...] = ()  # Globs: it has such an operation, such as `stablehlo.sort`.

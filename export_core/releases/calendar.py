@@ -31,7 +31,7 @@ class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One published jax."""
+    """A published release of jax."""
 
     built: datetime.date  # The day on which it was built.
     minimum_jaxlib: str  # The oldest jaxlib that it imports with.

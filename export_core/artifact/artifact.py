@@ -185,7 +185,7 @@ def what_else(head: bytes) -> str | None:
 
 _PICKLES = tuple(bytes((0x80, protocol)) for protocol in range(2, 6))
 _MLIR = (b"module", b"builtin.module", b'"builtin.module"', b"func.func", b"#", b"!")
-"""What a file of MLIR text may begin with, after its comments."""
+"""The words with which a file of MLIR text may begin, after its comments."""
 
 
 def is_mlir(data: bytes | bytearray) -> bool:

@@ -38,7 +38,7 @@ _CHLO = {f"mhlo.{name}" for name in ["acos", "acosh", "asin", "asinh", "atanh", 
 
 
 class AuditFinding(NamedTuple):
-    """What the audit found about a custom-call target, a disabled check or a part of the file that it does not know."""
+    """A finding of the audit: about a custom-call target, a disabled check, or an unknown part of the file."""
 
     target: str  # The custom-call target, the target or kind of a disabled check, or the name of the unknown part.
     standing: str  # stable, allowed, dropped, unlisted, serializer, disabled check; unknown, foreign or conflict.

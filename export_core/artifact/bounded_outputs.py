@@ -49,7 +49,10 @@ class _Bounds(Trace):
     """The search for the bounds of values in one module."""
 
     def bounded(self, value: Value) -> Bounded | None:
-        """Return the function that gives a value its bounds, found behind masks; None if the value has no bounds."""
+        """Return the operation, such as tanh or a clamp, that limits a value to a range; None if there is none.
+
+        Masks (`where`) that were applied after the operation are looked through; their numbers are returned too.
+        """
         fills: list[float] = []
         while made := self._made(value):
             if made.made_by.name != "select":

@@ -1,4 +1,4 @@
-"""What an artifact needs, which releases of jaxlib and other runtimes can load it, and why others cannot.
+"""The needs of an artifact, the releases of jaxlib and other runtimes that can load it, and why others cannot.
 
 What a module needs comes from its content, not from the producer's name, which jaxlib never checks. A jaxlib loads an
 artifact if `jax.export.deserialize` returns and knows the number of devices, and `mlir_module()` parses. Whether the

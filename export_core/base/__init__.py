@@ -1,1 +1,1 @@
-"""What every other folder may use: errors, text, files, untrusted input. It imports nothing else of this package."""
+"""The room that every other one may use: errors, text, files, untrusted input. It imports no other room."""

@@ -1,4 +1,4 @@
-"""Where in an array numbers differ: the array is cut into parts, each with its worst error and the allowed error."""
+"""The places in an array where numbers differ, by parts of it: each has its worst error and the allowed error."""
 
 import msgspec
 

@@ -239,8 +239,8 @@ def judging_policy(
         )
     if changed := recorded.changed_since(policy):
         raise RunError(
-            f"{folder}: expected a run by what decides verdicts here, found one by {changed}. Run `jaxexport matrix` "
-            "again; `jaxexport report` shows this run as it was judged."
+            f"{folder}: expected a run made with what decides verdicts today, found one made with {changed}. Run "
+            "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
     goldens = _goldens_here(recorded, policy)
     hashes = {name: hash_of(golden.manifest) for name, golden in goldens.items()}

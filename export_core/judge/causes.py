@@ -140,8 +140,8 @@ def causes_in(
 ) -> list[Cause]:
     """Return the causes of results that already have the ids of their causes.
 
-    They are sorted by judgement; then wrong numbers come last, and causes with more cells first. A change is told as
-    "between two releases" if another release, known from the calendar or the run, was built between the two.
+    They are sorted by judgement; then wrong numbers come last, and causes with more cells first. A change is described
+    as "between two releases" if another release, known from the calendar or the run, was built between the two.
     `changes` are what `_changes` returns for these results; without them they are found here.
     """
     changes = _changes(results) if changes is None else changes

@@ -256,7 +256,7 @@ def exit_code_of(summary: Summary) -> ExitCode:
 def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
     """Return a sentence if cells outside the window fail without being refused, and the policy's `fail_on` forbids it.
 
-    The policy forbids it by `fail_on`. Otherwise the list is empty.
+    Otherwise the list is empty.
     """
     # A refusal is the expected end of a cell outside its window.
     failing = sum(

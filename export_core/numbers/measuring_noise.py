@@ -333,8 +333,8 @@ def _measured(
 def _computes_something_else(check: CheckRequest, names: Sequence[str]) -> bool:
     """Return whether the rewritten program of a call, in these runs, computes something else than the plain one.
 
-    Then it is farther from it than its moves make it move, many times over, and by a part of the largest number. So it
-    was in releases that took a transposed matrix for one that is not.
+    Its outputs then differ from those of the plain program by many times the noise of the rewritten one, and by a
+    noticeable part of the largest number. Releases that took a transposed matrix for an untransposed one did this.
     """
     outputs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name in names}
     still = next((name for name in names if _variant(name) == UNOPTIMIZED), "")

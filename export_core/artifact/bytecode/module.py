@@ -285,7 +285,7 @@ class Module:
     # A third of the time of reading (0.5 of 1.35 ms for 6.7 kB), which versions, dialects and names do not need.
     @cached_property
     def contents(self) -> Contents:
-        """What a walk over all operations of the module gathers; the walk is made once."""
+        """The facts that a walk over all operations of the module gathers; the walk is made once."""
         return guarded(lambda: Contents(self.tables, self.nbytes, self.vjp_order), self.name)
 
     def serialized(self) -> bytes:

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from benchmarks.budgets import BUDGETS
@@ -54,8 +55,9 @@ def _main(folder: str, count: int, arguments: list[str]) -> None:
     import pytest  # noqa: F401  # before the forks, so that neither run of a pair imports it
 
     os.chdir(folder)
-    # The plugin of jaxtyping, which comes with equinox for the tests, imports NumPy itself.
-    arguments = [*arguments, "-q", "-p", "no:cacheprovider", "-p", "no:jaxtyping"]
+    # Plugins of other packages take ten times as long, each time another time, and that of jaxtyping imports NumPy.
+    others = [plugin.name for plugin in entry_points(group="pytest11") if plugin.name != "jaxexport"]
+    arguments = [*arguments, "-q", *(word for name in ("cacheprovider", *others) for word in ("-p", f"no:{name}"))]
     without = [*arguments, "-p", "no:jaxexport"]
     _seconds(arguments), _seconds(without)  # to warm the file cache and write the bytecode
     gc.collect()

@@ -96,8 +96,8 @@ def marked(environment: Environment, marks: Path) -> Iterator[Environment]:
 def read(lines: Sequence[str]) -> tuple[Counter[str], dict[str, float]]:
     """Return the processor seconds of all cells by part, and the worker's last line, from lines of marks.
 
-    The worker's last line has its own seconds ("start", "worker") and those of all its cells ("cells"). It is an empty
-    dict if cells ran in a warm process.
+    The worker's last line has the seconds of the worker itself ("start", "worker") and of all its cells ("cells"). It
+    is an empty dict if cells ran in a warm process.
     """
     seconds: Counter[str] = Counter()
     whole: dict[str, float] = {}

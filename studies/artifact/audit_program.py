@@ -1,4 +1,4 @@
-"""The program that lists the custom calls that jaxlib finds in mutants. A release's Python runs it, without this repo.
+"""The program that lists the custom calls jaxlib finds in mutants. A release's Python runs it, without this project.
 
 `python audit_program.py` reads batches from stdin: the number of mutants, then for each a kind, a length and the bytes.
 It prints a line for each mutant: the custom-call targets of the module that jaxlib parsed, null if jaxlib refused the

@@ -60,7 +60,7 @@ class DataRecord:
 class DataError(GoldenError):
     """An error: a data file has something that no data file of JAX has.
 
-    `line` is the line where it is, or 0 if that is the line of the statement.
+    `line` is the line of what was found, or 0 for the first line of the statement.
     """
 
     def __init__(self, message: str, line: int = 0) -> None:

@@ -33,7 +33,7 @@ CLEARLY = 4.0
 If only the order of sums differs, the largest of some hundred errors changes by less than that."""
 
 LONGEST = 100
-"""The most characters that are kept of the reason why there are no outputs in double precision."""
+"""The reason why there are no outputs in double precision is cut after so many characters."""
 
 
 @dataclass(frozen=True)

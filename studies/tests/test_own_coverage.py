@@ -25,7 +25,10 @@ def covered():
 
 @pytest.fixture(scope="module")
 def installed(covered):
-    """All that the installed jax can put into an artifact. If it is older than the newest writer, the test is skipped."""
+    """All that the installed jax can put into an artifact.
+
+    The test is skipped if that jax is older than the newest writer.
+    """
     newest = max((version for row in covered["formats"].values() for _, version in row.writers), key=Version)
     if Version(jaxlib := importlib.metadata.version("jaxlib")) < Version(newest):
         pytest.skip(f"jaxlib {jaxlib} is older than the newest writer, {newest}")

@@ -1,8 +1,8 @@
 """The cost of a cell in a matrix on all cores, against a lower bound and against other ways to isolate cells.
 
-The bound runs the same artifacts in as many warm processes as cores, which isolate, audit and compare nothing. A matrix
-adds the start of its worker, the audit, a cold process for each cell, and the comparison. The other ways give each cell
-a process too: a new interpreter, a fork of a process that has imported jax, a process pool.
+The lower bound runs the same artifacts in as many warm processes as there are cores; these processes isolate, audit and
+compare nothing. A matrix adds the start of its worker, the audit, a cold process for each cell, and the comparison. The
+other ways give each cell a process too: a new interpreter, a fork of a process that has imported jax, a process pool.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CORES = os.cpu_count() or 1
 
 
 def measure(cells: Sequence[Cell], environment: Environment, calendar: Calendar, rounds: int) -> list[Line]:
-    """Measure the wall seconds for each cell, in the matrix and in the bound in turn.
+    """Measure the mean wall seconds of a cell, in the matrix and in the bound in turn.
 
     The other ways to isolate cells are then measured on some of the cells.
     """
@@ -101,7 +101,7 @@ def peers(cells: Sequence[Cell], environment: Environment, matrix: Callable[...,
 
 
 def pool(cells: Sequence[Cell], environment: Environment, kind: str) -> float:
-    """Return the wall seconds for each cell in a process pool of Python.
+    """Return the mean wall seconds of a cell in a process pool of Python.
 
     Args:
         cells: the cells to run.
@@ -122,7 +122,7 @@ def pool(cells: Sequence[Cell], environment: Environment, kind: str) -> float:
 
 
 def bound(cells: Sequence[Cell], environment: Environment) -> float:
-    """Return the wall seconds for each cell when the cells are divided among warm processes, one for each core."""
+    """Return the mean wall seconds of a cell when warm processes, one for each core, share the cells."""
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
         # Each process has a folder for outputs, which its cells overwrite.
         requests = [

@@ -1,8 +1,8 @@
-"""The cost of a marked test whose goldens have not changed, beside a plain export of the same function.
+"""The cost of a marked test whose goldens have not changed, against a plain export of the same function.
 
-Both sides are measured in one run of this project's cases by `benchmarks.daily_plugin`: each function is exported and
-called once to warm up, then plainly and by its marked test in turn, each time with jax's caches emptied. Every case has
-five generations of goldens: its own, and copies of the newest under the names of other writers.
+`benchmarks.daily_plugin` measures both in the same run of this project's marked tests. It exports and calls each
+function once to warm up. Then it measures a plain export and the marked test in turn, each time with jax's caches
+emptied. Every case has five generations of goldens: its own, and copies of the newest under names of other writers.
 """
 
 from __future__ import annotations

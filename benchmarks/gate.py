@@ -1,4 +1,4 @@
-"""The share of a run after which every promised cell has its result, and so the gate's answer is known."""
+"""The share of a run's time after which all promised cells have their results, so that the gate's answer is known."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def measure(cells: Sequence[Cell], environment: Environment, matrix: Callable[..
     Args:
         cells: the cells to measure.
         environment: the environment of their reader.
-        matrix: runs cells in an environment as a matrix does, and returns the wall seconds for each cell.
+        matrix: runs cells in an environment as a matrix does, and returns the mean wall seconds of a cell.
     """
     with tempfile.TemporaryDirectory() as scratch:
         cold, warm = Path(scratch) / "cold", Path(scratch) / "warm"

@@ -1,4 +1,4 @@
-"""The cost of our matrix against JAX's own back-compat runner, on the same goldens."""
+"""The cost of a matrix of this project against JAX's own back-compat runner, on the same goldens."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an install costs on a machine that has only Python: seconds and megabytes of each step, as a table.
+"""The cost of an install on a machine that has only Python: a table of the seconds and megabytes of each step.
 
 ``python -m tools.bare_install WHEEL [--suite trixie] [--root FOLDER]`` makes a minimal Debian by debootstrap and runs
-the steps in it, with an empty cache. Needs root, debootstrap, unshare and a network. `nox -s package` makes the wheel.
+the steps in it, with an empty cache. It needs root, debootstrap, unshare and a network. `nox -s package` makes WHEEL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The tutorial in a Debian that has Python and nothing else: seconds and megabytes of each command, as a table.
+"""The time of the tutorial in a Debian that has only Python: a table of the seconds and megabytes of each page.
 
-`nox -s tutorial -- [--docs PAGE] [--root FOLDER]`. Needs root, debootstrap, unshare and a network. What the commands
+`nox -s tutorial -- [--docs PAGE] [--root FOLDER]` needs root, debootstrap, unshare and a network. What the commands
 print is compared with the pages, as in the tests.
 """
 

@@ -1,4 +1,4 @@
-"""Pages with commands and their output, run and compared: `python -m tools.printed PAGE…` writes the real output.
+"""A check of pages that show commands with their output: `python -m tools.printed PAGE…` writes the real output.
 
 A block ```` ```console ```` is a session: lines that begin with `$ ` are commands (a backslash at the end of a line
 continues them), the lines below are their output. `[...]` alone on a line stands for any lines, within a line for any

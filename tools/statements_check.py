@@ -78,7 +78,7 @@ class Checks:
 def main() -> None:
     """Try the mutations of the chosen rows, and print those that no test notices.
 
-    The exit code is 1 if there are any, or rows with neither a mutation nor a reason.
+    The exit code is 1 if a mutation is not noticed, or if a row has neither a mutation nor the reason why it has none.
     """
     parser = argparse.ArgumentParser(prog="tools.statements_check", description=__doc__)
     parser.add_argument("--rows", default="1-", help="only these rows, such as 1-20 or 7. Default: all")

@@ -27,7 +27,7 @@ with four, a cell of the reader ended, which is promised or not, and has a cost.
 
 
 class Shown(NamedTuple):
-    """The text and range that are shown at a moment, and the seconds that were really left."""
+    """What a run shows of the time left at a moment: a text and its range. `left` is the time that was really left."""
 
     seconds: float
     text: str
@@ -90,7 +90,7 @@ def problems(events: Sequence[Event]) -> list[str]:
 
 
 class Recorder(progress.TimeLeft):
-    """The time left of a run, which also records when environments are built and cells end."""
+    """The computation of a run's time left, which also records when environments are built and cells end."""
 
     events: list[Event] = []  # noqa: RUF012  # of the one run of this process
 

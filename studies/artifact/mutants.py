@@ -214,7 +214,7 @@ def other_sections(parts: TakenApart, choose: random.Random) -> None:
 
 
 def moved(parts: TakenApart, choose: random.Random) -> None:
-    """Copy, move or delete an operation."""
+    """Copy, move or delete a random operation of a module."""
     blocks = [parts.block, *(block for op in parts.operations() for region in op.regions for block in region)]
     block, to = choose.choice(blocks), choose.choice(blocks)
     if not block.operations:

@@ -54,7 +54,7 @@ def primitive_of(case: str) -> str:
 
 
 def compared_by(harness: Harness) -> str:
-    """Return the comparator of a harness's outputs."""
+    """Return the name of the comparator that fits the outputs of a harness."""
     if harness.params.get("compute_uv") is False:
         return "allclose"  # singular values without vectors are unique
     return COMPARED_BY.get(harness.group_name, "allclose")

@@ -17,7 +17,7 @@ class Change:
     reason: str
 
     def covers(self, program: str, writer: str, reader: str) -> bool:
-        """Return whether a program changes between this writer and this reader."""
+        """Return whether this change is of the program, and lies between the writer's and the reader's release."""
         older, newer = sorted(map(Version, (writer, reader)))
         between = older <= Version(self.last_before) and newer >= Version(self.first_after)
         return program in self.programs and between

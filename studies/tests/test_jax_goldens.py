@@ -1,4 +1,4 @@
-"""`nox -s jax_goldens`: JAX's own goldens, read as literals, become goldens of this project."""
+"""JAX's own goldens, read as literals, become goldens of this project, as by `nox -s jax_goldens`."""
 
 import datetime
 import runpy

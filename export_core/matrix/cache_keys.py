@@ -1,6 +1,6 @@
 """Keys for what a cell runs and for its outcome: digests of everything that decides them.
 
-An outcome has no key if code of the user decides it too that is not self-contained.
+An outcome has no key if user code decides it too that is not self-contained.
 """
 
 import ast
@@ -88,7 +88,7 @@ class OutcomeKeys:
 
 
 def expected_content(manifest: Manifest) -> str:
-    """Return a digest of what a golden contains and expects, without its name, packages and files for the eye."""
+    """Return a digest of what a golden contains and expects, without its name, its packages and files for people."""
     files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
     return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files, packages={}))
 

@@ -293,7 +293,7 @@ def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[
 
 
 def _decoded(key: str, data: bytes) -> Result | None:
-    """Return the outcome of a row; None if it is damaged, or if another version of this program wrote its form."""
+    """Return the outcome of a row; None if it is damaged, or was written by a version with another form of outcomes."""
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         return None
     try:
@@ -303,7 +303,7 @@ def _decoded(key: str, data: bytes) -> Result | None:
 
 
 def _other_verdict(outcome: Result, last: Result, day: int) -> str:
-    """Return the different verdict of the last outcome, such as ``was crash on 2026-11-20``.
+    """Return, as text, the verdict of the last outcome if it differs, such as ``was crash on 2026-11-20``.
 
     It is empty if the verdicts are equal, or if a time limit explains the difference. `day` is the day of the last
     outcome, counted from 1970.

@@ -17,7 +17,7 @@ from export_core.releases.calendar_entries import calendar_entries
 
 
 class CellForecasts:
-    """Forecasts of cells, in words. All of a golden are made together, when the first of them is requested."""
+    """Forecasts of cells, in words. All forecasts of a golden are made together, when the first is requested."""
 
     def __init__(self, cells: Iterable[Cell], calendar: Calendar) -> None:
         self._calendar = calendar

@@ -53,9 +53,9 @@ A library does not end its own process by them: a person does, or the system whe
 def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = None) -> str:
     """Return why an artifact must not be compiled anywhere; empty if no problems were found.
 
-    That is a part of it that our artifact reader does not know, or a custom-call target that its writer's release never
+    A problem is a part that our artifact reader does not know, or a custom-call target that the writer's release never
     promised and nobody allows. A converted artifact may also have the targets that the release promises for which it
-    was made. A target that the cell's reader no longer promises is no problem here: the cell shows whether it still
+    was made. A target that the cell's reader no longer promises is not a problem: the cell shows whether it still
     works.
 
     `artifact` is audited in place of the golden's own, such as a part of it.

@@ -110,8 +110,8 @@ def planned_cell(
 ) -> Cell:
     """Return the cell of a golden in a reader, with its promise and its deployment targets.
 
-    `deployed` are the deployment targets in force, from which those are taken that have to run the golden in this
-    reader. `target` is the device to compile for; None for the default one.
+    `deployed` are all deployment targets in force: the cell gets those that have to run the golden in this reader.
+    `target` is the device to compile for; None for the default one.
     """
     promised = promise_of_golden(golden, reader, windows).promised
     targets = names_of(deployed, golden.manifest.case, reader.name, platform, None)
@@ -156,10 +156,10 @@ def _cells(
 def _asked_for(
     cells: tuple[Cell, ...], readers: Readers, selection: Selection, deployed: Sequence[DeploymentTarget]
 ) -> tuple[Cell, ...]:
-    """Return those of the cells that the options --touching and --only leave.
+    """Return the cells that remain after the options --touching and --only.
 
-    In readers that only deployment targets need, only the cells that have to run there are left. Raises `MatrixError`
-    if no cell is left.
+    In readers that only deployment targets need, only the cells that have to run there remain. Raises `MatrixError` if
+    no cell remains.
     """
     targets = "; ".join(f"{target.location} {target.name}: {', '.join(target.cases)}".strip() for target in deployed)
     why = (

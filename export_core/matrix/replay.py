@@ -476,7 +476,7 @@ class _IdleWorkers:
     def leave(self, placement: Placement, worker: Worker) -> bool:
         """Leave a worker for a later group of its placement, and return whether it was accepted.
 
-        It is not if no such group comes, a worker waits for it already, or `MOST_IDLE` workers wait.
+        It is not accepted if no such group comes, if a worker waits for it already, or if `MOST_IDLE` workers wait.
         """
         with self._lock:
             if not self._waiting[placement] or placement in self._workers or len(self._workers) == MOST_IDLE:

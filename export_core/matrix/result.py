@@ -170,7 +170,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     Empty if the golden must be refused, and in a run of pytest."""
     max_noise_error: float | None = None
     """The largest error in units of the noise that the golden's writer measured, null if it measured none."""
-    allowed: str = ""  # By which rules numbers were compared, whether they passed or failed.
+    allowed: str = ""  # The rules by which numbers were compared, whether they passed or failed.
     outputs: str = ""
     """A digest of the bits of all outputs, empty if nothing was compared. Two readers of a golden with the same digest
     gave the same bits."""
@@ -193,7 +193,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """For numbers that differ: which processor wrote the golden and which one read it, with its settings, such as
     `written on x86_64 AVX2, read on x86_64 SSE4_2`; empty if they are the same or not known."""
     cause: str = ""
-    """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
+    """The id of its cause: cells with the same id fail alike. Empty for a cell that works, and until the run has
     ended."""
     control: Control | None = None
     """For a cell that an accelerator's compiler refuses: what the release that wrote the golden does with it for the
@@ -354,7 +354,7 @@ class Cells:
 
     @cached_property
     def by_test(self) -> Mapping[str, Sequence[Result]]:
-        """The results of each test, as pytest names it; of each case, if a golden says no test."""
+        """The results of each test, as pytest names it; of each case, if a golden names no test."""
         return grouped(self.results, lambda result: result.test or result.case)
 
     @cached_property
@@ -365,7 +365,7 @@ class Cells:
 
     @cached_property
     def by_writer(self) -> Mapping[tuple[Release, str], Cells]:
-        """The cells of each writing release on each platform of a cell, by build date: the rows of a map."""
+        """The cells of each writing release, on each of the cells' platforms, by build date: the rows of a map."""
         groups = grouped(self.results, lambda result: (result.writer.release, result.platform))
         by_date = sorted(groups, key=lambda key: (key[0].date_order, key[1]))
         return {key: Cells(groups[key]) for key in by_date}

@@ -120,7 +120,7 @@ def _jaxlib_wheel(path: str) -> Wheel:
 def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
     """Return the calendar, extended by those of the named readers that are nightly releases.
 
-    Their packages come from an index, and their versions have their build dates.
+    Their packages come from an index, and their versions contain their build dates.
     """
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}

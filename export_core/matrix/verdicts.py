@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
     @property
     def works(self) -> bool:
-        """Whether the cell works, as far as it was asked to."""
+        """Whether the cell did what was planned: it ran with the expected outputs, or was compiled."""
         return self in WORKING
 
     @property
@@ -117,7 +117,7 @@ DEVICE_LIMIT = FindingKind(
     to_do="Change the program or the platform, or choose another device (`--target`). Where this device has to run it "
     "all the same, list it under `deployed` in the policy: then it fails the run.",
 )
-"""The finding for cells that an accelerator's compiler cannot compile, even in the release that wrote the golden."""
+"""The finding for cells that an accelerator's compiler cannot compile even in the release that wrote the golden."""
 RUN_CONTROL = (
     "Run the release that wrote it for this device too (`--readers {}`): where it fails alike, the device cannot do "
     "it, and no release is to blame."
@@ -206,7 +206,7 @@ class Judgement(StrEnum):
             kind=MISSING_RESULT,
         ),
     )
-    """A cell was not run that had to run."""
+    """A cell that had to run was not run."""
     OVER_BUDGET = (
         "over-budget",
         JudgementFacts(

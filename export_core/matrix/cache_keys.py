@@ -33,8 +33,7 @@ _CORE = Path(__file__).parents[1]
 
 
 class ExecutionKeys:
-    """Keys for what cells run: digests of requests in which each golden's file is named by its SHA-256, not its path.
-    """
+    """Keys for what cells run: digests of requests in which the SHA-256 of each golden's file replaces its path."""
 
     def __init__(self, limits: CellLimits) -> None:
         self._limits = limits

@@ -56,8 +56,7 @@ class Environments(Protocol):
     """The environments of a run's readers."""
 
     def find(self, placement: Placement) -> Environment | None:
-        """Return the environment of a placement, or None if it is not built. Nothing is built, started or waited for.
-        """
+        """Return the environment of a placement; None if it is not built. Nothing is built, started or waited for."""
 
     def build(self, placement: Placement) -> Environment:
         """Return the environment of a placement, which is built if necessary. Raises `EnvironmentFailed`."""

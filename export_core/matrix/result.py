@@ -74,8 +74,7 @@ def by_build_date(releases: Iterable[Release]) -> list[str]:
 
 
 def titles(readers: Iterable[Release]) -> str:
-    """Return the names of readers for a sentence, in the order of `by_build_date`: ``jaxlib 0.9.2, tensorflow 2.21.0``.
-    """
+    """Return the names of readers for a sentence, sorted as by `by_build_date`: ``jaxlib 0.9.2, tensorflow 2.21.0``."""
     return title_of(", ".join(by_build_date(readers)))
 
 
@@ -211,8 +210,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_garbage(self) -> bool:
-        """Whether its numbers are beyond any tolerance: not finite, zero, or far beyond the range of the expected ones.
-        """
+        """Whether its numbers are beyond any tolerance: not finite, zero, or far beyond the expected range."""
         is_finite = self.max_abs_error is not None
         return self.verdict is Verdict.NUMERICS and not (is_finite and not self.looks_like.startswith(GARBAGE))
 

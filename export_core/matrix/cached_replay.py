@@ -91,7 +91,7 @@ def replay_unknown(
 
 
 class _KnownOutcomes:
-    """The outcomes of these cells that the cache has, and the keys for storing the others."""
+    """The outcomes of these cells that the cache has, and the keys under which other outcomes are stored."""
 
     def __init__(
         self, cells: Sequence[Cell], cache: OutcomeCache, environments: Environments, options: ReplayOptions
@@ -281,7 +281,7 @@ class OutcomeCache:
 
 
 def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[Result, int]]:
-    """Return the outcomes that are stored under these keys, each with the day of its storing, counted from 1970."""
+    """Return the outcomes that are stored under these keys, each with the day of its storing in days since 1970."""
     outcomes: dict[str, tuple[Result, int]] = {}
     for start in range(0, len(keys), _AT_ONCE):
         batch = keys[start : start + _AT_ONCE]
@@ -305,7 +305,7 @@ def _other_verdict(outcome: Result, last: Result, day: int) -> str:
     """Return, as text, the verdict of the last outcome if it differs, such as ``was crash on 2026-11-20``.
 
     It is empty if the verdicts are equal, or if a time limit explains the difference. `day` is the day of the last
-    outcome, counted from 1970.
+    outcome, in days since 1970.
     """
     if last.verdict is outcome.verdict:
         return ""

@@ -1,4 +1,4 @@
-"""How each golden of a run is compared: as it recorded or as its marker says, with the policy's rules and quirks.
+"""How each golden of a run is compared: as golden.yaml or its marker says, with the policy's rules and quirks.
 
 The policy's rules (`numbers`) are applied before cells are planned, and its quirks after them. The goldens carry the
 result, so the keys of stored outcomes and what is sent to other machines follow from it.

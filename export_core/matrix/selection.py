@@ -259,8 +259,8 @@ def _in_order(release: Release) -> tuple[str, datetime.date, Version, tuple[str,
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:
     """Return the jaxlib versions that ``--readers window`` means for goldens whose writers have these build dates.
 
-    These are every release with a promised cell, the newest release, and the release just before each writer. That one
-    is what is deployed when a writer is new, and published pairs seldom fall into the forward window.
+    They are every release with a promised cell, the newest release, and the release just before each writer, which is
+    what is deployed when the writer is new. Published pairs seldom fall into the forward window.
     """
     dates = sorted(set(writers))
     versions = calendar.versions()

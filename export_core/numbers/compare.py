@@ -381,7 +381,7 @@ class Rule:
     def compare(self, expected: Array, actual: Array, scale: Array | None = None) -> ComparedElements:
         """Compare each element of two arrays of the same shape and dtype.
 
-        The absolute tolerance, if it is not given, is `scale` times the relative one. None stands for the largest
+        If there is no absolute tolerance, it is `scale` times the relative one. If `scale` is None, it is the largest
         expected element.
         """
         if self.bits:

@@ -416,8 +416,8 @@ def _of_writer(
 ) -> Iterator[Measured]:
     """Yield the goldens of one writer, each with its noise, or with the reason why it has none.
 
-    The first of `releases`, which is the writer's own, measures them. If it cannot be built or its worker dies, later
-    releases measure those that are left.
+    The first of `releases`, which is the writer's own, measures them. If its environment cannot be built or its worker
+    dies, later releases measure those that are left.
     """
     left = {golden.id: golden for golden in goldens}
     reasons: dict[str, str] = {}

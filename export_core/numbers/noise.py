@@ -174,9 +174,9 @@ def _finite_magnitudes(values: Array) -> Array:
 def _lent(noise: Array) -> Array:
     """Return the noise that every element has at least, since a few runs may have moved an element little by luck.
 
-    It is the lower quartile of the noise of n elements times √(ln n / ln `DRAWS`). That is the ratio of the largest of
-    n normal draws to the largest of `DRAWS`. Of 10,000 elements, a reader moves some farther than the writer's few runs
-    moved any.
+    It is the lower quartile of the noise of n elements times √(ln n / ln `DRAWS`). The root is the ratio of the largest
+    of n normal draws to the largest of `DRAWS`. Of 10,000 elements, a reader moves some farther than the writer's few
+    runs moved any.
     """
     if not noise.size:
         return np.asarray(0.0)

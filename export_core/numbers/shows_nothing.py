@@ -1,7 +1,7 @@
 """What a golden cannot show: outputs that are the same for all inputs, inputs without effect, saturation.
 
-When noise is measured, the compiled program also runs with other inputs of the same kind. These are numbers between
-those that were given, integers and booleans from among them, and new PRNG keys.
+When noise is measured, the compiled program also runs with other inputs of the same kind: numbers between the given
+ones, integers and booleans from among them, and new PRNG keys.
 
 An output may be equal in all these runs, or have the same value in all its elements. It would be so even if what is
 computed before a mask or a ReLU were wrong. The same holds for a saturated output, at the bounds of the function that

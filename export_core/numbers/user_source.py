@@ -63,7 +63,7 @@ def source_hash(name: str) -> str:
 
 
 class _Finder:
-    """A finder of Python modules. It searches where a `UserCode` with this root imports from, and imports none."""
+    """A finder of Python modules. It searches where a `UserCode` with this root imports from, and imports nothing."""
 
     def __init__(self, root: Path) -> None:
         self._path = sys.path if str(root) in sys.path else [str(root), *sys.path]

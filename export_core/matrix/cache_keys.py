@@ -1,6 +1,6 @@
-"""Keys that name what a cell runs, and its outcome, by the content of all that decides them.
+"""Keys for what a cell runs and for its outcome: digests of everything that decides them.
 
-An outcome has no key where more decides it: code of the user that is not self-contained.
+An outcome has no key if user code decides it too that is not self-contained.
 """
 
 import ast
@@ -33,14 +33,14 @@ _CORE = Path(__file__).parents[1]
 
 
 class ExecutionKeys:
-    """The names of what cells run: a request, with the SHA-256 of each file of the golden in the place of its path."""
+    """Keys for what cells run: digests of requests in which the SHA-256 of each golden's file replaces its path."""
 
     def __init__(self, limits: CellLimits) -> None:
         self._limits = limits
         self._keys: dict[tuple[str, str, str, str, bool | None], str] = {}
 
     def of(self, cell: Cell) -> str:
-        """Return a digest of all that a cell runs in its reader, but not of the outputs that are expected."""
+        """Return a digest of everything that a cell runs in its reader. The expected outputs are not part of it."""
         # Which calls a cell makes depends on its runtime and on 64-bit types too, and on nothing else of its reader.
         name = (cell.golden.id, cell.platform, cell.mode, cell.reader.family, cell.reader.x64)
         if name not in self._keys:
@@ -52,7 +52,7 @@ class ExecutionKeys:
 
 
 class OutcomeKeys:
-    """The keys of outcomes, by the content of all that decides them."""
+    """Keys for the outcomes of cells: digests of everything that decides them."""
 
     def __init__(self, options: ReplayOptions) -> None:
         self._calendar = options.calendar
@@ -65,7 +65,7 @@ class OutcomeKeys:
         self._readers: dict[int, tuple[Environment, str]] = {}
 
     def of(self, cell: Cell, environment: Environment) -> str:
-        """Return the key of a cell in an environment whose content is known."""
+        """Return the key for a cell's outcome in an environment whose `content_hash` is known."""
         golden = cell.golden
         if golden.id not in self._expected:
             # Messages say what set a tolerance, such as a line of the policy: where that moves, they change.
@@ -87,16 +87,16 @@ class OutcomeKeys:
 
 
 def expected_content(manifest: Manifest) -> str:
-    """Return a hash of what a golden contains and expects, without name, packages and files for the eye."""
+    """Return a digest of what a golden contains and expects, without its name, its packages and files for people."""
     files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
     return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files, packages={}))
 
 
 def runs_code_outside_the_key(golden: Golden) -> bool:
-    """Return whether replaying a golden runs a user's code that no key covers.
+    """Return whether replaying a golden runs code of the user that no key covers.
 
-    Code that registers or compares may use anything. A module to register is in the golden, and so in the key: that is
-    enough where the module is self-contained.
+    A user's comparator may use anything. A Python module that registers types is in the golden, and so in the key,
+    which is enough if the module is self-contained.
     """
     if ":" in golden.compared_as.comparison.compare:
         return True
@@ -111,7 +111,7 @@ def runs_code_outside_the_key(golden: Golden) -> bool:
 
 @functools.cache
 def hash_of_code() -> str:
-    """Return a hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
+    """Return a hash of this program's code and tables that run a cell and decide its outcome, here or elsewhere."""
     # With executors: machines that exchange jobs must have the same `tool`. Without judge: every run judges its cells.
     executors = [f"features/{name}" for name, feature in features().items() if feature.executor]
     names = "artifact", "base", "goldens", "knowledge", "matrix", "numbers", "policy", "readers", "releases", *executors
@@ -125,7 +125,7 @@ def hash_of_code() -> str:
 
 @functools.cache
 def machine() -> str:
-    """Return the properties of this machine that decide numbers: several machines may share a cache."""
+    """Return, as text, the properties of this machine that decide numbers. Several machines may share a cache."""
     processor = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -138,12 +138,12 @@ def machine() -> str:
 
 
 def tool() -> str:
-    """Return which code of this project runs here: its version and a hash."""
+    """Return the version of this program with a part of the hash of its code: ``1.0 (0123456789ab)``."""
     return f"{version('pytest-jaxexport')} ({hash_of_code()[:12]})"
 
 
 def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
-    """Return the value, with each path below `folder` replaced by the hash that the manifest has for that file."""
+    """Return a value with each path below `folder` replaced by the hash that `files` has for that file."""
     if isinstance(value, str):
         name = os.path.relpath(value, folder) if value.startswith(folder + os.sep) else ""
         # A file that no manifest lists is its own content, and shared with nobody.
@@ -169,21 +169,22 @@ __future__ abc collections contextlib copy dataclasses enum functools inspect it
 numpy operator re string types typing
 """
 IMPORTS = frozenset(_IMPORTS.split())
-"""The imports of a self-contained module: packages in the key, and standard modules that read nothing."""
+"""The imports of a self-contained Python module: packages whose versions are in the key, and standard modules that read
+nothing."""
 _REACHES = """
 DataSource __builtins__ __file__ __import__ __loader__ __spec__ breakpoint compilation_cache ctypes ctypeslib
 datetime64 environ eval exec fromfile fromregex genfromtxt getenv import_module io load load_library loadtxt memmap open
 open_memmap os pathlib random recfromcsv recfromtxt subprocess sys time
 """
 REACHES = frozenset(_REACHES.split())
-"""Names of functions and modules that read something else: files, variables, the clock, native libraries."""
+"""Names of functions and modules that read from outside: files, environment variables, the clock, native libraries."""
 
 
 def is_self_contained(source: bytes) -> bool:
-    """Return whether a module imports only `IMPORTS` and uses no name of `REACHES`: then equal bytes behave equally.
+    """Return whether a Python module imports only `IMPORTS` and uses no name of `REACHES`.
 
-    Anything else may load a library, or read a file, a variable or the time. This check is for honest code; it is no
-    protection against code that tries to get around it.
+    Equal sources then behave equally. Other code may load a library, or read a file, an environment variable or the
+    time. This check is for honest code: it does not protect against code that evades it on purpose.
     """
     try:
         tree = ast.parse(source)

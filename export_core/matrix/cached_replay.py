@@ -1,9 +1,9 @@
-"""The replay of cells on this machine: outcomes of earlier runs where they may be used, else cold processes.
+"""The replay of cells on this machine: by outcomes of earlier runs if they may be used, else in cold processes.
 
-Outcomes are stored by the content of all that decided them, in one SQLite file in the user's cache folder. It is shared
-by all projects and processes, and has the last outcome of each key. What happens should depend on the content of
-everything that takes part and on nothing else; where it does not, the cell is flaky, and the outcome says so. Whether
-an outcome keeps the promise is judged anew every time.
+Outcomes are stored under a hash of everything that decided them, in one SQLite file in the user's cache folder. All
+projects and processes share it, and it has the last outcome of each key. A cell is flaky if its verdict differs from
+the last one under the same key, and its outcome says so. Whether an outcome keeps the promise is judged anew every
+time.
 """
 
 from __future__ import annotations
@@ -41,24 +41,25 @@ from export_core.releases import Release
 
 FILE = "outcomes.sqlite3"
 _BUSY_SECONDS = 30.0  # How long to wait for another process that writes.
-_AT_ONCE = 500  # Keys of one query: SQLite before 3.32 takes at most 999 parameters.
+_AT_ONCE = 500  # The most keys of one query: SQLite before 3.32 takes at most 999 parameters.
 _CHECK_BYTES = 8
-"""Bytes of a row's checksum. SQLite has none: without it, a changed byte on the disk could be another verdict."""
+"""Bytes of a row's checksum. SQLite has no checksums: a byte that changed on the disk could turn one verdict into
+another."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 Value = TypeVar("Value")
 Replay = Callable[[Sequence[Cell], EnvironmentProvider], Generator[Replayed, None, None]]
-"""Runs cells in environments that it asks for."""
+"""A function that runs cells, in environments that it requests from the provider."""
 
 
 class Environments(Protocol):
     """The environments of a run's readers."""
 
     def find(self, placement: Placement) -> Environment | None:
-        """Return the environment of a placement if it is built; nothing is built, started or waited for."""
+        """Return the environment of a placement; None if it is not built. Nothing is built, started or waited for."""
 
     def build(self, placement: Placement) -> Environment:
-        """Return the environment of a placement, as an `EnvironmentProvider` does."""
+        """Return the environment of a placement, which is built if necessary. Raises `EnvironmentFailed`."""
 
 
 def replay_unknown(
@@ -69,10 +70,10 @@ def replay_unknown(
     replay: Replay,
     notify: Notify = ignore,
 ) -> Generator[Replayed, None, None]:
-    """Yield each cell with its outcome: those that the cache has, then those of a replay, which are stored.
+    """Yield each cell with its outcome: first the outcomes that the cache has, then those of a replay.
 
-    No environment is built or started if every cell of it is known. Unless `options.cache`, every cell is run, and its
-    outcome stored all the same.
+    The outcomes of the replay are stored. No environment is built or started if the cache has the outcomes of all its
+    cells. If `options.cache` is false, every cell is run, and its outcome is stored all the same.
     """
     known = _KnownOutcomes(cells, cache, environments, options)
     unknown = sorted(cells, key=lambda cell: not cell.decides)  # in the order of a replay
@@ -90,7 +91,7 @@ def replay_unknown(
 
 
 class _KnownOutcomes:
-    """The outcomes of some cells that the cache has, and the keys of those that it gets."""
+    """The outcomes of these cells that the cache has, and the keys under which other outcomes are stored."""
 
     def __init__(
         self, cells: Sequence[Cell], cache: OutcomeCache, environments: Environments, options: ReplayOptions
@@ -107,9 +108,9 @@ class _KnownOutcomes:
         self._not_cached = {name for name, golden in goldens.items() if runs_code_outside_the_key(golden)}
 
     def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Replayed, None, list[Cell]]:
-        """Yield cells with the outcomes that the cache has.
+        """Yield the cells whose outcomes the cache has, each with its outcome.
 
-        Returns the cells that it does not have.
+        Return the cells whose outcomes it does not have.
         """
         keys = {cell.key: key for cell in cells if (key := self.key(cell))}
         # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
@@ -126,16 +127,17 @@ class _KnownOutcomes:
         return unknown
 
     def build(self, placement: Placement) -> Environment:
-        """Return an environment, and remember it."""
+        """Build an environment, note it for the keys of its cells, and return it."""
         self._builds[placement] += 1
         self._environments[placement] = environment = self._build(placement)
         return environment
 
     def key(self, cell: Cell) -> str:
-        """Return the key of a cell's outcome; empty if it is not stored, and while its environment is not built.
+        """Return the key of a cell's outcome; empty if it must not be stored, or while its environment is not built.
 
-        Outcomes of an environment that was asked for again, because something broke, are not stored: nobody knows which
-        of them come from the broken one. Nor are those of an accelerator, since no key has the version of its driver.
+        The outcomes of an environment that broke and was built again are not stored: nobody knows which of them come
+        from the broken one. Outcomes on an accelerator are not stored either, since no key has the version of its
+        driver.
         """
         environment = self._environments[cell.placement]
         if environment is None or not environment.content_hash or self._builds[cell.placement] > 1:
@@ -152,11 +154,11 @@ def replay_here(
     notify: Notify = ignore,
     ready: Callable[[Release], None] = ignore,
 ) -> Generator[Replayed, None, None]:
-    """Yield each cell with its outcome.
+    """Yield each cell with its outcome, from the cache or from a replay on this machine.
 
-    A cell of mode `auto` becomes one to run where its device is on this machine, else one to compile: its outcome has
-    the mode that it was run in. Where modules are dumped, every cell is run and nothing is stored. `ready` is called
-    with each reader whose environment is built, from several threads.
+    A cell of mode `auto` is run if its device is on this machine, else compiled: its outcome has the mode that was
+    used. If modules are dumped, every cell is run and nothing is stored. `ready` is called, from several threads, with
+    each reader whose environment is built.
     """
     cells = [_in_mode(cell, resolve_mode(cell.mode, cell.platform)) for cell in cells]
     # One event for both: when the replay ends early, so do the environments that are being built for it.
@@ -185,11 +187,11 @@ def _in_mode(cell: Cell, mode: Mode) -> Cell:
 
 
 class OutcomeCache:
-    """The stored outcomes by key, until `close`.
+    """The stored outcomes, by key, in a file that is open until `close`.
 
-    It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache. A
-    row that is damaged counts as missing; a file that is broken is removed, and a new one begun. `given` is how many
-    outcomes it has given so far.
+    It never fails a run: `notify` reports what goes wrong, and the run continues without the cache. A damaged row
+    counts as missing; a broken file is removed, and a new one begun. `given` counts the outcomes that `get` has
+    returned.
     """
 
     def __init__(self, folder: Path, notify: Notify = ignore) -> None:
@@ -202,9 +204,9 @@ class OutcomeCache:
         self._open()
 
     def get(self, keys: Sequence[str]) -> dict[str, Result]:
-        """Return the outcomes of these keys.
+        """Return the stored outcomes of these keys, by key.
 
-        A timeout depends on the moment more than on the cell, and is left out.
+        Timeouts are left out, since they depend more on the moment than on the cell.
         """
         rows = self._guarded(lambda database: _rows(database, keys)) or {}
         outcomes = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
@@ -212,7 +214,10 @@ class OutcomeCache:
         return outcomes
 
     def put(self, key: str, outcome: Result) -> Result:
-        """Store an outcome, unless nothing was run, and return it, marked as flaky where the last one differs."""
+        """Store an outcome, unless its cell was not run, and return it.
+
+        The returned outcome is marked as flaky if the last one under this key has a different verdict.
+        """
         if outcome.verdict is Verdict.NOT_RUN:
             return outcome
         # Flaky also against a timeout, which `get` leaves out.
@@ -234,7 +239,7 @@ class OutcomeCache:
         self._connection = None
 
     def _guarded(self, do: Callable[[sqlite3.Connection], Value]) -> Value | None:
-        """Return the result of `do` with the database; None without one, and where it fails."""
+        """Return the result of `do` with the database; None if there is no database, or if `do` fails."""
         if self._connection is None:
             return None
         try:
@@ -261,7 +266,7 @@ class OutcomeCache:
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        """Continue without the cache, or with a new one in the place of one that is broken."""
+        """Report an error, and continue without the cache, or with a new file in place of a broken one."""
         self.close()
         if getattr(error, "sqlite_errorname", "").startswith(_BROKEN) and not self._begun_anew:
             self._begun_anew = True
@@ -276,7 +281,7 @@ class OutcomeCache:
 
 
 def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[Result, int]]:
-    """Return the outcomes that are stored under these keys, each with its day."""
+    """Return the outcomes that are stored under these keys, each with the day of its storing in days since 1970."""
     outcomes: dict[str, tuple[Result, int]] = {}
     for start in range(0, len(keys), _AT_ONCE):
         batch = keys[start : start + _AT_ONCE]
@@ -287,7 +292,7 @@ def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[
 
 
 def _decoded(key: str, data: bytes) -> Result | None:
-    """Return the outcome of a row; None where it is damaged, or an older version wrote it in another form."""
+    """Return the outcome of a row; None if it is damaged, or was written by a version with another form of outcomes."""
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         return None
     try:
@@ -297,7 +302,11 @@ def _decoded(key: str, data: bytes) -> Result | None:
 
 
 def _other_verdict(outcome: Result, last: Result, day: int) -> str:
-    """Return which other verdict there was on that day; empty for the same one, or where the limits explain it."""
+    """Return, as text, the verdict of the last outcome if it differs, such as ``was crash on 2026-11-20``.
+
+    It is empty if the verdicts are equal, or if a time limit explains the difference. `day` is the day of the last
+    outcome, in days since 1970.
+    """
     if last.verdict is outcome.verdict:
         return ""
     # A cell that ended after more seconds than the earlier run gave it does not contradict that timeout.

@@ -1,7 +1,7 @@
-"""The comparison of a golden in a run: as it recorded, or as its marker says, under a policy's rules and quirks.
+"""How each golden of a run is compared: as golden.yaml or its marker says, with the policy's rules and quirks.
 
-Rules of the table `numbers` are applied before cells are planned, and quirks on top of them. The keys of stored
-outcomes and what is sent to other machines follow from the goldens.
+The policy's rules (`numbers`) are applied before cells are planned, and its quirks after them. The goldens carry the
+result, so the keys of stored outcomes and what is sent to other machines follow from it.
 """
 
 import fnmatch
@@ -20,15 +20,15 @@ from export_core.policy.entries import NumbersRule, Quirk, matches
 
 
 def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[ComparedGolden]:
-    """Return the goldens as they are compared under a policy.
+    """Return the goldens with the comparison that the rules and quirks of a policy give them.
 
-    Raises `MatrixError` as `apply_quirks`.
+    Raises `MatrixError` if a quirk sets a tolerance that the golden's comparator does not use.
     """
     return apply_quirks([under_rules(golden, policy.numbers) for golden in goldens], policy.quirks)
 
 
 def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> ComparedGolden:
-    """Return a golden, compared by the first rule that matches it, or as before where none does."""
+    """Return a golden with the comparison of the first rule that matches it; unchanged if no rule does."""
     how = golden.compared_as
     if rule := rule_of(golden.manifest, numbers):
         comparison = Comparison(rule.compare, rule.rtol, rule.atol, rule.ulp)
@@ -37,12 +37,12 @@ def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> ComparedGolde
 
 
 def rule_of(manifest: Manifest, numbers: Sequence[NumbersRule]) -> NumbersRule | None:
-    """Return the first rule that matches a golden, or None."""
+    """Return the first rule that matches a golden; None if no rule does."""
     return next((rule for rule in numbers if rule_matches(rule, manifest)), None)
 
 
 def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
-    """Return whether a rule is about a golden, by its case and its writer."""
+    """Return whether a rule is about a golden: it matches the golden's case, and its writer's jaxlib or id."""
     writer = manifest.writer
     return any(matches(manifest.case, pattern) for pattern in rule.cases) and any(
         matches(name, pattern) for name in (writer.jaxlib, writer.id) for pattern in rule.writers
@@ -50,20 +50,20 @@ def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
 
 
 def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
-    """Return a comparison in words, such as ``eigh, rtol 0.001``; ``the default`` where nothing is set."""
+    """Return a comparison in words, such as ``eigh, rtol 0.001``; ``the default`` if nothing is set."""
     comparator = [] if comparison.compare == Comparison().compare else [comparison.compare]
     return ", ".join([*comparator, *tolerances_in_words(comparison)]) or "the default"
 
 
 def quirks_of(manifest: Manifest, quirks: Iterable[Quirk]) -> list[Quirk]:
-    """Return the quirks of this golden."""
+    """Return the quirks that relax the golden with this manifest."""
     return [quirk for quirk in quirks if is_about(quirk, manifest.case, manifest.writer.jaxlib, manifest.writer.id)]
 
 
 def is_about(quirk: Quirk, case: str, jaxlib: str, writer: str) -> bool:
     """Return whether a quirk relaxes the golden of a case by a writer.
 
-    The id of the writer is the name of the golden's folder.
+    `jaxlib` is the version of the writer's jaxlib. `writer` is the writer's id, the name of the golden's folder.
     """
     return quirk.case == case and any(fnmatch.fnmatchcase(name, quirk.writer) for name in (jaxlib, writer))
 
@@ -74,7 +74,7 @@ def relaxation(quirk: Quirk) -> str:
 
 
 def tolerances_in_words(entry: Quirk | NumbersRule | Comparison | Tolerance) -> list[str]:
-    """Return each tolerance that is set, such as ``rtol 0.001``, or ``rtol float32 0.001, float64 1e-06``."""
+    """Return a text for each tolerance that is set, such as ``rtol 0.001`` or ``rtol float32 0.001, float64 1e-06``."""
     words = []
     for name in AMOUNTS:
         value = getattr(entry, name)
@@ -86,14 +86,14 @@ def tolerances_in_words(entry: Quirk | NumbersRule | Comparison | Tolerance) -> 
 
 
 def source_name(entry: Quirk | NumbersRule) -> str:
-    """Return the name of a policy's entry in messages about numbers: ``export_compat.yaml:12``, without its folder."""
+    """Return how messages name an entry of the policy: by file and line, such as ``export_compat.yaml:12``."""
     return Path(entry.location).name or "policy"
 
 
 def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[ComparedGolden]:
-    """Return the goldens with what quirks relax.
+    """Return the goldens, each with the tolerances and custom calls that its quirks allow.
 
-    Raises `MatrixError` for a tolerance that the comparator does not look at.
+    Raises `MatrixError` if a quirk sets a tolerance that the golden's comparator does not use.
     """
     return [_relax(golden, quirks_of(golden.manifest, quirks)) for golden in goldens]
 
@@ -119,13 +119,13 @@ def _relax(golden: Golden, quirks: Sequence[Quirk]) -> ComparedGolden:
 
 
 def _override(own: Any, quirk: Any) -> Any:
-    """Return a tolerance with a quirk's.
+    """Return a quirk's tolerance in place of the golden's own.
 
-    One by dtype leaves the other dtypes as they were, if those are by dtype too.
+    If both are by dtype, the golden's own remains for the dtypes that the quirk does not name.
     """
     return {**own, **quirk} if isinstance(own, Mapping) and isinstance(quirk, Mapping) else quirk
 
 
 def _by_dtype(amount: Any, source: Any) -> Any:
-    """Return what set a tolerance, for each dtype that the tolerance names, if it names some."""
+    """Return `source`, the name of what set a tolerance; for a tolerance by dtype, a mapping from each dtype to it."""
     return dict.fromkeys(amount, source) if isinstance(amount, Mapping) and isinstance(source, str) else source

@@ -1,7 +1,7 @@
-"""The outcome of a cell, and how it follows from its artifact, and from its worker's reply.
+"""The outcome of a cell, as it follows from its artifact and from its worker's reply.
 
-What counts as refused, or as the need of a driver, is in data/: messages with the releases that say them. The same
-words from any other release are an error, which is judged.
+Which messages mean that a release refuses an artifact, or needs a driver, is in data/, with the releases that give
+them. The same message from any other release is an error.
 """
 
 from __future__ import annotations
@@ -42,21 +42,23 @@ from export_core.releases.stable_targets import promised_by, stable_targets
 
 _DATA = Path(__file__).with_name("data")
 _SHARED = [name for name in Reply.__struct_fields__ if name in Result.__struct_fields__]
-"""The fields of a reply that a result has too, under the same names; stage and message may become others."""
+"""The fields that both a reply and a result have, under the same names. Stage and message may change on the way."""
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.
 
-A library does not kill its own process by them: a person does, or the system when memory is short.
+A library does not end its own process by them: a person does, or the system when memory is short.
 """
 
 
 def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = None) -> str:
     """Return why an artifact must not be compiled anywhere; empty if no problems were found.
 
-    A part that this reader does not know stops it, and a target that the writer's release never promised. A target that
-    the reader's release has dropped since is run: whether the promise holds is what the cell is to show. A converted
-    artifact may have those that the release promises for which it was made. `artifact` is another one by the golden's
-    writer, such as a part of the golden's own.
+    A problem is a part that our artifact reader does not know, or a custom-call target that the writer's release never
+    promised and nobody allows. A converted artifact may also have the targets that the release promises for which it
+    was made. A target that the cell's reader no longer promises is not a problem: the cell shows whether it still
+    works.
+
+    `artifact` is audited in place of the golden's own, such as a part of it.
     """
     try:
         findings = audit_golden(golden, artifact or golden.read_artifact(), policy)
@@ -68,10 +70,10 @@ def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = No
 def audit_golden(
     golden: Golden, artifact: Artifact, policy: Policy, jaxlib: str | None = None
 ) -> tuple[AuditFinding, ...]:
-    """Audit an artifact of a golden as every command does: by the list of the writer that golden.yaml names.
+    """Return what the audit finds in an artifact of a golden, by the stable targets of the golden's writer.
 
-    What golden.yaml and the policy allow counts. `jaxlib` is a reader that must promise the calls too, None where there
-    is none to consider. Raises `ArtifactError` for a module that cannot be read.
+    Custom calls that the golden or the policy allows are fine. `jaxlib` is the version of a reader that must promise
+    the calls too; None considers no reader. Raises `ArtifactError` if the artifact's module cannot be read.
     """
     origin = golden.manifest.converted_from
     promised, writer = promised_by(golden.manifest.writer.jax, golden.manifest.writer.jaxlib)
@@ -88,7 +90,10 @@ def audit_golden(
 
 
 def foreseen_note(cell: Cell) -> str:
-    """Return the forecast for a golden on a platform other than the CPU; empty where its artifact cannot be read."""
+    """Return what the artifact's platforms and custom calls say about the cell's accelerator, in a sentence.
+
+    It is empty on a CPU, and if the artifact cannot be read.
+    """
     if cell.platform == "cpu":
         return ""
     promised, reader = stable_targets(cell.reader.jax), cell.reader.title
@@ -102,9 +107,9 @@ _artifact = functools.lru_cache(maxsize=256)(read)  # Many cells replay one gold
 
 
 def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Result:
-    """Return the outcome of a cell by its reply, unless the reply is a `machine_fault`.
+    """Return the outcome of a cell, as its reply tells it. The reply must not be a `machine_fault`.
 
-    Raises `InfrastructureFault` for lost outputs.
+    `outputs` is the folder with the outputs. Raises `InfrastructureFault` if they are lost.
     """
     if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: the artifact was not tried
         reason = f"{reply.type}: {reply.message}" if reply.type else reply.message
@@ -127,7 +132,7 @@ def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) 
 
 
 def machine_fault(reply: Reply) -> str:
-    """Return the fault of the machine that caused this reply; empty where the artifact caused it."""
+    """Return, as text, the fault of the machine that caused this reply; empty if the machine is not at fault."""
     if reply.end == "fault":
         return f"{reply.type}: {reply.message}" if reply.type else reply.message or ""
     if reply.signal in SENT_FROM_OUTSIDE:
@@ -136,12 +141,12 @@ def machine_fault(reply: Reply) -> str:
 
 
 def not_run(cell: Cell, problem: str) -> Result:
-    """Return the outcome of a cell that was not run, with the problem."""
+    """Return the outcome of a cell that was not run because of a problem."""
     return new_result(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
 
 
 def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Result:
-    """Return the outcome of a cell whose calls all ended."""
+    """Return the outcome of a cell whose calls all ended, by comparing what they returned with the golden."""
     try:
         results = check_calls(cell, reply, outputs, options)
     except GoldenError as error:  # outputs that are gone, or cannot be read
@@ -182,7 +187,10 @@ def _failed(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> 
 
 
 def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict, str]:
-    """Return the verdict and message of a cell that failed in another runtime, maybe with stderr."""
+    """Return the verdict and message of a cell that failed in a runtime other than jaxlib.
+
+    The message has up to three lines of stderr that contain ``error:``.
+    """
     # Without the folder of its module, which is another one each time.
     message = f"{_call(reply)}{reply.type}: {reply.message}".replace(f"{outputs}/", "")
     errors = [line for line in reply.stderr.replace(f"{outputs}/", "").splitlines() if "error:" in line.lower()]
@@ -193,7 +201,7 @@ def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict
 
 
 def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stage | None = None) -> Result:
-    """Return an outcome with the facts of the reply's process; `stage` is the reply's unless given."""
+    """Return an outcome with the facts of the reply's process. `stage` is the reply's own if it is None."""
     shared = {name: getattr(reply, name) for name in _SHARED} | {"stderr": without_credentials(reply.stderr)}
     return new_result(
         cell, **{**shared, "stage": stage or reply.stage, "message": without_credentials(message)}, verdict=verdict
@@ -201,14 +209,15 @@ def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stag
 
 
 def _call(reply: Reply) -> str:
-    """Return the start of a message: which call of the cell it is about, where it is not the plain one."""
+    """Return the start of a message that names the call of the cell; empty for the plain call."""
     return f"{reply.check}: " if reply.check else ""
 
 
 def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
-    """Return the custom-call targets of an artifact that does not compile, where the message names none.
+    """Return a line with the custom-call targets of an artifact that does not compile.
 
-    A compiler that cannot read a kernel does not say to which custom call it belongs.
+    It is empty if the message names a target: a compiler that cannot read a kernel does not say to which custom call it
+    belongs.
     """
     targets = cell.golden.manifest.custom_calls
     if stage is not Stage.COMPILE or not targets or any(target in message for target in targets):
@@ -225,12 +234,12 @@ class CallResults:
 
     difference: Difference  # The largest errors of all calls.
     problem: str = ""  # What is wrong; empty if nothing is.
-    outputs: str = ""  # A digest of the bits of all outputs; empty where there are none to compare.
-    as_written: bool = False  # Whether they are the bits of the golden.
+    outputs: str = ""  # A digest of the bits of all outputs; empty if no outputs were compared.
+    as_written: bool = False  # Whether all outputs have the bits of the golden's.
 
     @property
     def found(self) -> dict[str, Any]:
-        """Return the fields of a result that follow from it."""
+        """The fields of a result that follow from the comparison."""
         difference = self.difference
         errors = {
             name: _finite(getattr(difference, name)) for name in ("max_abs_error", "max_rel_error", "max_noise_error")
@@ -240,15 +249,15 @@ class CallResults:
 
 
 def _finite(error: float | None) -> float | None:
-    """Return an error if it is finite, else None: JSON has no infinity, and the message has it."""
+    """Return a numerical error, or None if it is infinite or NaN: JSON cannot hold those, and the message has them."""
     return error if error is not None and math.isfinite(error) else None
 
 
 def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
     """Compare what a worker brought back with the golden.
 
-    The first call that differs is the `problem`. After one that does not look like rounding, only the bits of later
-    calls count. In a cell that was only compiled, there are only refusals to compare.
+    The first call that differs is the `problem`. If it does not look like rounding, later calls are not compared, but
+    their bits are read. In a cell that was only compiled, there are only refusals to compare.
     """
     problem = ""
     differences: list[Difference] = []
@@ -296,7 +305,7 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
 
 
 def _largest(differences: list[Difference]) -> Difference:
-    """Return the largest errors of all calls so far; where they are, of the first that differs."""
+    """Return one difference for all calls: the largest errors, and the error grid of the first call that differs."""
     errors = largest_errors(differences)
     for name in ("max_abs_error", "max_rel_error") if differences else ():
         errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
@@ -317,7 +326,7 @@ class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     until: datetime.date | None = None
 
     def is_from(self, text: str, built: datetime.date) -> bool:
-        """Return whether a release built on this day is known for this text."""
+        """Return whether a release that was built on this day is known to give this text."""
         known = (self.since is None or self.since <= built) and (self.until is None or built <= self.until)
         return known and bool(re.search(self.message, text))
 
@@ -325,7 +334,7 @@ class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A message by which jax releases refuse an artifact on purpose.
 
-    Its days are those of jax.
+    `since` and `until` are build dates of jax.
     """
 
     stage: str
@@ -333,9 +342,9 @@ class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A message in compile mode where only a driver or a device could help.
+    """A message by which a release says, in compile mode, that it needs a driver or a device.
 
-    Its days are those of jaxlib.
+    `since` and `until` are build dates of jaxlib.
     """
 
     platform: str
@@ -343,13 +352,16 @@ class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def find_refusal(stage: str, exception: str, message: str, jax_built: datetime.date) -> Refusal | None:
-    """Return the table's entry for this error, or None: then it is no refusal but an error."""
+    """Return the entry for this error in the table of refusals; None if the error is not a known refusal."""
     entries = (entry for entry in load_refusals() if (entry.stage, entry.exception) == (stage, exception))
     return next((entry for entry in entries if entry.is_from(message, jax_built)), None)
 
 
 def find_driver_need(platform: str, stage: str, message: str, built: datetime.date) -> NeedsDriver | None:
-    """Return the table's entry for this error in compile mode, or None: then it is an error of the artifact."""
+    """Return the entry for this error in the table of messages about a missing driver.
+
+    None if there is none: then it is an error of the artifact.
+    """
     entries = (entry for entry in load_driver_needs() if platform == entry.platform and stage in entry.stages)
     return next((entry for entry in entries if entry.is_from(message, built)), None)
 

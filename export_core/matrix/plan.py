@@ -1,4 +1,4 @@
-"""The plan of a run: its cells, in order; and the parts of it that machines run without knowing each other."""
+"""The plan of a run: its cells, in order; and the shards of a plan, which machines run independently of each other."""
 
 import datetime
 import fnmatch
@@ -32,24 +32,25 @@ class Plan:
 
     cells: tuple[Cell, ...]
     as_of: datetime.date  # The day for which they are judged.
-    calendar: Calendar  # That of the day, with the releases that `sources` add.
+    calendar: Calendar  # The calendar as of that day, with the releases that `sources` add.
     selection: Selection
     sources: Sources = PUBLISHED
-    spelled: Mapping[Release, str] = field(default_factory=dict)  # Each reader as --readers takes it.
+    spelled: Mapping[Release, str] = field(default_factory=dict)  # The name of each reader as --readers takes it.
     unexported: Mapping[str, int] = field(default_factory=dict)  # How many goldens have no cell on each platform.
-    without_cells: str = ""  # How many goldens have no cell, or not on all platforms, in words; empty for none.
+    without_cells: str = ""
+    """Sentences about goldens that have no cell, or not on all platforms; empty if there are none."""
     later: Mapping[str, datetime.date] = field(default_factory=dict)
-    """The selected goldens by writers that were built after that day, with their build dates: they have no cell."""
+    """The ids of selected goldens whose writers were built after that day, with those dates. They have no cell."""
     warnings: tuple[str, ...] = ()  # Sentences for people, about the policy and about earlier results.
 
     @property
     def readers(self) -> tuple[Release, ...]:
-        """Each reader once, oldest build first."""
+        """The readers of the cells, each once, oldest build first."""
         return tuple(dict.fromkeys(cell.reader for cell in self.cells))
 
     @property
     def goldens(self) -> tuple[Golden, ...]:
-        """Each golden once, by its writer's build date."""
+        """The goldens of the cells, each once, in the order of their writers' build dates."""
         goldens = {cell.golden.id: cell.golden for cell in self.cells}
         return tuple(sorted(goldens.values(), key=lambda golden: (golden.manifest.writer.built, golden.id)))
 
@@ -65,13 +66,13 @@ def make_plan(
 ) -> Plan:
     """Plan every selected golden in every selected reader, as of a day.
 
-    `targets` are those of the policy in force on that day: what has to run there is planned too.
+    `targets` are the policy's deployment targets in force on that day: what has to run in them is planned too.
 
     Raises:
         MatrixError: Nothing is left to run, since an empty plan must never look like a success.
-        CompareError: A comparator does not exist. A user's own is imported, by `user_code` or in a process for this
-            plan alone.
-        GoldenError: A golden's date is not the calendar's.
+        CompareError: A comparator does not exist. To find out, a user's own comparator is imported, by `user_code` or
+            in a process for this plan alone.
+        GoldenError: The build date in a golden is not that of the calendar.
         ReleaseError: A reader does not exist.
     """
     modes = dict(map(parse_platform, selection.platforms))
@@ -107,7 +108,11 @@ def planned_cell(
     mode: Mode = Mode.RUN,
     target: Target | None = None,
 ) -> Cell:
-    """Return a cell that knows whether it is promised, and by which targets it must run."""
+    """Return the cell of a golden in a reader, with its promise and its deployment targets.
+
+    `deployed` are all deployment targets in force: the cell gets those that have to run the golden in this reader.
+    `target` is the device to compile for; None for the default one.
+    """
     promised = promise_of_golden(golden, reader, windows).promised
     targets = names_of(deployed, golden.manifest.case, reader.name, platform, None)
     return Cell(golden, reader, platform, mode, target, promised, targets)
@@ -121,9 +126,9 @@ def _cells(
     windows: Windows,
     deployed: Sequence[DeploymentTarget],
 ) -> tuple[Cell, ...]:
-    """Return the cells of these goldens; `deployed` are the targets in force.
+    """Return the cells of these goldens, ordered by reader. `deployed` are the deployment targets in force.
 
-    Raises `MatrixError` if there is none.
+    Raises `MatrixError` if there is no cell.
     """
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
@@ -151,9 +156,10 @@ def _cells(
 def _asked_for(
     cells: tuple[Cell, ...], readers: Readers, selection: Selection, deployed: Sequence[DeploymentTarget]
 ) -> tuple[Cell, ...]:
-    """Return the cells that --touching and --only ask for.
+    """Return the cells that remain after the options --touching and --only.
 
-    In the readers of deployment targets, what has to run there.
+    In readers that only deployment targets need, only the cells that have to run there remain. Raises `MatrixError` if
+    no cell remains.
     """
     targets = "; ".join(f"{target.location} {target.name}: {', '.join(target.cases)}".strip() for target in deployed)
     why = (
@@ -182,10 +188,7 @@ def _asked_for(
 
 
 def _some(cells: Iterable[Cell], why: str) -> tuple[Cell, ...]:
-    """Return these cells.
-
-    Raises `MatrixError`, with the reason `why`, where there is none.
-    """
+    """Return these cells as a tuple. Raises `MatrixError`, with the reason `why`, if there are none."""
     if cells := tuple(cells):
         return cells
     raise MatrixError(f"The plan is empty: {why}")
@@ -195,21 +198,24 @@ def _has_cell(golden: Golden, platform: str, reader: Release) -> bool:
     manifest = golden.manifest
     if not reader.runtime:
         return platform in manifest.replayed_on
-    # That a call is refused on another platform than the artifact's is a check of jax.export: runtimes differ in it.
+    # A call on a platform that the artifact is not for is refused by a check of jax.export: other runtimes may differ.
     return platform == "cpu" and platform in manifest.replayed_on and platform not in manifest.options.refused_on
 
 
 def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
-    """Return the mode of a golden on a platform.
+    """Return the mode of a golden's cell on a platform: `mode`, or compile if the golden has no outputs.
 
-    To run is to compare: a golden without outputs is compiled, also where its platform is.
+    Without outputs a run cannot be compared. A golden that must be refused on the platform has `mode` all the same.
     """
     options = golden.manifest.options
     return Mode.COMPILE if options.without_outputs and platform not in options.refused_on else mode
 
 
 def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
-    """Return sentences about goldens without a cell on these platforms, or exported for more of them."""
+    """Return sentences about goldens without a cell on these platforms, or exported for more platforms.
+
+    The text is empty if there are no such goldens.
+    """
     tested = [golden for golden in goldens if not modes.keys().isdisjoint(golden.manifest.replayed_on)]
     others = [left for golden in tested if (left := {*golden.manifest.options.platforms} - modes.keys())]
     sentences = []
@@ -227,7 +233,7 @@ def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
 
 
 def _of_later_writers(later: Mapping[str, datetime.date], as_of: datetime.date) -> str:
-    """Return a sentence about goldens whose writers did not exist on the day; empty for none."""
+    """Return a sentence about goldens whose writers did not exist on the day; empty if there are none."""
     if not later:
         return ""
     what = "1 golden was written by a later release" if len(later) == 1 else f"{len(later)} goldens by later releases"
@@ -241,9 +247,10 @@ def _platforms(goldens: Sequence[Golden]) -> str:
 def _select_goldens(
     goldens: Sequence[Golden], selection: Selection, calendar: Calendar, as_of: datetime.date
 ) -> list[Golden]:
-    """Return the selected goldens.
+    """Return the goldens that the selection's cases and writers choose, also those of later writers.
 
-    Raises `MatrixError` if a writer or a case has none, or none is left on that day.
+    Raises `MatrixError` if a named writer or case has no golden, or if all chosen goldens have later writers. A writer
+    is later if it was built after the day `as_of`.
     """
     if not goldens:
         raise MatrixError(
@@ -280,9 +287,9 @@ def _select_goldens(
 
 
 def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:
-    """Return a sentence with the pattern for the cases of a test file or a pytest node id.
+    """Return a sentence with the patterns that match the cases of a test file or of a pytest node id.
 
-    Empty where the text is neither.
+    It is empty if the text is neither.
     """
     named = re.compile(rf"(.*/)?{re.escape(test.removeprefix('./'))}(?=$|::|\[)")
     nodes = {golden.manifest.case: match[0] for golden in goldens if (match := named.match(golden.manifest.test or ""))}
@@ -302,9 +309,9 @@ def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:
 
 
 def part_of(plan: Plan, shard: Shard) -> Plan:
-    """Return the plan of one shard, in the order of the plan.
+    """Return the part of a plan that one shard runs, with its cells in the order of the plan.
 
-    Raises `MatrixError` where a shard would have no cell: one that runs nothing must not look like a success.
+    Raises `MatrixError` if there are more shards than cells: a shard that runs nothing must not look like a success.
     """
     if shard.count > len(plan.cells):
         raise MatrixError(
@@ -315,12 +322,13 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
 
 
 def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
-    """Cut cells into `count` parts, none of them empty: equal for equal cells, on every machine.
+    """Cut cells into `count` parts, none of them empty. Every machine cuts equal cells into equal parts.
 
-    A reader on a platform stays in one part where there are at least as many of them as parts. So no part has an
-    environment to build that another has. The largest go first, each to the part that has the fewest cells so far.
-    Where there are fewer, each part has one reader. Those with most cells are cut into most pieces, of equal size but
-    for one cell.
+    The cells of a reader on a platform are a group. If there are at least `count` groups, they stay whole, so that each
+    environment is built for one part only. The largest go first, each into the part that has the fewest cells so far.
+
+    If there are fewer groups, they are cut, and each part has cells of one group. Larger groups are cut into more
+    pieces, whose sizes differ by at most one cell.
     """
     # Numbers and not cells: each part is put back into the order of the plan.
     groups: dict[tuple[str, str, str], list[int]] = {}
@@ -360,10 +368,10 @@ def _cut(groups: Sequence[list[int]], count: int) -> list[list[int]]:
 
 
 def make_dump_folder(path: Path) -> Path:
-    """Make the folder for all cells.
+    """Make the folder of --dump-ir, in which all cells write their modules, and return its absolute path.
 
-    Raises `GoldenError` for one with goldens, and `MatrixError` where it has links or cannot be made. JAX itself writes
-    files there, by names that can be guessed, and follows links.
+    Raises `GoldenError` if it has goldens, and `MatrixError` if it has symbolic links or cannot be made. JAX itself
+    writes files there, under names that can be guessed, and follows links.
     """
     check_output_folder(path, "--dump-ir")
     there = (Path(folder, name) for folder, folders, files in os.walk(path) for name in (*folders, *files))

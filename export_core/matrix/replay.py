@@ -1,7 +1,7 @@
 """The replay of cells in cold processes on this machine: one outcome for each cell, whatever dies.
 
-Cells outside a matrix are replayed as those of one, with the outputs that they gave, and by a worker that may stay.
-Cells that decide the gate run first. An environment that broke meanwhile is found when a cell errs, and built again.
+Cells that decide the gate run first. An environment that breaks during the run is noticed when a cell fails, and is
+built again. `replay_with_outputs` serves commands that need the outputs of cells, outside a matrix.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
 _DEFECT = "a defect of pytest-jaxexport, please report it"
-LOOK_SECONDS = 0.5  # How often the main thread, which waits for outcomes, handles the signals that have come.
+LOOK_SECONDS = 0.5  # The longest time that the main thread waits for an outcome before it handles signals.
 MOST_IDLE = 4
-"""Workers that stay for a later group of their placement's cells: to start one takes a second of a processor, and each
-that stays has about 100 MB of memory, with a process for its next cell."""
+"""The most workers that wait for a later group of cells of their placement. Starting a worker takes a second of a
+processor, and each idle one has about 100 MB of memory, with a process for its next cell."""
 
 EnvironmentProvider = Callable[[Placement], Environment]
 """A function that returns the environment of a placement, or raises `EnvironmentFailed`.
@@ -52,13 +52,15 @@ It is called from several threads.
 
 Replayed = tuple[Cell, Result]  # A cell, in the mode in which it was run, and its outcome.
 Finish = Callable[[Cell, Result], None]
-Notify = Callable[
-    [str], None
-]  # A function for a line about what happens beside the cells, called from several threads.
+Notify = Callable[[str], None]
+"""A function that gets a line for the user about anything but an outcome, such as that an environment is ready.
+
+It is called from several threads.
+"""
 Look = Callable[[Cell, Reply, Path], None]
 """A function that sees each reply, before outputs are compared.
 
-It gets the cell, the reply and the folder of the outputs, from several threads.
+Its arguments are the cell, the reply and the folder with the outputs. It is called from several threads.
 """
 
 
@@ -68,15 +70,16 @@ def ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """A try of cells of one placement that run the same; each is compared with its own golden."""
+    """An attempt to run cells that share one execution; the outputs are compared with each cell's own golden."""
 
     cells: tuple[Cell, ...]
-    problem: str = ""  # Why an earlier attempt was lost, if one was.
-    isolated: bool = False  # It was lost with its worker, so that this one gets a worker to itself.
+    problem: str = ""  # Why the earlier attempt was lost; empty for a first attempt.
+    isolated: bool = False
+    """Whether the earlier attempt was lost with its worker; this one then gets a worker of its own."""
 
     @property
     def placement(self) -> Placement:
-        """Where its cells run: one reader on one platform."""
+        """The placement that all its cells share."""
         return self.cells[0].placement
 
 
@@ -93,12 +96,18 @@ def replay(
 ) -> Generator[Replayed, None, None]:
     """Run cells and yield each with its outcome, in the order in which they end.
 
-    Placements are taken in the order in which they first appear, promised cells first. `environment_for` gives the
-    environment of a placement, and `start` a worker: `WarmWorkers.start` uses one for many replays. `stopping` is set
-    when nobody wants the outcomes any more, so that `environment_for` can give up too. `repairs` is what earlier
-    replays in the same environments found damaged. `look` is called with what comes back from each cell.
+    Cells that decide the gate run first, then all others, placement by placement. If something around a cell fails (its
+    worker, its environment, a disk), the cell is tried once more. A verdict is never tried again.
 
-    What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
+    Args:
+        cells: the cells to run.
+        environment_for: returns the environment of a placement.
+        options: the options that all cells share.
+        notify: gets a line about each event beside the outcomes.
+        start: starts a worker; `WarmWorkers.start` returns the same worker for many replays.
+        stopping: is set as soon as the replay ends, so that `environment_for` can give up too.
+        repairs: what earlier replays in the same environments found damaged; None if there were none.
+        look: is called with each reply before its outputs are compared.
     """
     remove_abandoned()
     with opened(options.user_code, options.policy, options.limits) as user_code:
@@ -128,10 +137,10 @@ class _Replay:
         self.executions = ExecutionKeys(self.limits)
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
         self.idle = _IdleWorkers()
-        self.compiled: dict[Path, str] = {}  # Environments in which cells have run, each with its jax.
+        self.compiled: dict[Path, str] = {}  # Folders of environments in which cells ran, each with its jax.
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
-        """Yield each cell with its outcome. Environments are built while the cells of others run."""
+        """Yield each cell with its outcome. Environments are built while cells of other environments run."""
         groups = deciding_first(cells, self._execution)
         # Two pools: in a single one, all environments would be built before the first cell runs.
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
@@ -171,14 +180,14 @@ class _Replay:
         return self.provider(placement)
 
     def _execution(self, cell: Cell) -> object:
-        """Return what identifies the run of a cell.
+        """Return a value that is equal for cells that can share one execution.
 
-        Where modules are dumped, each cell has a folder of its own and runs on its own.
+        If modules are dumped, each cell runs on its own, since it has its own folder for them.
         """
         return cell.key if self.options.dump else self.executions.of(cell)
 
     def _run_group(self, cells: list[Cell], environment: Future[Environment]) -> None:
-        """Run cells of one placement. Every cell leaves here with exactly one outcome."""
+        """Run cells of one placement, and finish each of them with exactly one outcome."""
         finished: set[CellKey] = set()
 
         def finish(cell: Cell, outcome: Result) -> None:
@@ -232,9 +241,9 @@ class _Replay:
             retries = self._retry(retries, environment, finish)
 
     def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
-        """Return the cells that may run, as attempts.
+        """Return attempts for the cells that may run, and finish the cells that the audit or another check stops.
 
-        Those that run the same are one: goldens may differ in outputs alone.
+        Cells that can share one execution are one attempt: their goldens may differ in the expected outputs alone.
         """
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
@@ -253,9 +262,9 @@ class _Replay:
             self.notify(f"{environment.release.title}: trying {count} again: {reason}")
 
     def _retry(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> list[_Attempt]:
-        """Return the second attempt at cells, after the first was lost.
+        """Try cells a second time, after their first attempts were lost.
 
-        Returns those that the worker was not given.
+        Return the attempts that the worker was not given.
         """
         if self.stopping.is_set():
             return attempts
@@ -276,9 +285,10 @@ class _Replay:
         finish: Finish,
         worker: Worker | None = None,
     ) -> tuple[list[_Attempt], list[_Attempt]]:
-        """Run cells in one worker until it dies. Returns the attempts to make again, and those it was never given.
+        """Run attempts in one worker until it dies. Return the attempts to repeat, and those that it was never given.
 
-        `worker` is one that an earlier group of this placement has left; else one is started.
+        `get_attempts` is called when the worker has been started. `worker` is one that an earlier group of this
+        placement has left; None starts a new one.
         """
         lost: list[_Attempt] = []
         running: list[Future[None]] = []
@@ -315,7 +325,7 @@ class _Replay:
             self.device_slots.release()
 
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
-        """Return a worker. Raises `WorkerDied` when two in a row do not start."""
+        """Start and return a worker. Raises `WorkerDied` if two in a row do not start."""
         if environment.folder:
             # Copied: another thread may add one. The latest of the same jax has all of its bytecode.
             latest = [*self.compiled.items()][::-1]
@@ -340,7 +350,10 @@ class _Replay:
         finish: Finish,
         lost: list[_Attempt],
     ) -> Future[None]:
-        """Run an attempt, finish each of its cells or add it to `lost`. The future is done when its slot is free."""
+        """Send an attempt to a worker, and return a future that is done when the attempt's slot is free.
+
+        The reply finishes each cell of the attempt, or adds an attempt to repeat to `lost`.
+        """
         ended: Future[None] = Future()
 
         def take_reply(future: Future[Reply]) -> None:
@@ -372,7 +385,10 @@ class _Replay:
     def _finish_cells(
         self, attempt: _Attempt, environment: Environment, reply: Future[Reply], outputs: Path, finish: Finish
     ) -> list[_Attempt]:
-        """Finish each cell of an attempt. Returns the attempt to make again, with the cells that the machine failed."""
+        """Finish each cell of an attempt by its reply, and return what to repeat: one attempt, or none.
+
+        An attempt is repeated once, with those of its cells that the machine failed.
+        """
         if not reply.exception() and (note := reply.result().note):
             self.notify(f"{environment.release.title}: {note}")
         failed: list[Cell] = []
@@ -390,9 +406,9 @@ class _Replay:
         return []
 
     def _outcome(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Result:
-        """Return the outcome of a cell by its reply.
+        """Return the outcome of a cell, as its reply tells it.
 
-        Raises `InfrastructureFault` where the reply does not tell it.
+        Raises `InfrastructureFault` if the machine failed the cell, or if its environment is damaged.
         """
         try:
             reply = future.result()
@@ -419,12 +435,13 @@ class _Replay:
 
 
 def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:
-    """Return cells in groups of one placement: those that decide the gate, of all placements, then the others of each.
+    """Return the cells in groups of one placement: all groups that decide the gate first, then the others.
 
-    The gate's answer must not wait for cells that it does not depend on. A cell that runs the same as a deciding one of
-    its placement, as `execution` shows, is in that one's group: equal cells are run once.
+    The gate's answer must not wait for cells on which it does not depend. Cells of a placement for which `execution`
+    returns equal values run once, so all of them are in the deciding group if one of them decides.
 
-    Readers with one jax do not follow each other: the later one finds compiled what the earlier one has imported.
+    Groups of readers with the same jax do not follow each other: a later one then finds the bytecode that Python has
+    compiled for an earlier one.
     """
     named = [(cell, (cell.placement, execution(cell))) for cell in cells]
     deciding = {name for cell, name in named if cell.decides}
@@ -441,14 +458,14 @@ def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -
 
 @dataclass(eq=False)
 class _IdleWorkers:
-    """Workers between two groups of cells of their placements. Each still forks a cold process for each cell."""
+    """The workers that wait for a later group of cells of their placement. Each forks a cold process for each cell."""
 
-    _waiting: Counter[Placement] = field(default_factory=Counter)  # Groups that have not begun.
+    _waiting: Counter[Placement] = field(default_factory=Counter)  # How many groups of each placement have not begun.
     _workers: dict[Placement, Worker] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def expect(self, placements: Iterable[Placement]) -> None:
-        """Note the placement of each group that will begin."""
+        """Note the placements of all groups to come, each as often as it has groups."""
         self._waiting.update(placements)
 
     def begin(self, placement: Placement) -> None:
@@ -457,7 +474,10 @@ class _IdleWorkers:
             self._waiting[placement] -= 1
 
     def leave(self, placement: Placement, worker: Worker) -> bool:
-        """Leave a worker for a later group of its placement. False where none comes, or enough workers wait."""
+        """Leave a worker for a later group of its placement, and return whether it was accepted.
+
+        It is not accepted if no such group comes, if a worker waits for it already, or if `MOST_IDLE` workers wait.
+        """
         with self._lock:
             if not self._waiting[placement] or placement in self._workers or len(self._workers) == MOST_IDLE:
                 return False
@@ -465,28 +485,31 @@ class _IdleWorkers:
             return True
 
     def take(self, placement: Placement) -> Worker | None:
-        """Return the worker that was left for a placement; None without one."""
+        """Remove and return the worker that was left for a placement; None if there is none."""
         with self._lock:
             return self._workers.pop(placement, None)
 
     def close(self) -> None:
-        """End the workers for which no group came."""
+        """Close the workers that no group has taken."""
         for worker in self._workers.values():
             worker.close()
 
 
 @dataclass(eq=False)
 class _Inspected:
-    """An environment as it was handed out: one that is built again is another one, though it equals the first."""
+    """An environment as it was handed out, and whether it is damaged.
+
+    An environment that is built again has a new record, even if it equals the first one.
+    """
 
     environment: Environment
-    damaged: str | None = None  # What of it is damaged, empty for nothing; None until its files were read.
+    damaged: str | None = None  # Which part is damaged, empty if none is; None until its files were read.
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def damage(self) -> str:
-        """Return which part of it is damaged, empty for none.
+        """Return which part of the environment is damaged; empty if none is.
 
-        All of its files are read, so only once.
+        All of its files have to be read, so this is done only once.
         """
         with self.lock:
             if self.damaged is None:
@@ -495,9 +518,9 @@ class _Inspected:
 
 
 class Repairs:
-    """The damaged environments of a run, which are built again; `notify` reports each.
+    """The environments of a run that were found damaged and are built again.
 
-    `provider` gives an environment, `notify` reports one that is built again.
+    `provider` returns the environment of a placement. `notify` gets a line about each that is built again.
     """
 
     def __init__(self, provider: EnvironmentProvider, notify: Notify) -> None:
@@ -507,7 +530,7 @@ class Repairs:
         self._lock = threading.Lock()
 
     def damage(self, environment: Environment) -> str:
-        """Return which part of an environment is damaged, empty for none."""
+        """Return which part of an environment is damaged; empty if none is."""
         with self._lock:
             handed_out = (known for known in self._inspected if known.environment is environment)
             if (inspected := next(handed_out, None)) is None:
@@ -515,7 +538,10 @@ class Repairs:
         return inspected.damage()
 
     def repaired(self, environment: Environment, placement: Placement) -> Environment:
-        """Return an environment, asked for again, and repaired where it was damaged. Raises `EnvironmentFailed`."""
+        """Request an environment again, and return it, repaired if it was damaged.
+
+        Raises `EnvironmentFailed` if it cannot be built.
+        """
         damaged = self.damage(environment)
         if damaged:
             self._notify(f"the environment of {environment.release.title} is built again: {damaged}")
@@ -526,20 +552,21 @@ class Repairs:
         return repaired
 
 
-_PLAIN = "0.npz"  # The outputs of the plain call, in the folder of a cell.
+_PLAIN = "0.npz"  # The file of the plain call's outputs, in the folder of a cell.
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A cell that was run, with its outputs."""
+    """The outcome of a cell, and its outputs."""
 
     outcome: Result
-    outputs: tuple[Leaf, ...] = ()  # Those of its plain call; empty unless it ran.
-    lost: bool = False  # Nothing is known of it: its worker died or the machine failed. A killed cell is not lost.
+    outputs: tuple[Leaf, ...] = ()  # The outputs of its plain call; empty unless that call ran.
+    lost: bool = False
+    """Whether its worker died or the machine failed, so that nothing is known of it. A killed cell is not lost."""
 
     @property
     def works(self) -> bool:
-        """Whether it ran, or was compiled where it is only to be compiled."""
+        """Whether the cell ran with the expected outputs, or was compiled if it had to be compiled only."""
         return self.outcome.verdict.works
 
 
@@ -552,7 +579,10 @@ def replay_with_outputs(
     start: WorkerStarter = start_worker,
     repairs: Repairs | None = None,
 ) -> Generator[Ran, None, None]:
-    """Run cells as `replay` does, and yield each with what it gave. No outcome is taken from a cache, or stored."""
+    """Run cells as `replay` does, and yield the outcome of each with its outputs.
+
+    No outcome is taken from the cache, or stored in it.
+    """
     replied: dict[CellKey, tuple[bool, tuple[Leaf, ...]]] = {}
 
     def look(cell: Cell, reply: Reply, folder: Path) -> None:

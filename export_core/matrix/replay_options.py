@@ -18,34 +18,39 @@ from export_core.releases import Calendar
 class ReplayOptions:
     """The options of a replay, which are equal for all its cells."""
 
-    calendar: Calendar  # Dates the readers' jax, for the table of refusals.
-    policy: Policy = field(default_factory=Policy)  # Accepted custom calls, and the tolerances of platforms.
+    calendar: Calendar  # Has the build dates of the readers' jax, for the table of refusals.
+    policy: Policy = field(default_factory=Policy)  # Has the allowed custom calls, and the tolerances of platforms.
     limits: CellLimits = field(default_factory=CellLimits)
-    sources: Sources = PUBLISHED  # Where environments come from.
-    cache: bool = False  # Take the outcomes of equal cells from earlier runs.
-    dump: Path | None = None  # A folder for every module as text, by cell; None writes none.
-    user_code: UserCode | None = None  # Runs users' comparators; None starts one for the replay alone.
-    forecast: Callable[[Cell], str] | None = None  # What a cell is forecast to do, which is cached with its outcome.
+    sources: Sources = PUBLISHED  # Where packages come from beside the usual index.
+    cache: bool = False  # Whether outcomes of equal cells are taken from earlier runs.
+    dump: Path | None = None  # The folder for the StableHLO modules of all cells as text; None writes none.
+    user_code: UserCode | None = None  # The process for users' comparators; None starts one for the replay alone.
+    forecast: Callable[[Cell], str] | None = None
+    """Returns what a cell is forecast to do, which is stored with its outcome; None stores no forecast."""
 
 
 class ConvertCell(Protocol):
-    """The hook `converted`: a cell whose reader gets the same program in another form."""
+    """The hook `converted`: makes a cell whose reader gets the same program in another form."""
 
     def __call__(self, cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:
-        """Return the cell of a converted golden in a folder to make; None where the reader takes the original."""
+        """Write the golden, converted for the cell's reader, into the new folder `folder`, and return its cell.
+
+        None if the reader takes the original, or if it cannot be converted.
+        """
 
 
 class SayRemedy(Protocol):
     """The hook `remedy`: what may make a failing cell run."""
 
     def __call__(self, cell: Cell, options: ReplayOptions) -> str:
-        """Return what to do, as a sentence."""
+        """Return a sentence that says what to do about a failing cell, or that the feature cannot help."""
 
 
 def opened(user_code: UserCode | None, policy: Policy, limits: CellLimits) -> AbstractContextManager[UserCode]:
-    """Return a process for users' comparators: the given one, which stays open, or one for this use alone.
+    """Return a context with the process for users' comparators: `user_code`, which stays open, or a new one.
 
-    The latter has the variables that the policy adds, and an answer of it may take as long as a cell may.
+    A new process is closed at the end of the context. It gets the environment variables that the policy adds, and its
+    limit for an answer is that of a cell, if that is more than `SECONDS`.
     """
     if user_code:
         return nullcontext(user_code)

@@ -19,11 +19,11 @@ def reproduce_command(
     """Return the shell command that runs one cell of a plan again, just as it was run.
 
     Args:
-        plan: the plan.
-        cell: the cell.
-        options: those of `reproduce_options`.
-        added: the names of variables that the policy adds to those of cells.
-        variables: those of the process that ran the cell; None is this process.
+        plan: the plan, which knows how each reader was named.
+        cell: the cell, in the mode in which it was run.
+        options: the options of the run, as `reproduce_options` returns them.
+        added: the names of the environment variables that the policy passes to cells in addition.
+        variables: the environment variables of the process that ran the cell; None means those of this process.
     """
     golden = cell.golden.manifest
     reader = plan.spelled.get(cell.reader, cell.reader.name)
@@ -35,8 +35,9 @@ def reproduce_command(
 
 
 def with_settings(command: str, added: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
-    """Return a shell command with the variables before it that decide its cells.
+    """Return a shell command, preceded by the settings of the environment variables that decide its cells.
 
-    See `shell_settings`.
+    `added` names the variables that the policy passes to cells in addition. `variables` are all that the process had;
+    None means those of this process. See `shell_settings`.
     """
     return " ".join([*shell_settings(os.environ if variables is None else variables, added), command])

@@ -1,8 +1,8 @@
-"""A result, the record of a cell and a line of results.jsonl: what happened, and what it means; and results, grouped.
+"""Results: the record of each cell, which is a line of results.jsonl; and groups of results.
 
-A replay makes it, and `judge` and the rules of features add to it: it is an outcome until it is judged.
+A replay makes a result, which is called an outcome until it is judged. `judge` and the rules of features add to it.
 
-Nothing here can be part of a reference cycle, and a run holds a hundred thousand of them: `gc=False` keeps the garbage
+A run has a hundred thousand results. They cannot be part of a reference cycle, so `gc=False` saves the garbage
 collector from visiting each of them again and again.
 """
 
@@ -31,7 +31,7 @@ from export_core.releases.names import title_of
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
-Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode, and runtime or settings of a jaxlib.
+Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode, and the reader's runtime and settings.
 
 
 class Control(StrEnum):
@@ -46,21 +46,22 @@ class Control(StrEnum):
 class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
     """The release that exported a golden, always of jaxlib, and the platform."""
 
-    # Once more, and not by keyword only: so a file has them in the order of the contract, the platform before the day.
+    # Declared again, and not as keyword-only: a file then has the platform before the day, in the order of the
+    # contract.
     jax: str  # The version of its jax.
     jaxlib: str  # The version of its jaxlib.
     platform: str  # The platform on which it exported, such as cpu.
 
     @property
     def release(self) -> Release:
-        """The release alone, on whichever platform it exported."""
+        """The release alone, without the platform on which it exported."""
         return Release(jax=self.jax, jaxlib=self.jaxlib, built=self.built)
 
 
 def release_name(release: Release) -> str:
     """Return the name of a release, such as ``jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)``.
 
-    It has jax only where that has another number.
+    The jax is named only if its version is not that of the jaxlib.
     """
     jax = "" if release.jax == release.jaxlib else f" with jax {release.jax}"
     return f"{release.title}{jax} (built {release.built})"
@@ -73,14 +74,14 @@ def by_build_date(releases: Iterable[Release]) -> list[str]:
 
 
 def titles(readers: Iterable[Release]) -> str:
-    """Return readers in a sentence, in the order of `by_build_date`: ``jaxlib 0.9.2, 0.12.0.1, tensorflow 2.21.0``."""
+    """Return the names of readers for a sentence, sorted as by `by_build_date`: ``jaxlib 0.9.2, tensorflow 2.21.0``."""
     return title_of(", ".join(by_build_date(readers)))
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Return results, or others, by what they have in common, each group in their order.
+    """Return items, such as results, by their key. Each group is in the order of the items.
 
-    Groups of a run: `run.Run`.
+    The groups of a run's results are properties of `run.Run`.
     """
     groups: dict[Key, list[Item]] = {}
     for item in items:
@@ -90,7 +91,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 @functools.cache  # many thousand results share a writer: each is in memory once
 def writer_of(writer: Writer) -> WriterOf:
-    """Return the writer of a golden as a result names it."""
+    """Return the writer of a golden in the form that results have."""
     return WriterOf(jax=writer.jax, jaxlib=writer.jaxlib, built=writer.built, platform=writer.platform)
 
 
@@ -112,34 +113,34 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
 
 
 def is_of_cell(result: Result, cell: Cell) -> bool:
-    """Return whether a result fits its cell in all fields.
+    """Return whether a result belongs to a cell: it has all fields that follow from the cell.
 
-    The mode may be another one: what was done.
+    The mode may differ, since a result has the mode in which the cell was run.
     """
     return all(getattr(result, name) == value for name, value in _of_cell(cell).items() if name != "mode")
 
 
 def cell_names(cell: Cell) -> tuple[str, str, WriterOf, Release, str, Mode]:
-    """Return the first fields of every record of one cell: case, golden, writer, reader, platform, mode."""
+    """Return the fields with which each record of a cell begins: case, golden, writer, reader, platform, mode."""
     case, writer = cell.golden.manifest.case, writer_of(cell.golden.manifest.writer)
     return case, cell.golden.id, writer, cell.reader, cell.platform, cell.mode
 
 
 @functools.lru_cache(maxsize=None, typed=True)  # typed: a float is never answered by an equal whole number
 def _interned(value: Hashable) -> Any:
-    """Return the first of all equal values: it is in memory once, whichever results have it."""
+    """Return the first of all values that equal this one, so that it is in memory once for all results."""
     return value
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """A judged cell; until it is judged an outcome, which is incomplete and not promised."""
+    """A judged cell. Until it is judged it is an outcome, incomplete and not promised."""
 
     case: str  # The id of the case, such as `tests.test_model.test_attention`.
     golden: str  # The golden, `case/writer`.
     writer: WriterOf  # The release that exported it.
     reader: Release  # The release that ran it.
     platform: str  # The platform of the cell: cpu, cuda, rocm or tpu.
-    mode: Mode  # run; or compile, where only that was done.
+    mode: Mode  # run; or compile, if the cell was compiled only.
     stage: Stage  # How far the cell got.
     verdict: Verdict  # What happened.
     message: str  # What happened in words, one line or more; often empty for a cell that works.
@@ -154,21 +155,21 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     days: int  # The days between the two build dates, never negative.
     promised: bool  # Whether the reader is inside the window of the writer. Never for a converted artifact.
     promised_until: datetime.date
-    """The last build date of a reader in this direction that is promised: in forward direction the earliest day."""
+    """The last build date of a promised reader in this direction: in forward direction the earliest day."""
     judgement: Judgement  # What the verdict means.
     reproduce: str  # The shell command that runs this cell again.
     flaky: str = ""
-    """Which other verdict the same content had the last time, such as `was crash on 2026-11-20`; empty for none. The
-    judgement uses this verdict."""
+    """Which different verdict the same content had the last time, such as `was crash on 2026-11-20`; empty if none. The
+    judgement uses `verdict`."""
     device: str = ""  # The kind of device that it ran on or, in mode compile, was compiled for; empty on a CPU.
     driver: str = ""  # The driver of the device; empty on a CPU.
     foreseen: str = ""  # What the artifact says about this platform; empty on a CPU.
     forecast: str = ""
     """What was forecast of the cell before it ran: `yes`, it works; or `no`, `unknown` or `yes, but`, with the reasons.
-    Empty where the golden must be refused, and in a run of pytest."""
+    Empty if the golden must be refused, and in a run of pytest."""
     max_noise_error: float | None = None
     """The largest error in units of the noise that the golden's writer measured, null if it measured none."""
-    allowed: str = ""  # By which rules numbers were compared, whether they passed or failed.
+    allowed: str = ""  # The rules by which numbers were compared, whether they passed or failed.
     outputs: str = ""
     """A digest of the bits of all outputs, empty if nothing was compared. Two readers of a golden with the same digest
     gave the same bits."""
@@ -178,27 +179,28 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     test: str = ""  # The id by which pytest knows the case, such as `tests/test_model.py::test_attention`.
     converted: bool = False
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
-    devices: int = 1  # How many devices the artifact is for. A runtime that is not jaxlib is promised those for one.
+    devices: int = 1
+    """How many devices the artifact is for. A runtime that is not jaxlib is promised artifacts for one."""
     upstream: str = ""  # The id of the known upstream issue that it shows; empty for none, and for a cell that works.
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
     looks_like: str = ""
     """What the difference of numbers looks like, such as rounding; empty if it fits no known pattern."""
     error_grid: ErrorGrid | None = None
-    """Of numbers that differ: where in the output that the message names the errors are, beside what is allowed."""
+    """For numbers that differ: where the errors are in the output that the message names, and what is allowed."""
     processors: str = ""
-    """Of numbers that differ: which processor wrote the golden and which one read it, with its settings, such as
-    `written on x86_64 AVX2, read on x86_64 SSE4_2`; empty where they are the same, and where nobody knows."""
+    """For numbers that differ: which processor wrote the golden and which one read it, with its settings, such as
+    `written on x86_64 AVX2, read on x86_64 SSE4_2`; empty if they are the same or not known."""
     cause: str = ""
-    """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
+    """The id of its cause: cells with the same id fail alike. Empty for a cell that works, and until the run has
     ended."""
     control: Control | None = None
-    """Of a cell that an accelerator's compiler refuses: what the release that wrote the golden makes of it for the same
-    device, in the same run. Null for every other cell, and until the run has ended."""
+    """For a cell that an accelerator's compiler refuses: what the release that wrote the golden does with it for the
+    same device, in the same run. Null for every other cell, and until the run has ended."""
     facts: dict[str, Any] = {}  # What features add, each under its own key.
 
     def __hash__(self) -> int:
-        """Return the hash of its cell: a run has one result of each."""
+        """Return the hash of the cell's name: a run has one result for each cell."""
         return hash((self.golden, self.reader, self.platform))
 
     @property
@@ -208,7 +210,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_garbage(self) -> bool:
-        """Whether its numbers are such as no tolerance is meant for: not finite, zero, or far beyond the range."""
+        """Whether its numbers are beyond any tolerance: not finite, zero, or far beyond the expected range."""
         is_finite = self.max_abs_error is not None
         return self.verdict is Verdict.NUMERICS and not (is_finite and not self.looks_like.startswith(GARBAGE))
 
@@ -224,13 +226,13 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def error_lines(self) -> str:
-        """The lines of stderr that say why, for errors whose Python exception does not."""
+        """The lines of stderr that mention an error, if the verdict is `error`: the Python exception may say less."""
         lines = self.stderr.splitlines() if self.verdict is Verdict.ERROR else []
         return "\n".join(line for line in lines if "error" in line.lower())[:600]
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:
-        """Sort key of its golden: by case, then by the build date of the writer."""
+        """The sort key of its golden: by case, then by the build date of the writer."""
         return self.case, self.writer.built, self.golden
 
     @property
@@ -256,7 +258,7 @@ _NOT_KNOWN: Mapping[str, Any] = {
     "judgement": Judgement.INCOMPLETE,
     "reproduce": "",
 }
-"""The fields without a default in a file, of an outcome of which no more is known."""
+"""The values of required fields in a new outcome of which nothing else is known."""
 
 
 def new_result(cell: Cell, stage: Stage, verdict: Verdict, message: str = "", **found: Any) -> Result:
@@ -273,17 +275,20 @@ def new_result(cell: Cell, stage: Stage, verdict: Verdict, message: str = "", **
 
 
 def without_cell(outcome: Result) -> Result:
-    """Return an outcome without the names of its cell, as it is cached: other cells may have the same."""
+    """Return an outcome without the names of its cell, as the cache stores it.
+
+    Cells of equal content have the same outcome.
+    """
     return msgspec.structs.replace(outcome, case="", golden="", test="")
 
 
 def for_cell(outcome: Result, cell: Cell) -> Result:
-    """Return a cached outcome as that of a cell, in the mode in which it was run."""
+    """Return a cached outcome as the outcome of this cell, with the mode in which it was run."""
     return msgspec.structs.replace(outcome, **{**_of_cell(cell), "mode": outcome.mode})
 
 
 def shared_result(result: Result) -> Result:
-    """Return a result with the parts that others have too in memory once, since figures are often equal."""
+    """Return a result that shares its parts with other results: equal parts are in memory once."""
     parts = {name: _interned(getattr(result, name)) for name in _SHARED}
     if result.timings:  # most of a result's memory are these numbers, which have few digits
         seconds = msgspec.structs.asdict(result.timings).items()
@@ -294,35 +299,35 @@ def shared_result(result: Result) -> Result:
     return msgspec.structs.replace(result, **parts)
 
 
-_NO_FACTS: dict[str, Any] = {}  # Of every result of which no feature says anything: nobody adds to it.
+_NO_FACTS: dict[str, Any] = {}  # The facts of all results to which no feature adds any. It stays empty.
 _SHARED = (
     *("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "cost", "deployed"),
     *("error_grid", "test", "forecast", "outputs"),
 )
 
 
-# Two are the same only if they are one object: comparing a hundred thousand results would take long.
+# Equal only if they are the same object: comparing a hundred thousand results would take long.
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Results, grouped by whatever is asked of them: each group is made when it is first asked for, once."""
+    """Results and their groups. Each grouping is made once, when it is first requested."""
 
     results: Sequence[Result]
     """The results. Those of a run are in order: by reader, oldest build first, then case, writer and platform."""
 
     @cached_property
     def readers(self) -> tuple[Release, ...]:
-        """The releases that read, oldest build first."""
+        """The releases that read, each once, oldest build first."""
         return tuple(sorted({result.reader for result in self.results}, key=lambda reader: reader.date_order))
 
     @cached_property
     def writers(self) -> tuple[Release, ...]:
-        """The releases that wrote, each on whichever platforms, oldest build first."""
+        """The releases that wrote goldens, on any platform, each once, oldest build first."""
         releases = {writer.release for writer in {result.writer for result in self.results}}
         return tuple(sorted(releases, key=lambda release: release.date_order))
 
     @cached_property
     def platforms(self) -> tuple[str, ...]:
-        """The platforms of the cells, in the order of the alphabet."""
+        """The platforms of the cells, in alphabetical order."""
         return tuple(sorted({result.platform for result in self.results}))
 
     @cached_property
@@ -347,7 +352,7 @@ class Cells:
 
     @cached_property
     def by_test(self) -> Mapping[str, Sequence[Result]]:
-        """The results of each test, as pytest names it; of each case, where a golden says no test."""
+        """The results of each test, as pytest names it; of each case, if a golden names no test."""
         return grouped(self.results, lambda result: result.test or result.case)
 
     @cached_property
@@ -358,14 +363,14 @@ class Cells:
 
     @cached_property
     def by_writer(self) -> Mapping[tuple[Release, str], Cells]:
-        """The cells of each writer, wherever it wrote, on each platform, by build date: the rows of a map."""
+        """The cells of each writing release, on each of the cells' platforms, by build date: the rows of a map."""
         groups = grouped(self.results, lambda result: (result.writer.release, result.platform))
         by_date = sorted(groups, key=lambda key: (key[0].date_order, key[1]))
         return {key: Cells(groups[key]) for key in by_date}
 
     @cached_property
     def by_cause(self) -> Mapping[tuple[Judgement, str], Sequence[Result]]:
-        """The results of each cause, by judgement and id; those that work have the id ``""``."""
+        """The results by judgement and by the id of their cause, which is ``""`` for cells that work."""
         return grouped(self.results, lambda result: (result.judgement, result.cause))
 
     @cached_property

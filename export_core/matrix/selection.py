@@ -25,7 +25,7 @@ from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheel
 
 NEWEST = "newest"
 DEPLOYED = "deployed"
-WORDS = (*GROUPS, NEWEST, DEPLOYED)  # What names readers beside releases.
+WORDS = (*GROUPS, NEWEST, DEPLOYED)  # The words that --readers takes beside releases.
 # The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
@@ -42,10 +42,10 @@ class Readers:
     touching: Release | None
     calendar: Calendar
     sources: Sources
-    spelled: dict[Release, str]  # How a person names each of them.
-    for_targets: frozenset[Release] = frozenset()  # Those that only run what the policy's targets have to run.
+    spelled: dict[Release, str]  # How a person names each reader.
+    for_targets: frozenset[Release] = frozenset()  # Readers that only run what deployment targets have to run.
     for_writers: Mapping[Release, frozenset[datetime.date]] = field(default_factory=dict)
-    """The readers that only run the goldens of some writers, with the build dates of these."""
+    """The readers that only run the goldens of some writers, each with the build dates of those writers."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class KnownReleases:
     """A calendar with the releases that wheels and indexes add."""
 
     calendar: Calendar
-    files: dict[str, Wheel]  # The wheels that are named as readers, by that name.
+    files: dict[str, Wheel]  # The wheels that are named as readers, by their path as it was named.
     wheels: tuple[Wheel, ...]
 
 
 def selection_by_policy(policy: Policy) -> Selection:
-    """Select what a policy says: its readers with those of its deployment targets, on its platforms."""
+    """Return what a policy selects: its readers, those of its deployment targets, and its platforms."""
     has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}  # a group has them anyway
     readers = policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
     return Selection(readers=readers, platforms=policy.spelled_platforms())
@@ -68,8 +68,8 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     """Return the calendar, extended by the wheels and the nightlies of a selection.
 
     Raises:
-        MatrixError: No reader is named, an index is neither a URL nor a folder, or a wheel has another date than the
-            calendar.
+        MatrixError: A name is not that of a reader, an index is neither a URL nor a folder, a wheel that is named as a
+            reader is not one of jaxlib, or a wheel's build date is not that of the calendar.
         ReleaseError: A wheel cannot be dated.
     """
     # No release is called by letters alone.
@@ -108,10 +108,7 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
 
 
 def _jaxlib_wheel(path: str) -> Wheel:
-    """Return the wheel that is named as a reader.
-
-    Raises `MatrixError` for a wheel of another package.
-    """
+    """Return the wheel at a path that is named as a reader. Raises `MatrixError` if it is not a wheel of jaxlib."""
     if (wheel := read_wheel(Path(path))).name == "jaxlib":
         return wheel
     raise MatrixError(
@@ -121,7 +118,10 @@ def _jaxlib_wheel(path: str) -> Wheel:
 
 
 def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
-    """Return the calendar with the nightlies among these readers: an index has them, and a version names its day."""
+    """Return the calendar, extended by those of the named readers that are nightly releases.
+
+    Their packages come from an index, and their versions contain their build dates.
+    """
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}
     for text in named:
@@ -143,10 +143,19 @@ def choose_readers(
     as_of: datetime.date,
     targets: Sequence[DeploymentTarget] = (),
 ) -> Readers:
-    """Return the readers of a selection for goldens written on these build dates, oldest build first, as of a day.
+    """Return the readers of a selection as of a day: jaxlib first, each runtime by build date.
 
-    `targets` are those of the policy that are in force that day. Raises `ReleaseError` for a reader that does not
-    exist, cannot be dated or is a pair that jax refuses, and `MatrixError` where `deployed` alone names none.
+    Args:
+        selection: which readers are asked for.
+        known: the calendar, with the releases of the selection's wheels and indexes.
+        windows: the windows of the promise.
+        written: the build dates of the goldens' writers.
+        as_of: the day, which decides which releases exist.
+        targets: the deployment targets of the policy that are in force on that day.
+
+    Raises:
+        ReleaseError: A reader does not exist, cannot be dated, or is a jaxlib with a jax that refuses it.
+        MatrixError: Only `deployed` is named, and no deployment target is in force.
     """
     existing = known.calendar.as_of(as_of)
     spelled = _spelled(selection, known.files, windows, written, existing)
@@ -200,7 +209,7 @@ def _spelled(
 def _in_range(text: str, calendar: Calendar) -> list[str]:
     """Return the jaxlib releases of a range such as ``>=0.11,<0.12``.
 
-    Raises `MatrixError` for no range or an empty one.
+    Raises `MatrixError` if the text is not a range, or if no release is in it.
     """
     try:
         chosen = [*SpecifierSet(text).filter(calendar.versions(), prereleases=True)]
@@ -212,9 +221,10 @@ def _in_range(text: str, calendar: Calendar) -> list[str]:
 
 
 def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[Release, set[datetime.date]]:
-    """Return the release before each writer, with the jax that it had until then, and the build dates of such writers.
+    """Return the release just before each writer, with the build dates of the writers that follow it.
 
-    Its newest jax may be that of the writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
+    Its jax is the newest that existed the day before the writer was built, since that is what was deployed. Its newest
+    jax today may be the writer's: jaxlib 0.12.0 now goes with jax 0.12.0.1.
     """
     before: dict[Release, set[datetime.date]] = {}
     for date in {*written}:  # a project has many goldens of one writer
@@ -225,11 +235,12 @@ def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[R
 
 
 def reader_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | None = None) -> Release:
-    """Return the release that `0.12.0.1`, `0.11.2-jax0.12.0.1`, `tensorflow==2.21.0` or a wheel among `files` names.
+    """Return the release that a text names: a version, a pair, a runtime's release, or a wheel among `files`.
 
-    A jaxlib may have settings: `0.12.0.1[JAX_ENABLE_X64=true]`.
+    Examples are `0.12.0.1`, `0.11.2-jax0.12.0.1` and `tensorflow==2.21.0`. A jaxlib may have settings:
+    `0.12.0.1[JAX_ENABLE_X64=true]`.
 
-    Raises `ReleaseError` where it names none.
+    Raises `ReleaseError` if it names no release.
     """
     if names_runtime(text) or text.isalpha():  # letters alone are a runtime, if one that nobody knows
         return runtime_readers(text, calendar)[-1]
@@ -240,16 +251,16 @@ def reader_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | Non
 
 
 def _in_order(release: Release) -> tuple[str, datetime.date, Version, tuple[str, ...], Version]:
-    """Return the sort key of readers: jaxlib first, then each runtime, by build date and version, defaults first."""
+    """Return the sort key of a reader: jaxlib before other runtimes, then build date, version, settings and jax."""
     version, jax = version_key(release.version), version_key(release.jax or "0")
     return release.family, release.built, version, release.settings, jax
 
 
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:
-    """Return the readers that ``--readers window`` means for goldens written on these build dates.
+    """Return the jaxlib versions that ``--readers window`` means for goldens whose writers have these build dates.
 
-    These are every release with at least one promised cell, the newest, and the release just before each writer:
-    published pairs seldom fall into the forward window, and that release is what is deployed when a writer is new.
+    They are every release with a promised cell, the newest release, and the release just before each writer, which is
+    what is deployed when the writer is new. Published pairs seldom fall into the forward window.
     """
     dates = sorted(set(writers))
     versions = calendar.versions()
@@ -265,7 +276,7 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
 
 
 def _split_pair(text: str) -> tuple[str, str | None, str]:
-    """Return the jaxlib, the jax and the settings of a reader's name."""
+    """Return the jaxlib, the jax (None if not named) and the settings (empty if none) of a reader's name."""
     # A path may have brackets too, but not at its end.
     named, _, settings = text[:-1].rpartition("[") if text.endswith("]") else (text, "", "")
     match = _PAIR.fullmatch(named)

@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
     @property
     def works(self) -> bool:
-        """Whether the cell works, as far as it was asked to."""
+        """Whether the cell did what was planned: it ran with the expected outputs, or was compiled."""
         return self in WORKING
 
     @property
@@ -46,17 +46,17 @@ WORKING = frozenset({Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED})
 
 @dataclass(frozen=True)
 class FindingKind:
-    """A kind of findings, which are shown together; kinds are shown by `rank`, the lowest first."""
+    """A kind of finding. Findings of one kind are shown together, and kinds by `rank`, the lowest first."""
 
     title: str
     rank: int
-    style: str = "bright_black"  # Its title in a terminal.
+    style: str = "bright_black"  # The style of its title in a terminal.
     exit_code: ExitCode = ExitCode.KEPT
-    """What a run ends with that has such a finding: anything but `KEPT` is shown with its evidence."""
+    """The exit code of a run that has such a finding. Unless it is `KEPT`, the finding is shown with its evidence."""
     level: str = ""
     """Its level as an annotation on the line of a test: ``error`` or ``warning``; empty if it is no annotation."""
-    to_do: str = ""  # What to do about it, where that does not depend on verdict or judgement.
-    is_open: bool = False  # Whether its findings are shown unfolded in Markdown although they fail no run.
+    to_do: str = ""  # What to do about it, unless that depends on the verdict or the judgement.
+    is_open: bool = False  # Whether its findings are shown unfolded in Markdown, although they do not fail a run.
 
 
 def failing(title: str, to_do: str = "") -> FindingKind:
@@ -77,7 +77,7 @@ NUMBERS_MOVED = failing(
 )
 """The finding for broken cells whose numbers look like rounding.
 
-What to do needs the commands `reduce` and `explain` of the cell.
+``{}`` in its advice stands for the commands `reduce` and `explain` of the cell.
 """
 NOT_REPLAYABLE = failing(
     "NOT REPLAYABLE",
@@ -89,26 +89,26 @@ AUDIT_FAILED = failing(
     "No release is to blame, and no date excuses it: export without this call, or allow it with a reason (`allow` in "
     "the policy or in the marker). `jaxexport audit CASE/WRITER` shows all that the audit finds.",
 )
-"""The finding for what the audit stopped before anything was compiled, in whichever window."""
+"""The finding for cells that the audit stopped before anything was compiled, inside or outside the window."""
 OTHER_PROCESSOR = failing(
     "OTHER PROCESSOR",
     "Replay it on the processor that wrote it, without settings that choose other instructions. If it passes there, no "
     "release is to blame: write the golden on a processor like those that read it, or allow the difference with a rule "
     "(`numbers` in the policy) and its reason. If it fails there too, check the test.",
 )
-"""A golden for which its own writer gives other numbers, on another processor or with other settings than wrote it."""
+"""The finding for a golden whose own writer gives different numbers on a different processor or with other settings."""
 OTHER_NUMBERS = failing(
     "OTHER NUMBERS",
     "This runtime promises nothing, and a silently wrong number is never fine: `{}` asks which side is right.",
 )
-"""The finding for other numbers in a runtime that promises nothing.
+"""The finding for different numbers in a runtime that promises nothing.
 
-What to do needs the command `explain` of the cell.
+``{}`` in its advice stands for the command `explain` of the cell.
 """
 ALLOW_NUMBERS = "If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason."
-"""The further advice about other numbers, unless they are garbage."""
+"""The additional advice about different numbers, unless they are garbage."""
 NOT_TO_ALLOW = "No rule allows such numbers: they are not finite, zero, or far beyond the range of the expected ones."
-"""The advice in place of `ALLOW_NUMBERS` where the numbers are garbage."""
+"""The advice in place of `ALLOW_NUMBERS` if the numbers are garbage."""
 DEVICE_LIMIT = FindingKind(
     "DEVICE LIMIT",
     3,
@@ -117,12 +117,12 @@ DEVICE_LIMIT = FindingKind(
     to_do="Change the program or the platform, or choose another device (`--target`). Where this device has to run it "
     "all the same, list it under `deployed` in the policy: then it fails the run.",
 )
-"""The finding for what an accelerator's compiler cannot do, in the release that wrote the golden either."""
+"""The finding for cells that an accelerator's compiler cannot compile even in the release that wrote the golden."""
 RUN_CONTROL = (
     "Run the release that wrote it for this device too (`--readers {}`): where it fails alike, the device cannot do "
     "it, and no release is to blame."
 )
-"""The first advice where nobody knows whether a failure is a `DEVICE_LIMIT`."""
+"""The first advice if nobody knows whether a failure is a `DEVICE_LIMIT`; ``{}`` is the release of the writer."""
 FAIL_ON = failing("FAIL ON")
 MISSING_RESULT = missing("INCOMPLETE")
 NOTHING_PROMISED = missing("NOTHING PROMISED")
@@ -134,18 +134,18 @@ class JudgementFacts:
     """The meaning of a judgement, how it looks, and what follows from it."""
 
     meaning: str  # Its meaning, in a sentence that explains.
-    short: str  # Its meaning in a legend, and behind a number of cells.
-    symbol: str  # Its sign in Markdown. Shapes differ where colours are not told apart.
+    short: str  # Its meaning in a few words, for a legend and after a number of cells.
+    symbol: str  # Its sign in Markdown. Signs whose colours look alike to some readers differ in shape.
     style: str  # Its style in a terminal.
-    badness: int  # For the comparison of two runs: more is worse, and 0 is fine.
-    works: bool = False  # Whether such a cell works.
-    mark: str = ""  # Behind the verdict in a table; a letter is apart from the word.
-    exit_code: ExitCode = ExitCode.KEPT  # What a run with such a cell ends with, if nothing else outranks it.
-    junit: str = ""  # The outcome of its test case; empty for one that passed.
-    kind: FindingKind | None = None  # What a finding about such cells is.
-    next_step: str = ""  # What to do about it, whatever the verdict.
+    badness: int  # How bad it is, for the comparison of two runs: more is worse, and 0 is fine.
+    works: bool = False  # Whether a cell with this judgement works.
+    mark: str = ""  # Its mark after the verdict in a table; a letter has a space before it.
+    exit_code: ExitCode = ExitCode.KEPT  # The exit code of a run with such a cell, unless another one outranks it.
+    junit: str = ""  # The JUnit element in its test case, such as ``failure``; empty if the test case passes.
+    kind: FindingKind | None = None  # The kind of a finding about such cells; None if there are no such findings.
+    next_step: str = ""  # What to do about such a cell, whatever its verdict.
     addition: str = ""
-    """What a sentence about such a cell says behind its verdict; ``{}`` is the names of its deployment targets."""
+    """What a sentence about such a cell says after its verdict; ``{}`` is the names of its deployment targets."""
 
 
 class Judgement(StrEnum):
@@ -154,7 +154,7 @@ class Judgement(StrEnum):
     facts: JudgementFacts
 
     def __new__(cls, name: str, facts: JudgementFacts) -> Self:
-        """A member with its facts; it is equal to its name."""
+        """Make a member that is equal to its name and has its facts."""
         member = str.__new__(cls, name)
         member._value_, member.facts = name, facts
         return member
@@ -206,7 +206,7 @@ class Judgement(StrEnum):
             kind=MISSING_RESULT,
         ),
     )
-    """A cell was not run that had to run."""
+    """A cell that had to run was not run."""
     OVER_BUDGET = (
         "over-budget",
         JudgementFacts(
@@ -278,12 +278,12 @@ class Judgement(StrEnum):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the cell fails or has no result, and fails its run by that."""
+        """Whether the cell fails or has no result, and therefore fails its run."""
         return self.fails_run and not self.facts.works
 
     @property
     def is_breach(self) -> bool:
-        """Whether the cell was run and fails, against a promise or an obligation: what may be a known failure."""
+        """Whether the cell was run and breaks a promise or an obligation. Only such a cell can be a known failure."""
         return self.is_urgent and self.facts.exit_code is ExitCode.BROKEN
 
 
@@ -292,14 +292,16 @@ class VerdictFacts:
     """The words of a verdict, and its meaning inside and outside the window."""
 
     phrase: str  # The predicate of a sentence about a cell.
-    short: str  # In a legend, or as a title.
-    mark: str  # The word of a cell in every table.
-    symbol: str  # Where a table has no room for the word.
+    short: str  # A few words for a legend or a title.
+    mark: str  # The short word for a cell in every table.
+    symbol: str  # The sign for a cell if a table has no room for the word.
     inside: Judgement  # Its judgement inside the window.
-    outside: Judgement  # Its judgement outside the window, of a cell that is not required and has no deployment target.
-    is_explained: bool = True  # Whether the message says what went wrong; else the release in which it began says more.
-    next_step: str = ""  # What to do about a cell that fails so; ``{}`` is the folder of the results as an argument.
-    advice: str = ""  # What to do where the writer's own replay of a golden ends so, before it is stored.
+    outside: Judgement  # Its judgement outside the window, unless the cell is required or has a deployment target.
+    is_explained: bool = True
+    """Whether the message says what went wrong. If not, the release in which it began says more."""
+    next_step: str = ""
+    """What to do about a cell with this verdict; ``{}`` is the folder of the results as an argument."""
+    advice: str = ""  # What to do if a golden gets this verdict in its own writer before it is stored.
 
 
 _REPORT = (

@@ -1,8 +1,8 @@
 """The comparison of outputs with those that the writer saw: whether they agree, and how far off they are.
 
 Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal. Floats and complex numbers
-may differ by some times the noise that the writer measured. Where somebody asked for that, they may differ by ``atol +
-rtol * abs(expected)`` or by some units in the last place. NaN equals NaN, infinities must agree in sign.
+may differ by a few times the noise that the writer measured. If somebody asked for a tolerance, they may differ by
+``atol + rtol * abs(expected)``, or by some units in the last place. NaN equals NaN, infinities must agree in sign.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, part
 from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, call_noise, noise_with_floors
 from export_core.numbers.user_code import UserCode
 
-FIRST_ROWS = 5  # differing elements that a message lists
+FIRST_ROWS = 5  # How many differing elements a message lists.
 ERRORS = ("max_abs_error", "max_rel_error", "max_ulp", "max_noise_error")
 
 
@@ -60,31 +60,31 @@ class DifferingElement:
 
 @dataclass(frozen=True)
 class Difference:
-    """The distance of outputs from the expected ones.
+    """The difference between outputs and the expected ones.
 
-    The errors are the largest over all outputs, inf where one side is not finite. Facts of one output are those of the
-    first that is out of tolerance.
+    Each error is the largest over all outputs, inf if one side is not finite and the other differs. Facts about a
+    single output are about the first output that is out of tolerance.
     """
 
-    ok: bool  # Whether all are within tolerance.
+    ok: bool  # Whether all outputs are within tolerance.
     max_abs_error: float | None = None
     max_rel_error: float | None = None
-    max_ulp: int | None = None  # The largest error in units in the last place; None where no pair of floats is finite.
-    problem: str = (
-        ""  # The only fact where shapes, dtypes or the number of outputs differ, or a user's own comparator found it.
-    )
-    output: int | None = None  # The number of the output.
-    of_type: str = ""  # Its dtype and shape, or those of what was made from several outputs.
+    max_ulp: int | None = None  # The largest error in units in the last place; None if no pair of floats is finite.
+    problem: str = ""
+    """What differs, if shapes, dtypes or the number of outputs do, or if a user's own comparator found it."""
+    output: int | None = None  # The number of the output; None if the facts are about several outputs.
+    of_type: str = ""  # Its dtype and shape, or the name of what was made from several outputs.
     mismatched: int = 0  # How many of its elements differ.
     total: int = 0  # How many elements it has.
-    worst: DifferingElement | None = None  # The one with the largest error, in units of the noise where there is one.
-    rows: tuple[DifferingElement, ...] = ()  # The first few that differ.
-    masks: tuple[str, ...] = ()  # Where one side is NaN or infinite and the other is not.
-    tolerance: str = ""  # What was allowed, by which rule; where all is ok, by which rules outputs were compared.
+    worst: DifferingElement | None = None  # The element with the largest error, in units of the noise if there is any.
+    rows: tuple[DifferingElement, ...] = ()  # The first few elements that differ.
+    masks: tuple[str, ...] = ()  # Lines about elements that are NaN or infinite on one side only.
+    tolerance: str = ""
+    """What was allowed, and by which rule; if all outputs are ok, the rules by which they were compared."""
     max_noise_error: float | None = None  # The largest error in units of the golden's noise; None without noise.
     looks_like: tuple[str, ...] = ()  # Lines that say what kind of difference it is.
-    kind: str = ""  # What all outputs look like that are out of tolerance: rounding only where each of them does.
-    grid: ErrorGrid | None = None  # Where in its array the errors are.
+    kind: str = ""  # What the outputs that are out of tolerance look like: rounding only if each of them does.
+    grid: ErrorGrid | None = None  # Where the errors are in the output.
 
     def __str__(self) -> str:
         if self.problem:
@@ -114,11 +114,11 @@ def compare_leaves(
     factors: Sequence[FactorGroup] = (),
     user_code: UserCode | None = None,
 ) -> Difference:
-    """Compare flat outputs: those that the writer saw, and those now.
+    """Compare flat outputs with the expected ones, which the writer saw.
 
-    `factors`, which come straight from factorizations, are compared as such. `user_code` runs a user's own comparator,
-    and is needed for nothing else. Raises `CompareError` when the outputs cannot be compared in this way, or a user's
-    own comparator fails.
+    `factors` are groups of outputs that come directly from a factorization, and are compared as its factors.
+    `user_code` runs a user's own comparator, and is needed for nothing else. Raises `CompareError` if the outputs
+    cannot be compared in this way, or if a user's own comparator fails.
     """
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
@@ -156,13 +156,19 @@ def compare_leaves(
 
 
 def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """Return how the outputs of a call are compared: derivatives are no factorizations, whatever the function gives."""
+    """Return the comparison for a call: for a derivative (VJP), `allclose` replaces any comparator but `shape`.
+
+    The derivative of a factorization is not a factorization itself.
+    """
     return structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
 
 
 @dataclass(frozen=True)
 class GoldenOutputs:
-    """The outputs that a golden expects, and how others are compared with them on a platform, under a policy."""
+    """The outputs that a golden expects, and the comparison of actual outputs with them.
+
+    `platform` is the platform of the actual outputs, and `tolerances` are the policy's.
+    """
 
     golden: Golden
     platform: str
@@ -174,7 +180,10 @@ class GoldenOutputs:
         return call_noise(self.golden)
 
     def compare(self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference:
-        """Return the difference of a call's outputs from the expected ones, which the file that the check names has."""
+        """Return the difference between a call's outputs and the expected ones.
+
+        `expected` are the outputs in the file that `check` names.
+        """
         manifest = self.golden.manifest
         noise, platforms = self._noise.get(check.outputs or "", NO_NOISE), (manifest.writer.platform, self.platform)
         how = self.golden.compared_as
@@ -184,7 +193,7 @@ class GoldenOutputs:
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
-    """Return the first difference that is not ok, or else the first, with the largest errors of all."""
+    """Return the first difference that is not ok, else the first one; with the largest errors of all."""
     if not differences:
         return Difference(True, 0.0, 0.0)
     shown = next((difference for difference in differences if not difference.ok), differences[0])
@@ -193,7 +202,7 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
 
 
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
-    """Return the largest error of each kind over these outputs or calls, by field; None where none has one."""
+    """Return the largest error of each kind over these outputs or calls, by field; None if none of them has any."""
     return {
         name: max((error for one in differences if (error := getattr(one, name)) is not None), default=None)
         for name in ERRORS
@@ -201,9 +210,9 @@ def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:
-    """Return one kind for all outputs that are out of tolerance: that of the worst output.
+    """Return one kind for all outputs that are out of tolerance: the kind of the worst output.
 
-    Garbage is worse than any other kind, and rounding is better. Empty if no output is out of tolerance.
+    Garbage is worse than any other kind, and rounding is better. It is empty if no output is out of tolerance.
     """
     kinds = [difference.kind for difference in differences if not difference.ok]
     worse = [kind for kind in kinds if not kind.startswith(ROUNDING)]
@@ -220,9 +229,9 @@ def _compare_factors(
 ) -> list[Difference]:
     """Compare the factors of one factorization part by part, such as the matrix that they make.
 
-    Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
-    are those of the part's largest element in the outputs' own dtype, and count as relative error. Raises
-    `CompareError` where these are no factors.
+    Parts are computed in double precision, so distances in units in the last place of their elements mean nothing. A
+    tolerance in such units counts as a relative one: it is multiplied by the `eps` of the outputs' dtype. Raises
+    `CompareError` if the outputs are not factors of this kind.
     """
     expected, actual = ([arrays[output] for output in outputs] for arrays in (wanted, given))
     named = f"outputs {', '.join(map(str, outputs))} as " if len(expected) < len(wanted) else ""
@@ -237,7 +246,10 @@ def _compare_factors(
 
 
 def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array | None = None) -> Difference:
-    """Compare two arrays of one shape and dtype by a rule."""
+    """Compare two arrays of the same shape and dtype by a rule.
+
+    `what` names them in messages. `scale` is as in `Rule.compare`.
+    """
     if scale is None and expected.size > PIECE and (in_pieces := _compare_pieces(what, expected, actual, rule)):
         return in_pieces
     compared = rule.compare(expected, actual, scale)
@@ -287,9 +299,9 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
 
 
 def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:
-    """Return the difference of large arrays, compared piece by piece.
+    """Compare large arrays piece by piece, which takes less memory, and return their difference.
 
-    None where they differ, which needs all elements.
+    None if they are out of tolerance: to describe that takes all elements.
     """
     want, got = expected.reshape(-1), actual.reshape(-1)
     noise = None if rule.noise is None else rule.noise.reshape(-1)
@@ -306,9 +318,9 @@ def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Di
 
 
 def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
-    """Return absolute and relative error of each element as float64.
+    """Return the absolute and the relative error of each element as float64.
 
-    They are inf where exactly one side is NaN or infinite.
+    Both are inf if one side is NaN or infinite and the other side is not the same.
     """
     want, got = to_double(expected), to_double(actual)
     with np.errstate(all="ignore"):
@@ -324,7 +336,10 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
 
 
 def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
-    """Return a line for each way in which elements are NaN or infinite on one side only, or another infinity."""
+    """Return lines about elements that are NaN or infinite on one side only, or infinite with the wrong sign.
+
+    One such line is ``NaN where a number was expected at 2 places``. `bad` are the elements out of tolerance.
+    """
     sides = []
     for values in (to_double(expected), to_double(actual)):
         is_nan, is_infinite = np.isnan(values), np.isinf(values) & ~np.isnan(values)
@@ -343,30 +358,31 @@ def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ComparedElements:
-    """The judgement of each element by a rule."""
+    """What a rule finds for each element of an array."""
 
-    bad: Array  # Elements that it refuses.
-    words: str  # What it allows, in words.
-    limit: Array | None = None  # The error that each may have, None where it must be equal.
-    in_noise: Array | None = None  # The errors in units of the noise, None where there is no noise.
+    bad: Array  # Which elements are out of tolerance.
+    words: str  # What the rule allows, in words.
+    limit: Array | None = None  # The error that each element may have; None if they must be equal.
+    in_noise: Array | None = None  # The errors in units of the noise; None if there is no noise.
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How the elements of one array are judged: by `bits`, else a `tolerance`, else the `noise`, else equal values."""
+    """How elements of an array are compared: by `bits`, else a `tolerance`, else the `noise`, else for equal values."""
 
     dtype: str  # The dtype of the outputs; the compared array may have a wider one.
-    bits: str = ""  # What asks for equal bits.
+    bits: str = ""  # The name of what asks for equal bits; empty if nothing does.
     tolerance: Allowed | None = None
-    noise: Array | None = None  # Beside a tolerance, errors are only reported in units of it.
+    noise: Array | None = None  # The noise of each element; beside a tolerance, only the unit of reported errors.
     factor: float = FACTOR
     rtol_of_platform: float = 0.0
-    whole: Whole | None = None  # Set where the array is a piece of another.
+    whole: Whole | None = None  # Facts about the whole array, if this one is a piece of it.
 
     def compare(self, expected: Array, actual: Array, scale: Array | None = None) -> ComparedElements:
-        """Compare each element of arrays of one shape and dtype.
+        """Compare each element of two arrays of the same shape and dtype.
 
-        `scale` is multiplied by relative tolerances for the absolute one; None means the largest expected element.
+        If there is no absolute tolerance, it is `scale` times the relative one. If `scale` is None, it is the largest
+        expected element.
         """
         if self.bits:
             # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
@@ -407,16 +423,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a comparison. Floats are compared by their noise unless a tolerance of their dtype is asked for."""
+    """The rules of a comparison. Floats are compared by noise unless somebody asks for a tolerance for their dtype."""
 
-    comparison: Comparison  # Comparator and tolerances as the golden holds them.
+    comparison: Comparison  # The comparator and the tolerances of the golden.
     noise: CallNoise = NO_NOISE  # What the writer measured.
-    platforms: Sequence[str] = ()  # Where the two ran: the writer's and the reader's.
-    tolerances: Tolerances = field(default_factory=dict)  # Those of the policy, by platform.
-    sources: Sources = field(default_factory=dict)  # What set the parts of the comparison.
+    platforms: Sequence[str] = ()  # The platforms of the writer and of the reader.
+    tolerances: Tolerances = field(default_factory=dict)  # The tolerances of the policy, by platform.
+    sources: Sources = field(default_factory=dict)  # What set each part of the comparison, for messages.
 
     def of(self, dtype: str, output: int | None = None) -> Rule:
-        """Return the rule for an array of this dtype: an output, or for None an array made from outputs."""
+        """Return the rule for an array of this dtype: an output by its number, or for None a part made from outputs."""
         if self.comparison.compare == "exact":
             return Rule(dtype, bits=str(self.sources.get("compare", GOLDEN)))
         noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
@@ -434,7 +450,10 @@ class Rules:
 
 
 def _by_jumps(expected: Array, actual: Array, noise: Array, factor: float) -> ComparedElements:
-    """Compare integers and booleans: equal but for those that jump in the writer's own runs."""
+    """Compare integers and booleans. Only elements that jump in the writer's own runs may differ.
+
+    An element jumps if its `noise` is not 0; it may then be off by `factor` times that.
+    """
     unequal, error = expected != actual, np.abs(to_double(actual) - to_double(expected))
     limit = factor * noise
     bad = unequal & ((noise == 0) | (error > limit))
@@ -443,13 +462,16 @@ def _by_jumps(expected: Array, actual: Array, noise: Array, factor: float) -> Co
 
 
 def same(want: Array, got: Array) -> Array:
-    """Return where elements are equal, or both NaN: a complex number is NaN when either part is, as in NumPy."""
+    """Return which elements are equal, or both NaN. A complex number is NaN if either part is, as in NumPy."""
     equal: Array = (want == got) | (np.isnan(want) & np.isnan(got))
     return equal
 
 
 def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array) -> ComparedElements:
-    """Return which elements are out of tolerance."""
+    """Return which elements are out of tolerance.
+
+    If there is no absolute tolerance, it is `scale` times the relative one.
+    """
     want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol
     # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything

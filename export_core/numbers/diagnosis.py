@@ -1,9 +1,10 @@
 """The kind of a difference: a pattern, lost precision, rounding or garbage; and how errors are distributed.
 
-A pattern (another sign, a factor, an offset, transposed) predicts what each element should be instead of the expected
-value. It is named only if nearly all elements that differ are what it predicts, and if that is no chance: an element
-that is off by 1,000 times what is allowed is within what is allowed of a prediction in one of 1,000 cases, which counts
-as 10 bits.
+A pattern (a wrong sign, a factor, an offset, exchanged axes) predicts a value for each element that differs. It is
+named only if nearly all of these elements have the predicted values, and if that is more than chance.
+
+An element that is off by 1,000 times what is allowed has the predicted value, within what is allowed, by chance in one
+of 1,000 cases. It therefore counts as 10 bits of evidence.
 """
 
 import itertools
@@ -18,45 +19,40 @@ from export_core.base.tolerances import ALL_ZERO, BEYOND, FLOATS, NAN_TO_ZERO, R
 from export_core.goldens.arrays import Array
 from export_core.numbers.elements import finfo, to_double
 
-_SAMPLE = 5_000  # Of how many elements a pattern is looked for where more differ.
+_SAMPLE = 5_000  # How many elements are searched for a pattern if more differ.
 _NEARLY_ALL = 0.98
-_ENOUGH_BITS = 12.0  # beyond those that choosing the pattern costs: one false claim in 4,000
-_MOST_BITS = 20.0  # of one element
-_FIXED_PATTERN_BITS = 4.0  # what a pattern costs that is one of a dozen
-_FREE_NUMBER_BITS = 20.0  # what a factor or an offset costs that is fitted to the elements
+_ENOUGH_BITS = 12.0  # Bits of evidence beyond the cost of choosing the pattern: one false claim in 4,000.
+_MOST_BITS = 20.0  # The most bits of evidence of one element.
+_FIXED_PATTERN_BITS = 4.0  # The cost of choosing one of a dozen fixed patterns.
+_FREE_NUMBER_BITS = 20.0  # The cost of a factor or an offset that is fitted to the elements.
 _NO_PATTERN = "no pattern"
-_SMALL = 10  # a message lists the elements of such an array
+_SMALL = 10  # An array with at most this many elements has no histogram: a message lists them.
 _FEW = 4
 _DECADES = (1, 10, 100, 1000)
-_LARGEST_FLOAT16 = 65520.0  # what is beyond becomes infinite
+_LARGEST_FLOAT16 = 65520.0  # From here on, numbers become infinite in float16.
 
 _TYPES = (("bfloat16", 8), ("TensorFloat-32 or float16", 11), ("float32", 24))
 """Narrower types and the bits of their mantissas.
 
-The two in the middle round alike.
+TensorFloat-32 and float16 round alike.
 """
 
 _PRECISION = {"float64": 53, "complex128": 53, "float32": 24, "complex64": 24, "float16": 11}
 _LEVELS = {8: (-9.9, -6.0), 11: (-12.9, -11.0), 24: (-25.9, -20.0)}
-"""The range of the base-2 logarithm of the median relative error, by bits.
+"""The range of the base-2 logarithm of the median relative error, by the bits of the mantissa.
 
-One rounding gives 1.5 less than the bits, products and sums of rounded numbers some more.
+A single rounding gives about minus the bits minus 1.5; products and sums of rounded numbers give more.
 """
-_BETWEEN = (-14.4, -5.0)  # Where it may be by several causes: sums in float16, means in bfloat16.
-_ENOUGH = 16  # elements whose distribution says something
+_BETWEEN = (-14.4, -5.0)  # The levels with several possible causes: sums in float16, means in bfloat16.
+_ENOUGH = 16  # The fewest elements whose distribution says something.
 _SMALLEST_FLOAT16 = 2.0**-24
-_NEAR = 100  # times what is allowed: an error far beyond is not rounding
-_FAR = (
-    1000  # times the largest expected number, and times what is allowed: a number far beyond is none of the program's
-)
+_NEAR = 100  # Times what is allowed: a larger error is not rounding.
+_FAR = 1000  # Times the largest expected number, and times what is allowed: a larger number is garbage.
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The likely kind of a difference, and a histogram of the errors; empty where neither is known.
-
-    Empty where nothing is to be said.
-    """
+    """The likely kind of a difference, and a histogram of its errors. Each is empty if nothing can be said."""
 
     looks_like: str = ""
     histogram: str = ""
@@ -69,11 +65,11 @@ class Diagnosis:
 
 
 def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "") -> Diagnosis:
-    """Return the kind of difference between `actual` and `expected`, arrays of one shape and dtype.
+    """Return the kind of difference between `actual` and `expected`, arrays of the same shape and dtype.
 
-    `limit` is the allowed error of each element, as float64 of the same shape; None where elements must be equal.
-    `dtype` is that of the computation, where it is not theirs: parts of factorizations are made in doubles. A pattern
-    is named only if it explains nearly all elements that differ; of large arrays a sample is looked at.
+    `limit` is the allowed error of each element, as float64 of the same shape; None if elements must be equal. `dtype`
+    is the dtype of the computation if it differs from that of the arrays: parts of factorizations are made in doubles.
+    A pattern is named only if it explains nearly all elements that differ; if many differ, a sample is searched.
     """
     dtype = dtype or expected.dtype.name
     with np.errstate(all="ignore"):
@@ -98,12 +94,11 @@ def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "
 
 
 class _Elements:
-    """The elements that differ and are finite on both sides; a sample where there are many.
+    """The elements that differ and are finite on both sides; a sample of them if there are many.
 
-    `expected` and `actual` are whole, in double precision, and so is `differs`. `at` has the flat indices of the
-    sample, `want`, `got` and `allowed` (the error that an element may have) its elements. `limit` is what is allowed in
-    the whole array, None where nothing is. `eps` is the relative step of the dtype, 0 for integers, and `tiny` its
-    smallest normal number.
+    The whole arrays are `expected` and `actual`, in double precision, `differs`, and `limit`, what is allowed (None if
+    elements must be equal). The sample is `at`, its flat indices, and `want`, `got` and `allowed`, its values and
+    allowed errors. `eps` is the relative step of the dtype, 0 for integers, and `tiny` its smallest normal number.
     """
 
     def __init__(self, expected: Array, actual: Array, limit: Array | None, differs: Array, dtype: str) -> None:
@@ -119,18 +114,19 @@ class _Elements:
 
     @property
     def close(self) -> float:
-        """How near, relative to it, a float is to one that another order of rounding gives."""
+        """The relative distance up to which two floats may be the same result, rounded in another order."""
         return min(8 * self.eps, max(self.eps, 1e-6))
 
     @property
     def vary(self) -> bool:
-        """Whether the expected values differ among each other. Where they do not, too many patterns fit."""
+        """Whether the expected values differ from each other. If they do not, too many patterns fit."""
         return self.want.size == 1 or bool((np.abs(self.want - self.want[0]) > self.allowed).any())
 
     def fit(self, predicted: Array, cost: float = _FIXED_PATTERN_BITS, allowed: Array | None = None) -> float:
-        """Return the share of the elements that a pattern explains.
+        """Return the share of the elements that a pattern explains; 0 if that could be chance.
 
-        0 where choosing it costs as many bits as it shows.
+        `predicted` has the pattern's values, `cost` the bits that choosing the pattern costs, and `allowed` the allowed
+        errors; None takes those of the elements.
         """
         allowed = np.maximum(self.allowed if allowed is None else allowed, self.close * np.abs(predicted))
         fits = np.abs(self.got - predicted) <= allowed
@@ -139,13 +135,13 @@ class _Elements:
 
 
 def _steps(dtype: str) -> tuple[float, float]:
-    """Return the relative step of a float type and its smallest normal number; 0 for integers."""
+    """Return the relative step of a float type and its smallest normal number; 0 and 0 for integers."""
     info = finfo(dtype) if dtype in FLOATS else None
     return (float(info.eps), float(info.smallest_normal)) if info else (0.0, 0.0)
 
 
 def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
-    """Return what NaN and infinities on one side only look like; empty where a count of them is enough."""
+    """Return what elements that are NaN or infinite on one side only look like; empty if they fit no pattern."""
     want, got, finite = want[one_sided], got[one_sided], want[np.isfinite(want)]
     if (np.isnan(want) & (got == 0)).mean() >= _NEARLY_ALL:
         return NAN_TO_ZERO
@@ -159,7 +155,7 @@ def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
 
 
 def _beyond_range(elements: _Elements) -> str:
-    """Return how far numbers are beyond the range of the expected ones, as text; empty where none is by orders."""
+    """Return a text about numbers that are far beyond the range of the expected ones; empty if there are none."""
     sizes = np.abs(elements.expected)
     largest = float(sizes.max(initial=0.0, where=np.isfinite(sizes)))
     far = (np.abs(elements.got) > _FAR * largest) & (np.abs(elements.got - elements.want) > _FAR * elements.allowed)
@@ -169,7 +165,7 @@ def _beyond_range(elements: _Elements) -> str:
 
 
 def _pattern(elements: _Elements) -> str:
-    """Return the pattern that explains the elements that differ, as text; empty where none does."""
+    """Return the name of the pattern that explains the elements that differ; empty if no pattern does."""
     errors = np.abs(elements.got - elements.want)
     if np.median(errors / np.abs(elements.want)) <= elements.close:  # rounding, which many patterns fit
         return ""
@@ -183,7 +179,7 @@ def _pattern(elements: _Elements) -> str:
 
 
 def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
-    """Yield the patterns, each with the share of the elements that it explains."""
+    """Yield the names of the patterns, simple ones first, each with the share of the elements that it explains."""
     want, got, fit = elements.want, elements.got, elements.fit
     # Exactly 0 is no chance in floats; an integer has few values that it can be.
     bits = _MOST_BITS if elements.eps else np.log2(np.abs(want) + 1).mean()
@@ -214,7 +210,10 @@ def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
 
 
 def _simple(factor: complex) -> float:
-    """Return the small whole number, or one divided by such a number, that a factor is close to; 0 for none."""
+    """Return the whole number that a factor is close to, or the reciprocal of such a number; 0 if there is none.
+
+    The number 1 does not count, since it would change nothing.
+    """
     for value, invert in ((factor, False), (1 / factor if factor else 0.0, True)):
         whole = round(value.real) if abs(value) < 1e4 else 0
         if whole not in (0, 1) and abs(value - whole) <= 1e-3 * abs(value):
@@ -229,9 +228,9 @@ def _median(values: Array) -> complex:
 
 
 def _transposed(elements: _Elements) -> Iterator[tuple[str, float]]:
-    """Yield the exchange of two axes, with the share of the elements that it explains.
+    """Yield the name of each exchange of two axes, with the share of the elements that it explains.
 
-    Nearly all elements that do not differ must fit it, too.
+    At least nine tenths of the elements that do not differ must fit the exchange too.
     """
     shape = elements.expected.shape
     for one, other in itertools.combinations(range(len(shape)), 2):
@@ -251,7 +250,10 @@ def _transposed(elements: _Elements) -> Iterator[tuple[str, float]]:
 
 
 def _without_pattern(elements: _Elements, dtype: str) -> str:
-    """Return lost precision or rounding, else how large the errors are; empty for a few elements, or equal ones."""
+    """Return a text about lost precision or rounding, else about the typical size of the errors.
+
+    It is empty if no precision was lost, and the elements are too few, all equal or booleans.
+    """
     if elements.eps and (lost := _lost_precision(elements, dtype)):
         return lost
     if elements.want.size < _FEW or not elements.vary or dtype == "bool":
@@ -262,7 +264,7 @@ def _without_pattern(elements: _Elements, dtype: str) -> str:
 
 
 def _lost_precision(elements: _Elements, dtype: str) -> str:
-    """Return the loss of precision that the errors of floats look like, as text; empty where they look like none."""
+    """Return a text about the loss of precision that errors of floats look like; empty if they do not look like it."""
     expected, actual = elements.expected.reshape(-1), elements.actual.reshape(-1)
     if expected.size > _SAMPLE:
         sample = np.random.default_rng(0).integers(0, expected.size, _SAMPLE)
@@ -273,7 +275,7 @@ def _lost_precision(elements: _Elements, dtype: str) -> str:
     types = [(name, bits) for name, bits in _TYPES if bits < _PRECISION.get(dtype, 0)]
 
     def representable(values: Array, bits: int) -> float:
-        """Return the share of numbers with so few bits."""
+        """Return the share of the numbers whose mantissas fit into `bits` bits."""
         parts = np.concatenate([values.real, values.imag]) if values.dtype.kind == "c" else values
         mantissas = np.ldexp(np.frexp(parts)[0], bits)
         return float((mantissas == np.rint(mantissas)).mean())
@@ -288,9 +290,10 @@ def _lost_precision(elements: _Elements, dtype: str) -> str:
 
 
 def _rounding(elements: _Elements, want: Array, got: Array) -> str:
-    """Return text for rounding: errors near the allowed ones, small beside the largest element, alike, of both signs.
+    """Return a text if the errors look like rounding; empty if they do not.
 
-    `want` and `got` are elements of the whole array.
+    Such errors are near the allowed ones, small beside the largest element, similar in size, and of both signs. `want`
+    and `got` are elements of the whole array.
     """
     errors = np.abs(elements.got - elements.want)
     if elements.limit is not None and (errors > _NEAR * elements.allowed).any():
@@ -313,7 +316,10 @@ def _rounding(elements: _Elements, want: Array, got: Array) -> str:
 
 
 def _level(want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:
-    """Return the type that makes errors of this size."""
+    """Return a text that names the float type that makes errors of this size; empty if no type does.
+
+    `types` are the narrower types that are possible, with the bits of their mantissas.
+    """
     if want.size < _ENOUGH or not _is_random(want, got):
         return ""
     size = math.sqrt(float(np.square(np.abs(want)).mean()))
@@ -334,7 +340,7 @@ def _level(want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:
 def _is_random(want: Array, got: Array) -> bool:
     """Return whether errors have both signs, also among neighbours in size.
 
-    Those of another formula depend on the value.
+    The errors of a different formula depend on the value, so that neighbours have the same sign.
     """
     order = np.argsort(want.real, kind="stable")
     signs = (got - want).real[order] > 0
@@ -347,9 +353,9 @@ def _power(value: float) -> str:
 
 
 def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, dtype: str) -> str:
-    """Return how many elements have errors of which size.
+    """Return a line with how many elements have errors of which size; empty for small or boolean arrays.
 
-    The unit is the allowed error, else the last place or 1.
+    The unit is the allowed error of a float, or its last place if elements must be equal; for integers it is 1.
     """
     if error.size <= _SMALL or dtype == "bool":
         return ""
@@ -369,11 +375,11 @@ def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, d
 
 
 def error_grid(absolute: Array, limit: Array | None) -> ErrorGrid | None:
-    """Return where in an array its errors are; None where none has a size, such as a zero of another sign.
+    """Return where in an array its errors are; None if all errors are 0, as for a zero of another sign.
 
     Args:
         absolute: The absolute error of each element, infinite where one side is not finite.
-        limit: What is allowed of each, of the same shape; None where elements must be equal.
+        limit: The allowed error of each element, of the same shape; None if elements must be equal.
     """
     limit = np.zeros(absolute.shape) if limit is None else np.where(np.isfinite(limit), limit, 0.0)
     errors, allowed = (_as_matrix(np.broadcast_to(values, absolute.shape)) for values in (absolute, limit))
@@ -395,13 +401,16 @@ def error_grid(absolute: Array, limit: Array | None) -> ErrorGrid | None:
 
 
 def _as_matrix(values: Array) -> Array:
-    """Return an array with its last axis across and all others down; a column is a line."""
+    """Return an array as a matrix: its last axis across, all other axes down. A single column becomes a row."""
     matrix = values.reshape(-1, values.shape[-1] if values.ndim > 1 else values.size)
     return matrix.T if matrix.shape[1] == 1 else matrix
 
 
 def _in_few_digits(error: float, allowed: float) -> tuple[float | None, float]:
-    """Return an error, None for an infinite one, and what is allowed, in as few digits as tell which is larger."""
+    """Return an error and what is allowed, in three digits, or in all if three do not show which is larger.
+
+    An infinite error is None.
+    """
     if not math.isfinite(error):
         return None, float(f"{allowed:.3g}")
     short = float(f"{error:.3g}"), float(f"{allowed:.3g}")

@@ -15,7 +15,7 @@ _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
 def finfo(dtype: str) -> "np.finfo[np.floating]":
-    """Return the facts of a float type, also of the narrow ones, which NumPy lacks and `ml_dtypes` brings."""
+    """Return the facts of a float type as `np.finfo` has them, also for the narrow types of `ml_dtypes`."""
     info: np.finfo[np.floating] = narrow_dtypes().finfo(dtype)
     return info
 
@@ -26,9 +26,9 @@ def to_double(values: Array) -> Array:
 
 
 def largest(values: Array, axes: int) -> Array:
-    """Return the largest finite magnitude over the last `axes` axes, 0 where there is none.
+    """Return the largest finite magnitude over the last `axes` axes, as float64; 0 if no element is finite.
 
-    Those axes stay, with size 1.
+    These axes remain, with size 1.
     """
     last = tuple(range(-axes, 0))
     magnitudes = np.abs(np.where(np.isfinite(values), values, 0))
@@ -36,10 +36,10 @@ def largest(values: Array, axes: int) -> Array:
 
 
 def ulp_distance(one: Array, other: Array) -> Array:
-    """Return units in the last place between elements of one floating-point dtype, as uint64.
+    """Return the distance of elements of the same float dtype in units in the last place, as uint64.
 
-    Neighbours are 1 apart, the two zeros 0. A complex number is as far away as the farther of its parts. An infinity is
-    the neighbour of the largest number; NaN lies beyond it, so that a distance from NaN means nothing.
+    Neighbours are 1 apart, the two zeros 0. The distance of complex numbers is the larger distance of their parts. An
+    infinity is the neighbour of the largest number; NaN lies beyond it, so that a distance from NaN means nothing.
     """
     if one.dtype.name in _PARTS:
         dtype = _PARTS[one.dtype.name]
@@ -53,11 +53,10 @@ def ulp_distance(one: Array, other: Array) -> Array:
 
 
 def _steps_from_zero(values: Array) -> tuple[Array, Array]:
-    """Return how many numbers each element is away from zero, and which elements have the sign bit set.
+    """Return how many representable numbers each element is away from zero, and which have the sign bit set.
 
-    In every format but one the highest bit is the sign, and the others, read as an integer, count the numbers up from
-    zero. The exponent is above the mantissa, so that the next integer is the next number, also from one exponent to the
-    next.
+    In every format but float8_e8m0fnu the highest bit is the sign. The other bits, read as an integer, count the
+    numbers up from zero: since the exponent is above the mantissa, the next integer is always the next number.
     """
     bits = np.asarray(values, order="C").view(f"u{values.dtype.itemsize}").astype(np.uint64)
     if values.dtype.name.endswith("fnu"):  # float8_e8m0fnu has powers of two only, and no sign
@@ -67,7 +66,7 @@ def _steps_from_zero(values: Array) -> tuple[Array, Array]:
 
 
 def bits_of(leaves: Sequence[Leaf]) -> bytes:
-    """Return a digest of flat outputs by dtype, shape and bytes of each, in order.
+    """Return a digest of flat outputs: of the dtype, the shape and the bytes of each, in order.
 
     NaN payloads and signs of zeros count.
     """
@@ -80,8 +79,5 @@ def bits_of(leaves: Sequence[Leaf]) -> bytes:
 
 
 def bits_of_calls(calls: Sequence[bytes]) -> str:
-    """Return the digest of several calls by the digests of each, as hexadecimal digits.
-
-    Empty where there is no call.
-    """
+    """Return one digest, as hexadecimal digits, of the digests of several calls; empty if there are no calls."""
     return hashlib.blake2b(b"".join(calls), digest_size=DIGEST_BYTES).hexdigest() if calls else ""

@@ -19,15 +19,16 @@ from export_core.numbers.elements import largest, to_double
 
 @dataclass(frozen=True)
 class Part:
-    """Two arrays to be compared."""
+    """Two arrays that are compared in place of the factors."""
 
     what: str
     expected: Array
     actual: Array
-    dtype: str  # That of the outputs, whose tolerance it has; it must be equal where this is no float.
-    scale: Array | None = None  # Times `rtol` it is the absolute tolerance; None: the largest expected element.
-    output: int | None = None  # The number of the output that the part is itself, whose noise it has.
-    is_identity: bool = False  # Whether it is nearly the identity in every factorization.
+    dtype: str  # The dtype of the outputs, which decides the tolerance. Unless it is a float, both must be equal.
+    scale: Array | None = None  # This times `rtol` is the absolute tolerance; None means the largest expected element.
+    output: int | None = None
+    """The number of the output that the part is, whose noise counts; None if it is made from several."""
+    is_identity: bool = False  # Whether the array must be nearly the identity matrix.
 
 
 Factors = Sequence[Array]
@@ -35,13 +36,19 @@ Factors = Sequence[Array]
 
 @dataclass(frozen=True)
 class Sides:
-    """The expected and actual factors of one factorization; parts made of both have the tolerance of output `of`."""
+    """The expected and the actual factors of one factorization.
+
+    In its methods, `of` is the number of the output whose dtype decides the tolerance of the part.
+    """
 
     expected: Factors
     actual: Factors
 
     def masks(self) -> list[Part]:
-        """Return parts for outputs that are not finite, by element: in a product one NaN would hide everything else."""
+        """Return a part for each output that is not finite everywhere, with zeros for its finite elements.
+
+        These are compared by element: in a product of factors, one NaN would hide everything else.
+        """
 
         def zero_if_finite(values: Array) -> Array:
             return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
@@ -53,20 +60,20 @@ class Sides:
         ]
 
     def output(self, what: str, of: int) -> Part:
-        """Return a part for a vector that is an output itself."""
+        """Return a part for a factor that is compared as it is: the vector that is the output number `of`."""
         want = self.expected[of]
         return Part(what, to_double(want), to_double(self.actual[of]), want.dtype.name, largest(want, 1), of)
 
     def matrix(self, what: str, make: Callable[[Factors], Array], of: int = 0) -> Part:
-        """Return a part for a matrix made of factors.
+        """Return a part for the matrix that `make` computes from the factors.
 
-        Each of a batch is measured by its own largest element.
+        Each matrix of a batch is measured by its own largest element.
         """
         matrix = make(self.expected)
         return Part(what, matrix, make(self.actual), self.expected[of].dtype.name, largest(matrix, 2))
 
     def orthonormal(self, what: str, make: Callable[[Factors], Array], of: int = 0) -> Part:
-        """Return a part for A^H A, the inner products of columns: the identity where they are orthonormal."""
+        """Return a part for A^H A, where `make` returns A: the identity matrix if A has orthonormal columns."""
 
         def products(outputs: Factors) -> Array:
             columns = to_double(make(outputs))
@@ -75,11 +82,14 @@ class Sides:
         return replace(self.matrix(what, products, of), is_identity=True)
 
     def equal(self, what: str, make: Callable[[Factors], Array]) -> Part:
-        """Return a part for a property that must be equal, without any tolerance."""
+        """Return a part for what `make` computes from the factors, which must be equal without any tolerance."""
         return Part(what, make(self.expected), make(self.actual), "bool")
 
     def excess(self, what: str, make: Callable[[Factors], Array], of: int, scale: Array) -> Part:
-        """Return a part for how much something is too large, more than 0, which it is not in a right factorization."""
+        """Return a part for the amounts by which something is too large, which must be 0 in a right factorization.
+
+        `make` computes these amounts; negative ones count as 0. `scale` times the relative tolerance is allowed.
+        """
         expected, actual = (np.maximum(make(side), 0.0) for side in (self.expected, self.actual))
         return Part(what, expected, actual, self.expected[of].dtype.name, scale)
 
@@ -88,9 +98,9 @@ Comparator = Callable[[Sides], list[Part]]
 
 
 def eigh(sides: Sides) -> list[Part]:
-    """Return parts for eigenvalues in order; for vectors V diag(w) V^H and V^H V.
+    """Return parts for the eigenvalues w, in order, and for the vectors V: V diag(w) V^H and V^H V.
 
-    NumPy gives (w, V), lax (V, w).
+    NumPy gives (w, V), jax.lax gives (V, w).
     """
     # Values have one axis less than vectors, so their order shows in any batch.
     values, vectors = (0, 1) if sides.expected[0].ndim < sides.expected[1].ndim else (1, 0)
@@ -108,7 +118,7 @@ def eigh(sides: Sides) -> list[Part]:
 
 
 def svd(sides: Sides) -> list[Part]:
-    """Return parts for singular values in order; for the vectors U diag(s) V^H, U^H U and V^H V."""
+    """Return parts for the singular values s, in order, and for the vectors U and V: U diag(s) V^H, U^H U and V^H V."""
     count = sides.expected[1].shape[-1]  # with full_matrices there are more vectors, which the product does not show
 
     def rebuilt(outputs: Factors) -> Array:
@@ -125,9 +135,9 @@ def svd(sides: Sides) -> list[Part]:
 
 
 def qr(sides: Sides) -> list[Part]:
-    """Return parts for Q R, Q^H Q, and that R is upper triangular.
+    """Return parts for Q R, for Q^H Q, and for the elements of R below its diagonal.
 
-    A permutation is one of columns.
+    A third output is a permutation of columns by pivoting, with which the diagonal of |R| must not grow.
     """
 
     def rebuilt(outputs: Factors) -> Array:
@@ -136,7 +146,7 @@ def qr(sides: Sides) -> list[Part]:
 
     # R's rows may turn, so only the magnitudes of its diagonal say whether the pivots were the largest.
     def growth(outputs: Factors) -> Array:
-        """Return by how much |R|'s diagonal grows; with pivoting it must not."""
+        """Return the growth of |R|'s diagonal from each element to the next; with pivoting it must not grow."""
         return np.diff(np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1)), axis=-1)
 
     parts = [
@@ -152,10 +162,10 @@ def qr(sides: Sides) -> list[Part]:
 
 
 def lu(sides: Sides) -> list[Part]:
-    """Return parts for A from P A = L U, and that no element of L exceeds 1.
+    """Return parts for P^-1 L U, which is the factorized matrix, and for elements of L that are larger than 1.
 
-    Of rows that tie for a pivot either may be chosen, so pivots and permutations may differ as long as they belong
-    together.
+    If rows tie for a pivot, any of them may be chosen. So pivots and permutations may differ from the expected ones, if
+    they belong together.
     """
     if any(output.dtype.kind not in "iu" for output in sides.expected[1:]):
         raise ValueError("pivots are integers")
@@ -187,9 +197,9 @@ def lu(sides: Sides) -> list[Part]:
 
 
 def schur(sides: Sides) -> list[Part]:
-    """Return parts for Q T Q^H, Q^H Q, and T's form.
+    """Return parts for Q T Q^H, for Q^H Q, and for the form of T.
 
-    T is triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues.
+    T is upper triangular. For real matrices, it has 2x2 blocks on its diagonal for pairs of complex eigenvalues.
     """
 
     def rebuilt(outputs: Factors) -> Array:
@@ -197,9 +207,9 @@ def schur(sides: Sides) -> list[Part]:
         return vectors @ triangle @ adjoint(vectors)
 
     def misformed(outputs: Factors) -> Array:
-        """Return where the first diagonal below the main one is not zero and should be.
+        """Return which elements of the first diagonal below the main one should be zero and are not.
 
-        A 2x2 block is right for a pair of complex eigenvalues only: its discriminant is negative, and blocks do not
+        A 2x2 block is right only for a pair of complex eigenvalues: then its discriminant is negative. Blocks must not
         overlap.
         """
         triangle = to_double(outputs[0])
@@ -222,9 +232,10 @@ def schur(sides: Sides) -> list[Part]:
 
 
 def eig(sides: Sides) -> list[Part]:
-    """Return parts for eigenvalues in any order, and for vectors of any phase their norms and V diag(w) V^-1.
+    """Return parts for the eigenvalues w in any order, and for the vectors V of any phase.
 
-    Left vectors make another matrix in this way, which is as unique as that of the right ones.
+    Vectors are compared by their norms and by V diag(w) V^-1. Left vectors make a different matrix in this way, which
+    is as unique as that of the right vectors.
     """
     expected, actual = sides.expected, sides.actual
     name = expected[0].dtype.name
@@ -265,9 +276,9 @@ FACTORIZATIONS = {
 
 
 def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
-    """Return the parts that a comparator of factors compares.
+    """Return the parts that the comparator of a factorization compares.
 
-    Raises `CompareError` where the outputs are no such factors.
+    Raises `CompareError` if the outputs cannot be such factors, by their number, dtypes or shapes.
     """
     factorization = FACTORIZATIONS[name]
     try:
@@ -280,13 +291,13 @@ def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
     raise CompareError(f"compare={name!r}: expected the outputs {factorization.meaning}, found {outputs or 'none'}.")
 
 
-ORTHONORMAL = 0.01  # How far the inner products of vectors may be from those of orthonormal ones.
+ORTHONORMAL = 0.01  # How far inner products of vectors may be from the identity if the vectors are orthonormal.
 
 
 def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
-    """Return whether a writer's outputs have the shapes of factors and orthonormal vectors.
+    """Return whether a writer's outputs are factors as they are: of the right shapes, and with orthonormal vectors.
 
-    Masked, cut or NaN ones do not.
+    Factors that the program has masked or cut are not, nor are factors with NaN.
     """
     factors = [outputs[output] for output in group.outputs]
     try:
@@ -298,10 +309,10 @@ def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
 
 
 WORST_CONDITION = 100.0
-"""The most that errors of eigenvectors may grow when the matrix is rebuilt.
+"""The most that errors of eigenvectors may grow when the matrix is rebuilt from them.
 
-They grow by their condition number. A larger growth is not allowed for unless the user gives an rtol: it would accept
-anything of a matrix that is nearly defective.
+They grow by the condition number of the vectors. For a larger growth the user has to give an rtol: to allow for it
+would accept any result for a matrix that is nearly defective.
 """
 
 
@@ -311,9 +322,9 @@ def adjoint(matrix: Array) -> Array:
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """Return the order of rows after the swaps of LAPACK's pivots, counted from 0.
+    """Return the order of rows after the swaps that LAPACK's pivots ask for, which are counted from 0.
 
-    Pivots out of range are clipped.
+    Pivots that are out of range are clipped.
     """
     # Another comparison reports pivots out of range: this one must not crash before it does.
     batch, steps = pivots.shape[:-1], pivots.shape[-1]
@@ -333,10 +344,10 @@ def undo_permutation(matrix: Array, permuted: Array, axis: int) -> Array:
 
 
 def match_eigenvalues(expected: Array, actual: Array) -> Array:
-    """Return for each expected eigenvalue the index of the actual one that belongs to it, with the least distances.
+    """Return, for each expected eigenvalue, the index of the actual one that it is paired with.
 
-    Sorting would not do: where real parts nearly tie, an error in the last place exchanges the members of conjugate
-    pairs.
+    The sum of the distances within pairs is the least possible. Sorting would not do: if real parts nearly tie, an
+    error in the last place exchanges the members of conjugate pairs.
     """
     size = expected.shape[-1]
     order = np.tile(np.arange(size), (*expected.shape[:-1], 1))
@@ -362,7 +373,7 @@ def match_eigenvalues(expected: Array, actual: Array) -> Array:
 def condition_number(vectors: Array) -> Array:
     """Return the condition number of each matrix of vectors, at most WORST_CONDITION.
 
-    It broadcasts with the matrices.
+    Its shape (..., 1, 1) broadcasts with the matrices.
     """
     if vectors.size == 0:
         return np.ones((*vectors.shape[:-2], 1, 1))
@@ -372,7 +383,7 @@ def condition_number(vectors: Array) -> Array:
 
 
 def matrix_from_eigen(values: Array, vectors: Array) -> Array:
-    """Return V diag(w) V^-1; NaN where a vector is not finite."""
+    """Return V diag(w) V^-1 for eigenvalues w and vectors V; NaN for a matrix whose vectors are not all finite."""
     if vectors.size == 0:
         return vectors
     finite = np.isfinite(vectors).all(axis=(-2, -1), keepdims=True)

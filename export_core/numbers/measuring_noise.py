@@ -1,4 +1,4 @@
-"""Measuring the noise of goldens: their calls once more, on moved inputs and compiled in other ways.
+"""Measuring the noise of goldens: their calls run again, on moved inputs and compiled in other ways.
 
 A stored golden is measured in the environment of its writer, or of the oldest later reader that runs it.
 """
@@ -49,35 +49,39 @@ from export_core.releases import Release, ReleaseError
 MOVED = 6  # Runs with inputs moved by up to one unit in the last place.
 
 INSIDE_RUNS = (("inside", 24, 1), ("amplified", 4, ULPS))
-"""Runs in which what is rounded inside is moved, and inputs too: their names, how many, by up to how many units.
+"""Runs in which results rounded inside the program are moved, and inputs too: the name of each kind, how many runs, and
+by up to how many units.
 
-They need no compilation of their own. Few of them miss what one rounding in ten does: of 6 runs in which a sum near 200
-took up or lost a small term, none met what the next reader met (docs/evidence/numbers-measured.md).
+All of them use the same compiled program. A few runs would miss what one rounding in ten does: of 6 runs in which a sum
+near 200 took up or lost a small term, none met what the next reader met (docs/evidence/numbers-measured.md).
 """
 
 LIMIT = 240.0  # Processor seconds of all runs of a golden together.
-LONGEST_REASON = 200  # Characters of why a variant failed, in golden.yaml.
+LONGEST_REASON = 200  # The most characters of the reason in golden.yaml why a variant failed.
 UNOPTIMIZED = "unoptimized"  # The run of the rewritten program in which nothing moves.
 OPTIONS: dict[str, str | int | bool] = {"xla_backend_optimization_level": 0}
-"""How the rewritten program is compiled. LLVM takes minutes to optimize some; and without it, sums are rounded in other
-orders. Compilations with other options and passes were measured and added nothing (docs/explanation/comparing.md)."""
+"""The compiler options of the rewritten program. LLVM takes minutes to optimize some programs; and without
+optimization, sums are rounded in other orders. Compilations with other options and passes were measured and added
+nothing (docs/explanation/comparing.md)."""
 
 OTHER_NUMBERS = "without moves, the rewritten program gives other numbers"
 OTHER, ELSEWHERE = 64.0, 0.01
-"""The difference from which a rewritten program counts as another one.
+"""The limits beyond which a rewritten program counts as a different program.
 
-It is more than `OTHER` times what its moves do to it, and more than `ELSEWHERE` times the largest number.
+Its outputs then differ by more than `OTHER` times what its moves do to them, and by more than `ELSEWHERE` times the
+largest number.
 """
 
-NOT_ROUNDED = "NotMovedError"  # The error of the worker where nothing is rounded, so that there is nothing to move.
+NOT_ROUNDED = "NotMovedError"
+"""The worker's error if nothing is rounded inside a program, so that there is nothing to move."""
 
 
 @dataclass(frozen=True)
 class MeasuredNoise:
     """The noise of a golden as it was measured."""
 
-    record: NoiseRecord  # For its manifest.
-    data: bytes  # Its noise.npz.
+    record: NoiseRecord  # The record for the golden's manifest.
+    data: bytes  # The content of its noise.npz.
     proves_nothing: bool  # Whether the noise of every output is so large that no wrong number would be seen.
     remarks: tuple[Remark, ...] = ()  # What other inputs show about the golden. They are not stored.
 
@@ -91,9 +95,10 @@ def with_noise(
 
 
 def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
-    """Return the stored noise for a golden that is about to be written: of one that is the same in everything else.
+    """Return the noise of a stored golden that equals the one about to be written in everything else.
 
-    None where there is none, or it was measured by another release or on another processor. See `as_stored`.
+    None if there is no such golden, or if its noise is damaged or was measured by another release or on another
+    processor. `as_stored` says which evidence may differ.
     """
     generations = store.generations(manifest.case)
     golden = next((golden for golden in generations if golden.manifest.writer.id == manifest.writer.id), None)
@@ -115,7 +120,7 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
 
 
 def not_measured(golden: Golden) -> str:
-    """Return why no environment can measure the noise of this golden; empty where one may."""
+    """Return why no environment can measure the noise of this golden; empty if one can."""
     manifest = golden.manifest
     if manifest.options.without_outputs:
         return "it has no outputs"
@@ -124,15 +129,15 @@ def not_measured(golden: Golden) -> str:
 
 
 def lacks_noise(golden: Golden) -> bool:
-    """Return whether a golden has no noise, and `jaxexport goldens verify --noise` could measure it."""
+    """Return whether a golden has no noise although `jaxexport goldens verify --noise` can measure it."""
     return golden.manifest.noise is None and not not_measured(golden)
 
 
 class OtherKernel:
-    """A process whose LAPACK computes with another kernel of OpenBLAS, as another processor has it.
+    """A process whose LAPACK computes with another kernel of OpenBLAS, as on another processor.
 
-    It is warm, as all that is measured: a cold one dies at a LAPACK call of jaxlib up to 0.9.2. It is started for the
-    first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
+    It is started for the first golden that calls LAPACK, unless this processor can run no other kernel. It is warm,
+    like all processes that measure: a cold process dies at a LAPACK call of jaxlib up to 0.9.2.
     """
 
     def __init__(self) -> None:
@@ -140,9 +145,9 @@ class OtherKernel:
         self.close = self._workers.close
 
     def run(self, golden: Golden, environment: Environment, request: Request) -> tuple[str, dict[str, Path]]:
-        """Run the calls of a golden, if it calls LAPACK.
+        """Run the calls of a golden, and return the name of the kernel and the files of the outputs by call.
 
-        Return the kernel and the outputs by call, none where a run fails.
+        Both are empty if the golden does not call LAPACK, if there is no other kernel, or if the run fails.
         """
         core = other_openblas_core(environment.variables)
         if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
@@ -161,12 +166,13 @@ def measure_noise(
     other: OtherKernel | None = None,
     first_runs: FirstRuns | None = None,
 ) -> MeasuredNoise | str:
-    """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
+    """Run the calls of a golden in each variant, in processes of a worker, and return the noise.
 
-    A variant that raises or ends its process is left out, and recorded with what it said. With `other`, what calls
-    LAPACK also runs on another kernel. With `first_runs`, the first process is one for the golden's first replay too.
-    Returns why there is no noise where the call itself fails, or does not run on cpu. Raises `WorkerDied` when the
-    worker is lost.
+    A variant that raises an error or ends its process is left out, and recorded with its message. With `other`, a
+    golden that calls LAPACK also runs on another kernel. With `first_runs`, the first process is cold, and its reply is
+    stored for the golden's first replay.
+
+    If a call itself fails or does not run on cpu, return the reason as text. Raises `WorkerDied` if the worker is lost.
     """
     if reason := not_measured(golden):
         return reason
@@ -184,7 +190,7 @@ def measure_noise(
         others = OtherInputs(golden, request.checks[0], scratch / "other inputs")
 
         def run() -> Reply:
-            """Run the calls with those variants that have not failed, and first those with other inputs."""
+            """Run the calls with all variants that have not failed, those with other inputs first."""
             left = {name: tuple(one for one in of if one.name not in failed) for name, of in variants_of.items()}
             left[""] = (*others.variants, *left[""])
             checks = tuple(replace(check, variants=left[check.name]) for check in request.checks)
@@ -222,7 +228,10 @@ def measure_noise(
 
 
 def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
-    """Yield the variants of a call, such as ``vjp1/inside 0``, first those that need no new program."""
+    """Write the inputs for the variants of a call, and yield the variants, such as ``vjp1/inside 0``.
+
+    Variants that need no new program come first.
+    """
     folder.mkdir(parents=True)
     prefix = f"{check.name}/" if check.name else ""
     inputs = from_npz(Path(check.inputs))
@@ -232,7 +241,7 @@ def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantReques
         return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
 
     def write_moved(seed: int, ulps: int) -> str:
-        """Write inputs moved by up to so many units, and return their file; the given ones where none moves."""
+        """Write inputs moved by up to `ulps` units, and return their file; the given file if there are no floats."""
         if not has_floats:
             return check.inputs
         generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
@@ -251,13 +260,13 @@ def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantReques
 
 
 def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:
-    """Return whether two variants run one rewritten program: that of their call."""
+    """Return whether two variants run the same rewritten program: they are variants of the same call."""
     calls = {variant.name.rpartition("/")[0] for variant in (one, other)}
     return len(calls) == 1 and bool(one.numbers and other.numbers)
 
 
 def _ending(reply: Reply) -> str:
-    """Return how a process ended that did not answer "ok", in a line."""
+    """Return, in one line, how a process ended whose reply is not "ok"."""
     if reply.end in ("timeout", "memory"):
         timeout = f"took more than {LIMIT:g} seconds of processor time"
         return {"timeout": timeout, "memory": "used more memory than a cell may"}[reply.end]
@@ -277,7 +286,16 @@ def _measured(
     kernel: str,
     by_kernel: Mapping[str, Path],
 ) -> MeasuredNoise:
-    """Return the noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
+    """Return the noise of a golden, from the outputs that its calls, their variants and another `kernel` wrote.
+
+    Args:
+        golden: the golden.
+        jaxlib: the release that measured.
+        calls: the calls by their file of expected outputs.
+        failed: why variants failed, by variant; reasons that are found here are added.
+        kernel: the name of the other kernel; empty if there was none.
+        by_kernel: the files of the outputs of that kernel, by call.
+    """
     noises: list[tuple[Sequence[Leaf], Noise]] = []
     jumping: dict[str, tuple[int, int]] = {}
     run: set[str] = set()
@@ -331,10 +349,11 @@ def _measured(
 
 
 def _computes_something_else(check: CheckRequest, names: Sequence[str]) -> bool:
-    """Return whether the rewritten program of a call, in these runs, computes something else than the plain one.
+    """Return whether the rewritten program of a call computes something other than the plain program.
 
-    Its outputs then differ from those of the plain program by many times the noise of the rewritten one, and by a
-    noticeable part of the largest number. Releases that took a transposed matrix for an untransposed one did this.
+    Its outputs then differ from those of the plain program by many times its own noise, and by a noticeable part of the
+    largest number. Some releases took a transposed matrix for an untransposed one in this way. `names` are the variants
+    that ran the rewritten program.
     """
     outputs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name in names}
     still = next((name for name in names if _variant(name) == UNOPTIMIZED), "")
@@ -353,9 +372,9 @@ def _computes_something_else(check: CheckRequest, names: Sequence[str]) -> bool:
 
 
 def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
-    """Return the reasons why runs failed, by run.
+    """Return the reasons why runs failed, by the name of the run.
 
-    They are by kind of run (``vjp1/inside``) where all of a kind failed alike.
+    If all runs of a kind failed for the same reason, there is one entry for the kind, such as ``vjp1/inside``.
     """
     counts = {"moved": MOVED, **{name: count for name, count, _ in INSIDE_RUNS}}
     reasons = {name: _line(text) for name, text in failed.items() if not text.startswith(NOT_ROUNDED)}
@@ -366,7 +385,7 @@ def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
 
 
 def _variant(name: str) -> str:
-    """Return the variant without its call: ``vjp1/inside 0`` is ``inside 0``."""
+    """Return the name of a variant without its call: ``inside 0`` for ``vjp1/inside 0``."""
     return name.rpartition("/")[2]
 
 
@@ -374,7 +393,7 @@ Measured = tuple[Golden, MeasuredNoise | str]
 
 
 def measure_goldens(goldens: Sequence[Golden], policy: Policy, notify: Callable[[str], None]) -> Iterator[Measured]:
-    """Yield each golden with its noise or why there is none, first those that no environment can measure."""
+    """Yield each golden with its noise, or why it has none; first the goldens that no environment can measure."""
     calendar = policy.calendar()
     by_writer: dict[Release, list[Golden]] = {}
     for golden in goldens:
@@ -395,7 +414,11 @@ def _of_writer(
     environments: ReaderEnvironments,
     notify: Callable[[str], None],
 ) -> Iterator[Measured]:
-    """Yield the noise of one writer's goldens, measured in its release, or in the first later one that runs them."""
+    """Yield the goldens of one writer, each with its noise, or with the reason why it has none.
+
+    The first of `releases`, which is the writer's own, measures them. If its environment cannot be built or its worker
+    dies, later releases measure those that are left.
+    """
     left = {golden.id: golden for golden in goldens}
     reasons: dict[str, str] = {}
     for release in releases:
@@ -421,9 +444,9 @@ def _of_writer(
 def _in_release(
     goldens: Sequence[Golden], environment: Environment, notify: Callable[[str], None]
 ) -> Iterator[Measured]:
-    """Yield each of these goldens with its noise in an environment.
+    """Yield each of these goldens with its noise, measured in this environment, or why it has none.
 
-    Raises `WorkerDied` when its worker does not start.
+    Raises `WorkerDied` if the worker does not start.
     """
     jobs = CellLimits().jobs
     worker, other = start_worker(environment, jobs), OtherKernel()
@@ -445,10 +468,7 @@ def _in_release(
 def add_noise(
     store: GoldenStore, goldens: Sequence[Golden], policy: Policy, notify: Callable[[str], None]
 ) -> Iterator[str]:
-    """Measure the noise of stored goldens and store it with them.
-
-    Yields a line about each.
-    """
+    """Measure the noise of stored goldens, store it with them, and yield lines about each and about all."""
     known = 0
     for golden, measured in measure_goldens(goldens, policy, notify):
         if isinstance(measured, str):

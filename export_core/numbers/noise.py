@@ -1,14 +1,15 @@
 """Noise as the measure of numbers: how far a correct reader may be from the outputs that the writer saw.
 
 The writer runs its artifact several times, on inputs moved by up to one unit in the last place and compiled in other
-ways; what an element moves by is its noise.
+ways. How far an element moves in these runs is its noise.
 
-Elements jump where one last bit decides between values that are far apart, as in resampling and in argmax. So the
-writer also moves inputs and what is rounded inside by up to 64 units. Where the program is smooth, 64 units move an
-element at most 64 times as far. An element that they move much farther jumps. Its noise is then a part of how far it
-jumps, since the few runs with single units need not have met the jump that a reader meets.
+An element jumps if one last bit decides between values that are far apart, as in resampling and in argmax. To find such
+elements, the writer also moves inputs and what is rounded inside by up to 64 units. In a smooth program, 64 units move
+an element at most 64 times as far: an element that moves much farther jumps. Its noise is then a part of its jump,
+since the few runs with single units need not have met the jump that a reader meets.
 
-And the noise that a golden brings along: what follows from it, whether golden.yaml says the same, and in words.
+The second half is about the noise that a golden has stored: what follows from it, whether golden.yaml says the same,
+and its description in words.
 """
 
 from __future__ import annotations
@@ -32,37 +33,39 @@ from export_core.numbers.elements import finfo, to_double
 from export_core.numbers.shows_nothing import leaf_paths
 
 FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/evidence/numbers-measured.md.
-FACTOR_OF_INPUTS = 8.0  # How many times where only inputs were moved: such noise is less.
+FACTOR_OF_INPUTS = 8.0  # How many times its noise if only inputs were moved: such noise is smaller.
 
 UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.0))
-"""The least noise of every element, in units in the last place of its value, by the size of such a unit.
+"""The least noise of every element, in units in the last place of its value, by the largest `eps` of the types.
 
-The first row is for float16 and wider types, the second for bfloat16, the last for types of 8 bits and fewer: a unit of
-theirs is an eighth of the value or half of it, which is no rounding. They must be equal unless they jump: a value that
-is rounded to such a type is moved before, so those near a tie are known.
+The first row is for float16 and wider types, the second for bfloat16. The last is for types of 8 bits and fewer, whose
+unit is an eighth of the value or half of it: not a rounding error. Their elements must be equal unless they jump.
+Values are moved before they are rounded to such a type, so elements near a tie are known.
 """
 
 SMALLEST = 2.0**-16
-"""What an element without noise has at least, in units in the last place of the output's largest element.
+"""The least noise of an element that never moved, in units in the last place of the output's largest element.
 
 A sum that is zero in all runs of the writer may be 1e-17 in another release.
 """
 
-DRAWS = 34  # How many runs an element's noise is the largest move of: those with moved inputs, those moved inside.
-PIECE = 1 << 17  # Elements that are looked at together: as doubles, large arrays would take many times their memory.
+DRAWS = 34  # How many runs decide an element's noise, its largest move: those with moved inputs, those moved inside.
+PIECE = 1 << 17
+"""How many elements are processed together: as doubles, large arrays would take many times their memory."""
 MOST_OF_INPUTS = 64.0
-"""Units in the last place of an output's largest element that moved inputs explain where nothing is rounded inside.
+"""The most noise that moved inputs explain if nothing is rounded inside.
 
-Of 145 such goldens of this repository the largest noise is 3.2 units.
+It is in units in the last place of an output's largest element. Of 145 such goldens of this repository the largest
+noise is 3.2 units.
 """
-LARGE = 0.1  # Noise above this part of the largest number of the output: the element shows nothing.
+LARGE = 0.1  # An element whose noise is above this part of the output's largest number shows nothing.
 
 
 def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
-    """Return the noise of each output: how far its elements move between the plain run and any other.
+    """Return the noise of each output: the farthest that each element moves from the plain run in any variant.
 
-    None for what is no number: keys and float0. An element that is not finite in another run is left out there: moving
-    an input across a pole shows nothing about a reader, whose inputs are exact.
+    It is None for keys and float0, which are not numbers. A variant in which an element is not finite does not count
+    for this element: to move an input across a pole shows nothing about a reader, whose inputs are exact.
     """
     wanted = [leaf.numpy() for leaf in plain]
     noises = [None if leaf.dtype in KEYS or leaf.dtype == "float0" else np.zeros(leaf.shape) for leaf in plain]
@@ -76,10 +79,10 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
 
 
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
-    """Return floats, each moved by up to so many units in the last place up or down or not at all; all else unchanged.
+    """Return a leaf whose floats are each moved at random by up to `ulps` units in the last place, up or down.
 
-    Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite, and types
-    of 8 bits and fewer: a unit of theirs is an eighth of the value or more, which is no rounding error.
+    Zeros stay: they are masks and padding, which rounding does not change. Elements that are not finite stay too. So do
+    types other than floats, and floats of 8 bits and fewer, whose unit is an eighth of the value or more.
     """
     if leaf.dtype not in FLOATS or leaf.data.itemsize == 1:
         return leaf
@@ -95,10 +98,10 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
 
 
 def count_undecided(leaf: Leaf, noise: Array) -> int:
-    """Return how many elements of an output would not show a wrong number, since their noise is large.
+    """Return how many elements of an output would not show a wrong number, since their noise is too large.
 
-    It is the noise that they are judged by, with all its floors. An output that is zero in all runs has none: any other
-    number would be seen.
+    This is the noise by which they are compared, with all its floors. In an output that is zero in all runs no element
+    counts: any other number would be seen.
     """
     expected, largest = leaf.numpy(), scale_of([leaf])
     if not largest:
@@ -110,7 +113,7 @@ def count_undecided(leaf: Leaf, noise: Array) -> int:
 
 
 def scale_of(leaves: Iterable[Leaf]) -> float:
-    """Return the largest finite magnitude of floats."""
+    """Return the largest finite magnitude of the floats in these leaves; 0 if there are no floats."""
     arrays = (leaf.numpy().reshape(-1) for leaf in leaves if leaf.dtype in FLOATS)
     pieces = (array[start : start + PIECE] for array in arrays for start in range(0, array.size, PIECE))
     return max((float(_finite_magnitudes(piece).max()) for piece in pieces), default=0.0)
@@ -120,12 +123,12 @@ def scale_of(leaves: Iterable[Leaf]) -> float:
 class Whole:
     """The facts about a whole array that a piece of it needs."""
 
-    largest: float  # Their largest finite magnitude.
-    lent: float  # The noise that they lend each other.
+    largest: float  # The largest finite magnitude of its elements.
+    lent: float  # The noise that its elements lend each other (`_lent`).
 
     @classmethod
     def of(cls, expected: Array, noise: Array | None) -> Whole:
-        """Return the facts of a flat array that its pieces need, read in pieces itself."""
+        """Return the facts of a flat array that its pieces need. It is itself read in pieces, to save memory."""
         spans = [slice(start, start + PIECE) for start in range(0, expected.size, PIECE)]
         largest = max(float(_finite_magnitudes(expected[span]).max()) for span in spans)
         return cls(largest, 0.0 if noise is None else float(_lent(noise)))
@@ -138,14 +141,14 @@ def noise_with_floors(
     scale: Array | None = None,
     whole: Whole | None = None,
 ) -> Array:
-    """Return the noise that elements are judged by: measured, or lent by others, and at least that of rounding.
+    """Return the noise by which elements are compared: measured, or lent by others, and at least that of rounding.
 
     Args:
         expected: the outputs that the writer saw, or arrays made from them in double precision.
-        noise: the measured noise of each.
-        dtype: that of the outputs.
-        scale: the magnitude whose last place counts where it is larger than the element. It broadcasts with them.
-        whole: given where these are a piece of an array.
+        noise: the measured noise of each element.
+        dtype: the dtype of the outputs.
+        scale: the magnitude that counts for rounding if it is larger than the element's. It broadcasts with `expected`.
+        whole: facts about the whole array, if these elements are a piece of it.
     """
     magnitudes = np.maximum(_finite_magnitudes(expected), 0.0 if scale is None else scale)
     info, eps = finfo(dtype), float(finfo(dtype).eps)
@@ -163,17 +166,17 @@ def _units(eps: float) -> float:
 
 
 def _finite_magnitudes(values: Array) -> Array:
-    """Return the magnitudes as float64, 0 where they are not finite."""
+    """Return the magnitudes of elements as float64, 0 for those that are not finite."""
     magnitudes = np.abs(to_double(values))
     return np.where(np.isfinite(magnitudes), magnitudes, 0.0)
 
 
 def _lent(noise: Array) -> Array:
-    """Return the noise that other elements lend to one whose few samples were lucky.
+    """Return the noise that every element has at least, since a few runs may have moved an element little by luck.
 
-    A quarter of an output has less noise than this. It is multiplied by how much larger the largest of as many normal
-    draws as there are elements is than that of `DRAWS`, √(2 ln n). Among 10,000 elements the one that a reader moves
-    farthest is beyond what any was moved by in the writer's runs.
+    It is the lower quartile of the noise of n elements times √(ln n / ln `DRAWS`). The root is the ratio of the largest
+    of n normal draws to the largest of `DRAWS`. Of 10,000 elements, a reader moves some farther than the writer's few
+    runs moved any.
     """
     if not noise.size:
         return np.asarray(0.0)
@@ -182,9 +185,12 @@ def _lent(noise: Array) -> Array:
 
 ULPS = 64  # By how many units the amplified runs move, a power of two below 128.
 SMOOTH = 16.0
-"""The most times its noise that a smooth element may move for each unit: it has more noise than was seen."""
+"""The most times its noise that a smooth element moves for each unit of the amplified runs.
 
-JUMPS = 128.0  # An element that moves by more than this many times its noise jumps.
+That move is then its noise, since it has more noise than the runs with single units showed.
+"""
+
+JUMPS = 128.0  # An element that moves, for each unit, by more than this many times its noise jumps.
 PART = 0.5
 """The part of a jump that counts as noise.
 
@@ -193,11 +199,11 @@ With `FACTOR` times the noise an element may be off by twice its jump.
 
 
 def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None) -> tuple[Array | None, int]:
-    """Return the noise of an output, None where it must be equal; and how many of its elements jump.
+    """Return the noise of an output (None if it must be equal), and how many of its elements jump.
 
-    `leaf` is the output of the plain run. Its elements move by `near` with units of one, and by `far` with units of
-    `ULPS`: all 0 where there are no such runs. Of integers, booleans and floats of 8 bits and fewer each element that
-    ever moved jumps: an index, a count, a rounded number.
+    `leaf` is the output of the plain run. `near` is how far its elements moved in runs with single units, and `far` in
+    runs with up to `ULPS` units; both are 0 if there were no such runs. If the output is of integers, booleans or
+    floats of 8 bits and fewer, each element that ever moved jumps: it is an index, a count or a rounded number.
     """
     if near is None or far is None:
         return None, 0
@@ -226,11 +232,14 @@ class CallNoise:
     factor: float = FACTOR  # How many times its noise an element may be off.
 
 
-NO_NOISE = CallNoise()  # Of a golden whose writer measured none.
+NO_NOISE = CallNoise()  # The noise of a golden whose writer measured none.
 
 
 def call_noise(golden: Golden) -> dict[str, CallNoise]:
-    """Return the noise of each file of outputs of a golden by its name; empty where none was measured."""
+    """Return the noise of a golden's outputs, by the name of their file.
+
+    The dict is empty if no noise was measured. Files of calls whose runs all failed are not in it.
+    """
     if (record := golden.manifest.noise) is None:
         return {}
     factors = {
@@ -257,7 +266,7 @@ WHAT_TO_DO = (
 """The advice about an output that would not show a wrong number."""
 
 _BY_NOISE = Comparison().compare
-_MOST = 4  # Outputs of a golden that are named.
+_MOST = 4  # The most outputs of a golden that a text names.
 
 
 def undecided_outputs(
@@ -265,14 +274,14 @@ def undecided_outputs(
 ) -> Undecided:
     """Return the outputs with elements that would not show a wrong number, by call and output: ``vjp1/0``.
 
-    Elements that jump are not among them: they are named by themselves, and are what the writer saw in most readers.
+    Elements that jump do not count: they are reported separately, and are what the writer saw in most readers.
 
     Args:
         golden: the golden.
-        noise: that of each file of outputs as noise.npz has it: it is rounded there, so that the measured one would
-            give other counts.
+        noise: the noise of each file of outputs as noise.npz has it. It is rounded there, so that the noise as it was
+            measured would give other counts.
         jumping: by call and output how many elements jump, of how many.
-        outputs: the arrays of these files, where they have been read.
+        outputs: the arrays of these files, if they have been read already.
     """
     undecided: Undecided = {}
     paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
@@ -303,9 +312,9 @@ def output_name(call: str, number: int) -> str:
 
 
 def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
-    """Return the path of each flat result in the tree of results.
+    """Return the path of each flat output of a call in the tree of results.
 
-    For the derivative of that order, it is the path of what it is a derivative by.
+    For a derivative of the order `order`, it says by which argument or cotangent the output is a derivative.
     """
     arguments, results = leaf_paths(golden.manifest, golden.read_artifact())
     for _ in range(order):
@@ -316,7 +325,7 @@ def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
 
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
-    """Return whether half of the elements of every output would not show a wrong number."""
+    """Return whether, in every output, at least half of the elements would not show a wrong number."""
     outputs = sum(leaf.data.size > 0 for file in golden.calls for leaf in from_npz(golden.folder / file))
     return 0 < sum(2 * output.elements >= output.of for output in undecided.values()) == outputs
 
@@ -366,16 +375,19 @@ def noise_text(record: NoiseRecord) -> str:
 
 
 def knows_inputs_only(record: NoiseRecord) -> bool:
-    """Return whether what is rounded inside some call could not be moved, or was not by an older version."""
+    """Return whether, for some call, only inputs were moved and not what is rounded inside.
+
+    Either that could not be moved, or an older version did not do it.
+    """
     kinds = {name.rpartition("/")[2] for name in record.failed}
     return "inside" in kinds or (not record.inside and bool(record.compiled or {"inside 0", "unoptimized"} & kinds))
 
 
 def unexplained_noise(golden: Golden) -> str:
-    """Return the largest noise that no run in golden.yaml explains, in words; empty where there is none.
+    """Return a text about the largest noise that the runs in golden.yaml do not explain; empty if there is none.
 
-    Only noise without a run that moved what is rounded inside is looked at. Moved inputs alone give a few units, and no
-    run at all gives none.
+    Only goldens without a run that moved what is rounded inside are checked. Moved inputs alone give a noise of a few
+    units, and no run at all gives none.
     """
     record = golden.manifest.noise
     if record is None or record.compiled or record.inside:
@@ -394,7 +406,10 @@ def unexplained_noise(golden: Golden) -> str:
 
 
 def _in_units(leaf: Leaf, noise: Array) -> float:
-    """Return the largest noise in units in the last place of the output's largest element; infinite for no floats."""
+    """Return the largest noise, in units in the last place of the output's largest element.
+
+    It is infinite if the output is not of floats, or is all zero.
+    """
     unit = float(finfo(leaf.dtype).eps) * scale_of([leaf]) if leaf.dtype in FLOATS else 0.0
     return float(noise.max()) / unit if unit else math.inf
 
@@ -414,9 +429,10 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
 
 
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
-    """Return the outputs of these goldens that would not show a wrong number, wholly or where they jump.
+    """Return lines about the outputs of these goldens with elements that would not show a wrong number, or jump.
 
-    They are counted in the noise and the outputs that the goldens have, whatever golden.yaml claims about them.
+    The elements are counted in the stored noise and outputs, whatever golden.yaml claims about them. Only for floats
+    that jump, golden.yaml is believed.
     """
     lines = []
     for golden in goldens:
@@ -444,10 +460,10 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
 
 
 def not_seen(golden: Golden) -> dict[str, float]:
-    """Return the part of an output's largest number below which errors are not seen, by output and its path.
+    """Return, by output and its path, the part of its largest number below which errors are not seen.
 
-    It follows from the largest noise of its elements, but for those that show nothing or jump. Only floats that are
-    compared by noise, and that have a number other than 0, are among them.
+    It follows from the largest noise of its elements, without the elements that show nothing. Only outputs of floats
+    are included that are compared by noise and have a number other than 0.
     """
     parts: dict[str, float] = {}
     outputs, how = golden.outputs_of_calls(), call_noise(golden)
@@ -470,7 +486,10 @@ def not_seen(golden: Golden) -> dict[str, float]:
 
 
 def not_seen_text(parts: Mapping[str, float], most: int) -> str:
-    """Return below which errors outputs show nothing, those with the largest parts first; empty for no outputs."""
+    """Return a text about the errors that outputs do not show; empty if there are no outputs.
+
+    `parts` are from `not_seen`. The `most` outputs with the largest parts are named, the largest first.
+    """
     ranked = sorted(parts.items(), key=lambda item: -item[1])
     named = [f"{part:.1g} in {name}" for name, part in ranked[:most]]
     more = [f"less in {plural(len(ranked) - most, 'more output')}"] if len(ranked) > most else []

@@ -1,4 +1,4 @@
-"""Whether a golden's comparison can fail: one that compares nothing agrees with every release, and proves nothing."""
+"""Whether a golden's comparison can fail: a comparison that accepts everything proves nothing about a release."""
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from export_core.numbers.user_code import UserCode
 
 
 def without_values(golden: Golden) -> str:
-    """Return why the outputs of a golden show nothing about its function; empty where one element shows something.
+    """Return why the outputs of a golden show nothing about its function; empty if one element shows something.
 
-    Derivatives do not count, as where a golden is written: those of a function that only gives NaN may be numbers. It
-    raises `GoldenError` for outputs that cannot be read.
+    Derivatives do not count, neither here nor when a golden is written: if a function gives only NaN, they may be
+    numbers all the same. Raises `GoldenError` if outputs cannot be read.
     """
     problem = ""
     for file, check in golden.calls.items():
@@ -25,13 +25,15 @@ def without_values(golden: Golden) -> str:
 
 
 def nothing_compared(golden: Golden, platform: str, tolerances: Tolerances, user_code: UserCode | None = None) -> str:
-    """Return why a reader that passes has shown no number of this golden; empty where another number would fail.
+    """Return why a reader that passes has shown nothing about this golden's numbers.
+
+    It is empty if wrong numbers would fail.
 
     Args:
-        golden: a golden as it is compared, under the rules and quirks of its policy.
+        golden: a golden with the comparison that the rules and quirks of its policy give it.
         platform: the platform of the reader.
-        tolerances: those of the policy.
-        user_code: runs a comparator of the user's own, which decides by itself; None does not ask it.
+        tolerances: the tolerances of the policy, by platform.
+        user_code: runs a user's own comparator, which decides by itself; None trusts it without a trial.
 
     Raises:
         GoldenError: its outputs cannot be read.
@@ -57,7 +59,7 @@ def nothing_compared(golden: Golden, platform: str, tolerances: Tolerances, user
 
 
 def other_leaf(leaf: Leaf) -> Leaf:
-    """Return an array of the same type without one right element: zeros, and ones in place of zeros."""
+    """Return an array of the same type in which every element is wrong: zeros, and ones in place of zeros."""
     if leaf.dtype == "float0":
         return leaf
     values = leaf.numpy()

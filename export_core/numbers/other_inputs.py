@@ -1,6 +1,6 @@
-"""Making other inputs of the same kind as those of a golden, and the runs with them.
+"""Inputs that differ from those of a golden but are of the same kind, and the runs with them.
 
-Numbers are between those that were given, integers and booleans from among them, PRNG keys are other ones.
+Floats are in the range of the given ones, integers and booleans are drawn from among them, PRNG keys are new.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import KEYS, Array
 from export_core.numbers.elements import to_double
 
-OTHERS = 16  # Runs in which all inputs are others of the same kind.
-SHRINK = (2.0**-6, 2.0**-12, 2.0**-20)  # Runs with numbers that many times smaller: what is saturated no longer is.
-MOST_ALONE = 32  # Runs in which one input changes alone, or a group of them where there are more inputs.
+OTHERS = 16  # The most runs in which all inputs are replaced by others of the same kind.
+SHRINK = (2.0**-6, 2.0**-12, 2.0**-20)  # Factors for runs with smaller numbers, in which outputs are not saturated.
+MOST_ALONE = 32  # The most groups of inputs that change alone; a group is a single input if there are few.
 MOST_ROUNDS = 6  # The most times that each input changes alone.
-FEWEST = 4  # Runs that are made however large the arrays are.
+FEWEST = 4  # How many runs are made even if the arrays are large.
 
-FEW_VALUES = 8  # Integers with no more different values than this stay, where numbers are made smaller.
+FEW_VALUES = 8  # Integers with at most this many different values stay when numbers are made smaller.
 SAMPLE = 1 << 12  # Elements by which the different values of an array are counted.
 KEY_SIZES = ((2,), (4,))  # Shapes of uint32 arrays that are taken for PRNG keys of the old form.
 
@@ -31,20 +31,20 @@ InputsKind = Literal["other", "small", "alone"]
 
 @dataclass(frozen=True)
 class OtherRun:
-    """A run with other inputs."""
+    """A run in which some inputs are not those of the golden."""
 
     name: str  # The name of its variant.
     kind: InputsKind
-    changed: tuple[int, ...]  # The numbers of the inputs that are not the given ones.
+    changed: tuple[int, ...]  # The numbers of the inputs that differ from the golden's.
 
     @property
     def is_alone(self) -> bool:
-        """Whether it tells of the effect of one input, or one group of them."""
+        """Whether the run shows the effect of a single input, or of a single group of inputs."""
         return self.kind == "alone" or len(self.changed) == 1
 
 
 def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterator[tuple[OtherRun, Sequence[Leaf]]]:
-    """Yield up to `most` runs with the inputs of each.
+    """Yield runs, each with all its inputs: up to `most`, or up to `FEWEST` if that is more.
 
     `used` are the numbers of the inputs that the program takes.
     """
@@ -72,11 +72,13 @@ def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterat
 
 
 def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
-    """Return a leaf of the same kind, in the range of the given one, with its signs.
+    """Return a different leaf of the same kind, in the range of the given numbers and with their signs.
 
-    A leaf with one value in all elements, which may be a mask or padding, keeps it if it is zero, an integer or a
-    boolean. The turns differ, since no change suits every function: a count is the same for numbers in another order, a
-    correlation for larger ones, and only some leave a matrix positive definite.
+    A leaf with the same value in all elements may be a mask or padding: it stays if it is zero, an integer or a
+    boolean.
+
+    Each turn changes a leaf in another way, since no change suits every function: a count does not depend on the order
+    of numbers, a correlation not on their size, and few changes leave a matrix positive definite.
     """
     random = np.random.default_rng([turn, seed])
     if _is_key(leaf):
@@ -117,7 +119,10 @@ def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
 
 
 def _other_scalar(leaf: Leaf, turn: int) -> Leaf:
-    """Return one other number: a part of a float, a neighbour of an integer, the opposite of a boolean."""
+    """Return a different number for a leaf of one element.
+
+    A float is multiplied by a factor near 1, an integer becomes a neighbour, a boolean its opposite.
+    """
     if leaf.dtype == "bool":
         return Leaf(leaf.dtype, leaf.data ^ (turn % 2 == 0))
     if leaf.dtype in FLOATS:
@@ -128,7 +133,7 @@ def _other_scalar(leaf: Leaf, turn: int) -> Leaf:
 
 
 def _next_integer(leaf: Leaf, *, down: bool) -> Leaf:
-    """Return integers of one value, each the one before or after it with the same sign."""
+    """Return a leaf whose elements are all the integer before or after its first element, with the same sign."""
     values = leaf.numpy()
     first = int(values.reshape(-1)[0])
     smallest, largest = limits(leaf.dtype)
@@ -144,15 +149,15 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def _drawn(leaf: Leaf, random: np.random.Generator, *, again: bool) -> Leaf:
-    """Return the elements in another order, or drawn from among them, so that some repeat."""
+    """Return a leaf with its elements in another order or, if `again`, drawn from among them so that some repeat."""
     flat = leaf.data.reshape(-1)
     return Leaf(leaf.dtype, (random.choice(flat, flat.size) if again else random.permutation(flat)).reshape(leaf.shape))
 
 
 def _smaller(leaf: Leaf, factor: float) -> Leaf:
-    """Return the leaf with numbers so much nearer to zero.
+    """Return a leaf with its numbers multiplied by `factor`, which is less than 1.
 
-    Scalars stay, which others may be divided by, and few integers.
+    Scalars stay, since other numbers may be divided by them. Integers with few different values stay too.
     """
     if leaf.data.size == 1 or leaf.dtype == "bool" or leaf.dtype in KEYS:
         return leaf
@@ -165,7 +170,7 @@ def _smaller(leaf: Leaf, factor: float) -> Leaf:
 
 
 def _changed(leaf: Leaf, turn: int, seed: int) -> Leaf:
-    """Return the leaf with all elements changed so much that whatever depends on it changes too."""
+    """Return a leaf with each element changed so much that whatever depends on the leaf should change too."""
     random = np.random.default_rng([100 + turn, seed])
     if _is_key(leaf):
         return Leaf(leaf.dtype, random.integers(0, 1 << 32, leaf.data.shape, np.uint32))
@@ -190,7 +195,7 @@ def _wide(dtype: str) -> str:
 
 
 def _as(leaf: Leaf, values: Array) -> Leaf:
-    """Return values in double precision as a leaf of that dtype."""
+    """Return values in double precision as a leaf of the dtype of `leaf`."""
     with np.errstate(all="ignore"):
         return Leaf(leaf.dtype, np.asarray(values, leaf.numpy().dtype).view(leaf.data.dtype))
 
@@ -205,24 +210,24 @@ def _is_symmetric(values: Array) -> bool:
 
 
 def has_one_value(values: Array) -> bool:
-    """Return whether all elements are equal, NaN and NaN too."""
+    """Return whether all elements are equal. NaN equals NaN."""
     flat = values.reshape(-1)
     return bool(equal(flat, flat[:1]).all())
 
 
 def _has_two_values(values: Array) -> bool:
-    """Return whether it may be a mask: it has two values at most."""
+    """Return whether an array has at most two different values, so that it may be a mask."""
     flat = values.reshape(-1)
     rest = flat[~equal(flat, flat[:1])]
     return not rest.size or has_one_value(rest)
 
 
 def equal(one: Array, other: Array) -> Array:
-    """Compare elements: NaN equals NaN, and the two zeros are equal."""
+    """Return which elements are equal. NaN equals NaN, and the two zeros are equal."""
     with np.errstate(invalid="ignore"):
         return np.asarray((one == other) | ((one != one) & (other != other)))
 
 
 def same(one: Leaf, other: Leaf) -> Array:
-    """Compare the elements of two leaves, as `equal` does. See `equal`."""
+    """Return which elements of two leaves are equal, as `equal` compares them."""
     return equal(one.numpy(), other.numpy())

@@ -1,11 +1,11 @@
-"""Finding what a golden cannot show: outputs that are the same for all inputs, inputs without effect, saturation.
+"""What a golden cannot show: outputs that are the same for all inputs, inputs without effect, saturation.
 
-When noise is measured, the compiled program also runs with other inputs of the same kind. These are numbers between
-those that were given, integers and booleans from among them, other PRNG keys.
+When noise is measured, the compiled program also runs with other inputs of the same kind: numbers between the given
+ones, integers and booleans from among them, and new PRNG keys.
 
-An output may be equal in all these runs, or have one value in all its elements. It would also be equal if what is
-computed before a mask or a ReLU were wrong. So would one that is saturated: at the bounds of the function that makes
-it, such as 0 and 1 for a softmax. A golden is stored all the same, with a remark.
+An output may be equal in all these runs, or have the same value in all its elements. It would be so even if what is
+computed before a mask or a ReLU were wrong. The same holds for a saturated output, at the bounds of the function that
+makes it, such as 0 and 1 for a softmax. Such a golden is stored all the same, with a remark.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from export_core.numbers.elements import finfo, to_double
 from export_core.numbers.other_inputs import InputsKind, OtherRun, equal, has_one_value, limits, other_runs, same
 from export_core.readers.worker.protocol import CheckRequest, Reply, VariantRequest
 
-MOST_BYTES = 1 << 28  # Of inputs and outputs of all these runs together; but some always run.
+MOST_BYTES = 1 << 28  # For inputs and outputs of all these runs together; but a few runs are always made.
 
-MANY = 8  # Outputs of fewer elements may have one value in all of them.
-BOUNDS = 3  # At most so many values a saturated output has: 0 and 1, or -1, 0 and 1.
-NEARLY_ALL = 0.95  # This part of the elements of a saturated output is at its bounds.
-ENOUGH = 2  # Runs with other inputs in which an output must have been equal.
-SAMPLE = 1 << 12  # Elements by which an output is tried for saturation, before all are looked at.
+MANY = 8  # An output with fewer elements may have the same value in all of them.
+BOUNDS = 3  # The most values that a saturated output has: 0 and 1, or -1, 0 and 1.
+NEARLY_ALL = 0.95  # At least this part of the elements of a saturated output is at its bounds.
+ENOUGH = 2  # The fewest runs with other inputs in which an output must have been equal.
+SAMPLE = 1 << 12  # How many elements are checked for saturation before all are.
 SATURATED: Mapping[Bounds, str] = {
     "tanh": "choose smaller inputs, or a smaller gain",
     "erf": "choose smaller inputs, or a smaller gain",
@@ -65,18 +65,18 @@ class Output:
         self.leaf = leaf
         self.values = leaf.numpy()
         self.finite = self._finite(self.values)
-        self.depends = False  # Whether it changes with inputs.
+        self.depends = False  # Whether it changes with the inputs.
         self.equal = 0  # In how many runs with other inputs it was the same.
-        self.varies = False  # Whether its elements had different values in one of them.
-        self.becomes_finite = False  # Whether most of what is not finite was, with smaller numbers.
-        self.few = self._few()  # The values that nearly all elements have, as doubles.
-        self.bounds = self.few if len(self.few) > 1 else ()  # Those of them that nearly all have in other runs too.
-        self.inside: Array | None = None  # Which elements were between these bounds, with smaller numbers.
-        self.changed_by: set[int] = set()  # The inputs that change it when they alone are others.
-        self.is_other_in_a_call = False  # Whether a further call of the golden gives something else.
+        self.varies = False  # Whether its elements had different values in one of these runs.
+        self.becomes_finite = False  # Whether most of its elements that are not finite were, with smaller numbers.
+        self.few = self._few()  # The values that nearly all elements have, as doubles; empty if they are many.
+        self.bounds = self.few if len(self.few) > 1 else ()  # The same, if they are as common in other runs.
+        self.inside: Array | None = None  # Which elements were between these bounds with smaller numbers.
+        self.changed_by: set[int] = set()  # The numbers of the inputs that change it when they change alone.
+        self.is_other_in_a_call = False  # Whether a further call of the golden gives a different output.
 
     def see(self, run: OtherRun, leaf: Leaf) -> None:
-        """Take in the output of another run."""
+        """Record what the output of another run shows."""
         values = leaf.numpy()
         finite = self._finite(values)
         alike = equal(values, self.values)
@@ -102,11 +102,11 @@ class Output:
                 self.bounds = ()
 
     def see_moved(self, leaf: Leaf) -> None:
-        """Take in the output for inputs that were moved by a unit in the last place."""
+        """Record what the output shows for inputs that were moved by a unit in the last place."""
         self.depends |= bool((self.finite & ~same(leaf, self.leaf)).any())
 
     def see_call(self, leaf: Leaf) -> None:
-        """Take in the output of a further call of the golden, which may have another shape."""
+        """Record what the output of a further call of the golden shows, which may have a different shape."""
         if leaf.shape == self.leaf.shape:
             self.is_other_in_a_call |= not same(leaf, self.leaf).all()
         else:
@@ -120,7 +120,7 @@ class Output:
         return np.asarray(np.isfinite(values if values.dtype.kind in "fc" else values.astype(np.float32)))
 
     def _few(self) -> tuple[float, ...]:
-        """Return the few values that nearly all elements have; none where there are more."""
+        """Return the values that nearly all elements have, at most `BOUNDS`; an empty tuple if there are more."""
         if self.leaf.dtype == "bool" or self.leaf.dtype in KEYS or self.values.dtype.kind == "c":
             return ()
         flat = self.values.reshape(-1)
@@ -132,9 +132,9 @@ class Output:
         return tuple(sorted(float(value) for value in values[most] if math.isfinite(value)))
 
     def remark(self, names_of_constant: Mapping[int, str]) -> str:
-        """Return what the output does not show and what to do; empty where there is nothing to report.
+        """Return what the output does not show and what to do; empty if there is nothing to report.
 
-        `names_of_constant` are the inputs that have one value in all elements, by number.
+        `names_of_constant` has the names of the inputs with the same value in all elements, by their number.
         """
         size = self.values.size
         if not size or self.leaf.dtype == "float0":
@@ -172,13 +172,13 @@ class Output:
 
     @property
     def may_be_saturated(self) -> bool:
-        """Whether its numbers are such that it matters what makes it."""
+        """Whether nearly all of its elements, floats, have so few values that these may be the bounds of a function."""
         return self.leaf.dtype in FLOATS and bool(self.few) and not self.is_other_in_a_call
 
     def saturated(self, made: Bounded) -> str:
-        """Return the advice where its elements are at the bounds of the function that makes it.
+        """Return the advice if its elements are at the bounds of `made`, the function that makes it.
 
-        Empty where too many are not.
+        It is empty if too many elements are not.
         """
         values = to_double(self.values).reshape(-1)
         # Nothing follows from the elements that a select fills. A softmax with masked elements has zeros there itself.
@@ -199,7 +199,7 @@ class Output:
 
 
 def _is_bound(value: object, dtype: str) -> bool:
-    """Return whether a value is what a mask, a ReLU, a comparison or a limit gives, whatever is before it."""
+    """Return whether a value is one that a mask, a ReLU, a comparison or a limit gives, whatever is computed before."""
     if dtype == "bool" or value in (0, 1, -1):
         return True
     if dtype not in FLOATS:
@@ -210,7 +210,7 @@ def _is_bound(value: object, dtype: str) -> bool:
 
 
 def _for_other_values(value: object, dtype: str) -> str:
-    """Return what to do where all elements of an output have this value."""
+    """Return what to do if all elements of an output have this value."""
     if dtype == "bool":
         return f"choose inputs for which some are {not bool(value)}"
     if value == 0:
@@ -240,14 +240,16 @@ class Seen:
     inputs: Sequence[Leaf]
     used: Sequence[int]  # The numbers of the inputs that the program takes.
     outputs: Sequence[Leaf]
-    runs: Iterable[tuple[OtherRun, Sequence[Leaf]]]  # Each with its outputs.
+    runs: Iterable[tuple[OtherRun, Sequence[Leaf]]]  # The runs with other inputs, each with its outputs.
     moved: Iterable[Sequence[Leaf]] = ()  # The outputs for inputs that were moved by a unit in the last place.
     calls: Sequence[Sequence[Leaf]] = ()  # The outputs of further calls that the golden has.
-    paths: tuple[Sequence[str], Sequence[str]] = ((), ())  # Those of all inputs and of all outputs.
-    bounded: Callable[[Collection[int]], Mapping[int, Bounded]] = _nothing  # What makes outputs that have bounds.
+    paths: tuple[Sequence[str], Sequence[str]] = ((), ())
+    """The paths of all inputs and of all outputs, if they are known."""
+    bounded: Callable[[Collection[int]], Mapping[int, Bounded]] = _nothing
+    """Finds, for outputs by number, the functions with bounds that make them."""
 
     def remarks(self) -> tuple[Remark, ...]:
-        """Return what the golden does not show."""
+        """Return the remarks on outputs and inputs of which the golden shows nothing."""
         outputs = [Output(leaf) for leaf in self.outputs]
         kinds: set[InputsKind] = set()
         without_effect: dict[int, bool] = {}
@@ -302,7 +304,7 @@ def _is_constant(leaf: Leaf) -> bool:
 
 
 def _all_alike(leaf: Leaf) -> str:
-    """Return the remark on an input with one value in all its elements, so that no other input is like it."""
+    """Return the remark on an input that is the same in all elements, so that no other input is similar to it."""
     what = f"all {plural(leaf.data.size, 'element')} of this input are {_text(leaf.numpy().reshape(-1)[0])}"
     return f"{what}: choose numbers that differ, which show how outputs depend on them"
 
@@ -323,7 +325,7 @@ def leaf_paths(manifest: Manifest, artifact: Artifact) -> tuple[list[str], list[
 class OtherInputs:
     """The runs of a golden's plain call with other inputs, and what they show.
 
-    They need no compilation. None of them counts for the golden's noise, and one that fails is left out.
+    These runs need no compilation, and do not count for the golden's noise. A run that fails is left out.
     """
 
     def __init__(self, golden: Golden, plain: CheckRequest, folder: Path) -> None:
@@ -352,10 +354,10 @@ class OtherInputs:
             yield VariantRequest(run.name, str(path), str(folder / f"{run.name}.npz"), limited=True)
 
     def ended(self, reply: Reply) -> bool:
-        """Take in how the process ended that ran these variants, and whether one of them ended it.
+        """Record how a process that ran these variants ended, and return whether one of them ended it.
 
-        Those that have run do not run again in the next one, and neither do those that this one has not reached. All
-        do where a call of the golden itself ended it, which may have been before them.
+        The next process runs none of them again: neither those that ran nor those that were not reached. Only if a call
+        of the golden itself ended the process do all run again, since they may not have been reached.
         """
         if reply.end != "ok" and not reply.variant:
             return False
@@ -367,9 +369,9 @@ class OtherInputs:
         return is_own
 
     def remarks(self, moved: Iterable[VariantRequest]) -> tuple[Remark, ...]:
-        """Return what the golden does not show.
+        """Return the remarks on what the golden does not show; none if only shapes are compared.
 
-        `moved` are runs with inputs moved by a unit in the last place.
+        `moved` are the runs with inputs moved by a unit in the last place.
         """
         if self._golden.compared_as.comparison.compare == "shape":
             return ()  # no number of it is compared
@@ -389,19 +391,19 @@ class OtherInputs:
 
 
 def is_named(leaf: str, names: Iterable[str]) -> bool:
-    """Return whether one of these names is that of a leaf, or of a part of the tree that holds it."""
+    """Return whether one of these names is the path of a leaf, or of a part of the tree that holds the leaf."""
     return any(leaf == name or leaf.startswith((f"{name}[", f"{name}.")) for name in names)
 
 
 def unknown_leaves(names: Iterable[str], leaves: Sequence[str]) -> list[str]:
-    """Return the names that are neither leaves nor parts of the tree that holds them."""
+    """Return the names that are the path neither of a leaf nor of a part of the tree that holds one."""
     return [name for name in names if not any(is_named(leaf, [name]) for leaf in leaves)]
 
 
 def remark_lines(remarks: Iterable[Remark], constant: Iterable[str] = ()) -> list[str]:
-    """Return the remarks in lines, except on leaves that are meant to be constant.
+    """Return the remarks as lines, without those on leaves that are meant to be constant.
 
-    Leaves with one text share a line.
+    Leaves with the same remark share a line. After `MOST_LINES` lines, one line counts the rest.
     """
     constant = tuple(constant)
     leaves: dict[str, list[str]] = {}
@@ -417,4 +419,4 @@ MEANT = (
     "Where a leaf is meant to be constant, such as a step counter or a gradient that is zero, name it in the marker: "
     "export_compat(constant=(\"result['step']\",))."
 )
-"""The advice where a remark is not a fault, printed once, below all remarks."""
+"""The advice in case a remark is not about a fault, printed once, below all remarks."""

@@ -29,7 +29,7 @@ _LONGEST_ANSWER = 1 << 24
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """The answer of the process: `message` is what a function found wrong; `problem` why it found nothing."""
+    """The answer of the process: `message` is what a function found wrong, `problem` why nothing could be compared."""
 
     id: int
     message: str | None = None
@@ -37,11 +37,11 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class UserCode:
-    """The process of users' functions: started when it is first asked, and again after it has died, until `close`.
+    """The process that runs users' functions: started at the first request, and again after it has died, until `close`.
 
-    It has this process's `sys.path`, with the folder `root` first: a project's own checks are seldom installed. It
-    answers one request at a time, and can be asked from several threads. `seconds` is the limit of each answer. It gets
-    the variables of a cell, no token of a CI system: `variables` names those that the policy adds.
+    Its `sys.path` is that of this process, with the folder `root` first: a project's own checks are seldom installed.
+    It answers one request at a time, also for several threads, each within `seconds`. It gets the environment variables
+    that a cell gets, and thus no token of a CI system: `variables` names those that the policy adds.
     """
 
     def __init__(self, root: Path | None = None, seconds: float = SECONDS, variables: Iterable[str] = ()) -> None:
@@ -53,7 +53,7 @@ class UserCode:
         self._closed = False
 
     def check(self, name: str) -> None:
-        """Raise `CompareError` unless outputs can be compared in this way; a user's function is imported."""
+        """Raise `CompareError` if no comparator has this name. A user's own, ``module:function``, is imported."""
         if problem := problem_of_name(name):
             raise CompareError(problem)
         if ":" in name:
@@ -63,9 +63,9 @@ class UserCode:
             self._ask(name)
 
     def compare(self, name: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> str | None:
-        """Return what a user's function finds wrong, or None.
+        """Return what a user's function finds wrong with the actual outputs; None if it finds nothing wrong.
 
-        Raises `CompareError` when it fails itself.
+        Raises `CompareError` if the function itself fails.
         """
         with scratch_folder() as folder:
             paths = {side: folder / f"{side}.npz" for side in ("expected", "actual")}
@@ -74,7 +74,7 @@ class UserCode:
             return self._ask(name, **{side: str(path) for side, path in paths.items()}).message
 
     def close(self) -> None:
-        """End the process; whoever waits for an answer gets an error."""
+        """End the process. A thread that waits for an answer gets a `CompareError`."""
         self._closed = True
         # Without the lock, which a thread that waits for an answer holds.
         if process := self._process:
@@ -83,9 +83,9 @@ class UserCode:
             self._end()
 
     def _ask(self, name: str, **files: str) -> _Answer:
-        """Return the answer to a request.
+        """Return the answer to a request for the comparator `name`; `files` are the paths of the outputs.
 
-        Raises `CompareError` for a problem, and for an answer that did not come.
+        Raises `CompareError` if the answer is a problem, or if no answer came.
         """
         with self._lock:
             if self._closed:
@@ -116,7 +116,10 @@ class UserCode:
             raise CompareError(f"{PROGRAM}: the process of comparators did not start: it {answer}.")
 
     def _exchange(self, request: dict[str, object], seconds: float) -> _Answer | str:
-        """Return the answer to a request line, or what the process did instead, which is then ended."""
+        """Send a request line, and return the answer, or a text with what the process did instead of answering.
+
+        In the latter case the process is ended.
+        """
         assert self._process
         number, started = secrets.randbits(53), time.monotonic()
         line = ask(self._process, json.dumps({"id": number, **request}).encode(), seconds, _LONGEST_ANSWER)
@@ -133,7 +136,7 @@ class UserCode:
         return f"died by {signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
 
     def _end(self) -> int:
-        """End the process, if there is one, and return its exit status; negative for a signal."""
+        """End the process, if there is one, and return its exit status; negative for a signal, 0 if there was none."""
         process, self._process = self._process, None
         if process is None:
             return 0

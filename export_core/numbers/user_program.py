@@ -1,6 +1,7 @@
 """The program of the process in which users' functions run: it imports them, calls them, and answers as JSON lines.
 
-What a user's module prints, returns or raises is told; what ends or blocks this process, `user_code` sees from outside.
+An answer tells what a user's function returned or raised. If it ends or blocks this process, `user_code` notices that
+from outside.
 """
 
 import importlib
@@ -18,11 +19,11 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
 class _UserError(Exception):
-    """A reason why nothing can be compared, or was."""
+    """The reason why outputs cannot be compared, or were not compared."""
 
 
 def main() -> None:
-    """Answer each request line of stdin with one line on what stdout was at the start, until stdin ends."""
+    """Answer each request line of stdin with a line on the original stdout, until stdin ends."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # Neither requests nor answers are for the user's code, which may read and print what it likes.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -65,7 +66,11 @@ def main() -> None:
 
 
 def _load(name: str, root: str) -> Callable[..., object]:
-    """Import ``module:function``."""
+    """Import and return the function that ``module:function`` names.
+
+    `root` is the folder of the project, for messages. Raises `_UserError` if it cannot be imported, is not a function,
+    or belongs to Python itself.
+    """
     where = f"compare={name!r}"
     module_name, _, path = name.partition(":")
     try:
@@ -99,10 +104,10 @@ def _load(name: str, root: str) -> Callable[..., object]:
 
 
 def _call(name: str, function: Callable[..., object], expected: list[Any], actual: list[Any]) -> str | None:
-    """Return what a user's function finds wrong, or None.
+    """Return what a user's function finds wrong; None if it finds nothing wrong.
 
-    An AssertionError is a result, since numpy.testing and plain assert raise it; any other error means that nothing was
-    compared.
+    An AssertionError is such a finding, since numpy.testing and plain assert raise it. Any other error means that
+    nothing was compared, and is raised as `_UserError`.
     """
     try:
         if (result := function(expected, actual)) is None:
@@ -128,7 +133,7 @@ def _described(error: BaseException) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text that JSON can carry: without lone surrogates."""
+    """Return a text that JSON can carry: without lone surrogates."""
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -1,6 +1,6 @@
-"""The source of a user's comparator, by a hash: of its module, and of what that imports. No code of it is run.
+"""A hash of the source code of a user's comparator: its Python module and what that imports. No code of it is run.
 
-What it reads in another way, such as a file of numbers, is not seen.
+What the comparator reads itself, such as a file of numbers, does not count.
 """
 
 import contextlib
@@ -17,23 +17,24 @@ from export_core.base.untrusted import LARGEST, read_named
 
 _TOOL = __name__.partition(".")[0]
 _ALSO_OURS = ("numpy", "ml_dtypes")
-"""Packages that this program's own comparators use in any version: a run is also judged on other machines."""
+"""Packages that do not count: this program's own comparators work with any version of them. Their versions may differ
+on another machine on which a run is judged."""
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
 _IMPORT = re.compile(
     rb"(?:^|[;:])[ \t]*(?:import[ \t]+(?P<modules>[^\n;#]+)"
     rb"|from[ \t]+(?P<module>[.\w]+)[ \t]+import[ \t]*(?P<names>\((?:#[^\n]*|[^)#])*\)|(?:\\\n|[^\n;#])+))",
     re.MULTILINE,
 )
-"""What may be an import. Lines of a text that look like one only add modules; to parse the source takes ten times as
-long."""
+"""What may be an import. Text that only looks like an import adds modules that do no harm; to parse the source would
+take ten times as long."""
 
 
 def source_hash(name: str) -> str:
-    """Return a hash of the source of a comparator, ``module:function``; empty where its module is not found.
+    """Return a hash of the source of a comparator, ``module:function``; empty if its Python module is not found.
 
     It covers the module, the packages around it, and each module of the project that one of them imports, at any depth.
-    Of a comparator that is installed, it covers all of its package. Other installed packages count by their versions;
-    NumPy, ml_dtypes and Python's own modules do not count. Modules are looked for as `UserCode` does in the working
+    If the comparator is installed, it covers all of its package. Other installed packages count by their versions;
+    NumPy, ml_dtypes and Python's own modules do not count. Modules are searched for as `UserCode` does in the working
     folder.
     """
     module = name.partition(":")[0]
@@ -62,14 +63,17 @@ def source_hash(name: str) -> str:
 
 
 class _Finder:
-    """Finds modules as `UserCode` imports them, each once, and imports none."""
+    """A finder of Python modules. It searches where a `UserCode` with this root imports from, and imports nothing."""
 
     def __init__(self, root: Path) -> None:
         self._path = sys.path if str(root) in sys.path else [str(root), *sys.path]
         self._specs: dict[str, ModuleSpec | None] = {}
 
     def found(self, module: str) -> Iterator[ModuleSpec]:
-        """Find the packages around a module, the outermost first, then itself, up to the first that is not there."""
+        """Yield the packages around a module, the outermost first, then the module itself.
+
+        It stops at the first of them that is not found.
+        """
         path: Sequence[str] | None = self._path
         names = module.split(".")
         for number in range(1, len(names) + 1):
@@ -93,7 +97,7 @@ class _Finder:
 
 
 def _places(spec: ModuleSpec) -> list[str]:
-    """Return the file of a module, and the folders of a package."""
+    """Return the paths of a Python module: its file and, for a package, its folders."""
     return [*([spec.origin] if spec.has_location and spec.origin else []), *(spec.submodule_search_locations or ())]
 
 
@@ -102,9 +106,9 @@ def _is_installed(spec: ModuleSpec) -> bool:
 
 
 def _is_of_python(spec: ModuleSpec) -> bool:
-    """Return whether a module is Python's own.
+    """Return whether a module belongs to Python itself.
 
-    A project may have one of such a name, as `test`.
+    A project may have a module of the same name, such as `test`.
     """
     if spec.name.partition(".")[0] not in sys.stdlib_module_names or _is_installed(spec):
         return False
@@ -120,7 +124,7 @@ def _version(package: str) -> str:
 
 
 def _content(path: str | Path | None) -> bytes:
-    """Return the bytes of a file; none for a folder without __init__.py, which is a package too."""
+    """Return the bytes of a file; no bytes for None, which a package without __init__.py has as its file."""
     try:
         return read_named(path, LARGEST) if path else b""
     except OSError:
@@ -137,7 +141,10 @@ def _hash_of_package(spec: ModuleSpec) -> str:
 
 
 def _imports(source: bytes, spec: ModuleSpec) -> Iterator[str]:
-    """Return the names of modules that a source may import, absolute: of ``from a import b``, also a.b."""
+    """Yield the absolute names of the modules that a source may import.
+
+    ``from a import b`` gives both a and a.b. `spec` is the module with this source, for its relative imports.
+    """
     package = spec.name if spec.submodule_search_locations is not None else spec.name.rpartition(".")[0]
     for match in _IMPORT.finditer(source):
         modules, module, names = (part.decode(errors="replace") if part else "" for part in match.groups())

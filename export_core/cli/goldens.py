@@ -23,7 +23,7 @@ class CoverageText(Protocol):
     """The hook `coverage`: what goldens cover."""
 
     def __call__(self, goldens: Iterable[Golden]) -> str:
-        """Return the text for people."""
+        """Return a table for people: how many cases cover each feature."""
 
 
 @group("docs/reference/cases.md", "jaxexport goldens list", section="Goldens", name="goldens")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CoverageText(Protocol):
-    """The hook `coverage`: what goldens cover."""
+    """The hook `coverage`: a table of what goldens cover, such as dtypes and primitives."""
 
     def __call__(self, goldens: Iterable[Golden]) -> str:
         """Return a table for people: how many cases cover each feature."""

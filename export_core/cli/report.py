@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ShowTrend(Protocol):
-    """The hook `trend`: what changes from release to release."""
+    """The hook `trend`: how numbers and costs change from release to release."""
 
     def __call__(
         self, runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool

@@ -113,21 +113,21 @@ class About:
 
     @cached_property
     def is_symbolic(self) -> bool:
-        """Whether an argument has a symbolic dimension."""
+        """Whether an argument of the artifact has a symbolic dimension."""
         if self.artifact.envelope is None:
             return any("?" in kind for kind in self._inputs)
         return any(isinstance(dim, str) for aval in self.artifact.envelope.in_avals for dim in aval.shape)
 
     @cached_property
     def is_wide(self) -> bool:
-        """Whether an argument is 64 bits wide."""
+        """Whether an argument of the artifact has a 64-bit dtype, or complex128."""
         if self.artifact.envelope is None:
             return any(re.search(_WIDE_TYPES, kind) for kind in self._inputs)
         return any(aval.dtype in WIDE for aval in self.artifact.envelope.in_avals)
 
     @cached_property
     def donates(self) -> bool:
-        """Whether an argument is donated."""
+        """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
         main = self.artifact.module.main
         return main is not None and any(name in attributes for attributes in main.arg_attrs for name in DONATED)
 

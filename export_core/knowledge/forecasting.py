@@ -137,9 +137,9 @@ def forecasts(
 
 
 def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
-    """Return `settings` with `X64` if the release turns 64-bit numbers on (`x64`), without if it turns them off.
+    """Return `settings` with `X64` if `x64` is True, without `X64` if it is False, and unchanged if it is None.
 
-    If `x64` is None, the release leaves them as they are.
+    `x64` says whether the settings of the release itself turn 64-bit numbers on or off.
     """
     if x64 is None:
         return tuple(settings)
@@ -164,7 +164,7 @@ def _by_bytes(
 ) -> Iterator[tuple[int, str, Reason]]:
     """Yield what the artifact's bytes show, apart from whether the reader loads it.
 
-    Each finding is the first question whose answer it makes worse, that answer, and the reason.
+    Each fact is yielded as the first question whose answer it makes worse, that answer, and the reason.
     """
     artifact = about.artifact
     envelope, devices = artifact.envelope, about.devices

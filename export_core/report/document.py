@@ -123,14 +123,14 @@ class MakeFindings(Protocol):
 
 
 class MakeTable(Protocol):
-    """The hook `table`: a table of the report in full."""
+    """The hook `table`: a table that a feature adds to a report in full."""
 
     def __call__(self, run: Run) -> Sequence[str]:
         """Return the lines of the table; an empty list if the run has nothing for it."""
 
 
 class MakePicture(Protocol):
-    """The hook `picture`: a picture of the page."""
+    """The hook `picture`: a picture that a feature adds to the page."""
 
     def __call__(self, run: Run) -> Picture | None:
         """Return the picture; None if the run has nothing for it."""
@@ -144,7 +144,7 @@ class MakeRowLine(Protocol):
 
 
 class CompareRuns(Protocol):
-    """The hook `compare`: what is different from earlier runs."""
+    """The hook `compare`: the comparison of a run with earlier runs."""
 
     def __call__(self, run: Run, *baselines: Path) -> RunDifference:
         """Compare a run with the newest of the runs in the folders `baselines`; the older runs are its history."""

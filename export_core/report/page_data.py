@@ -79,7 +79,7 @@ class _Columns:
 
 
 def page_data(document: Document) -> dict[str, Any]:
-    """Return the rows of the table in its order, and the cells of each row by build date of the reader.
+    """Return the data of the page's script: the rows of the table in order, and their cells by the reader's build date.
 
     `rows` and `cells` are columns of indices into `tables`; the cells of a row begin at `rows["start"]`. `timings` are
     columns of numbers, each empty if no cell has a number for it. Fields have the names of a result's fields.

@@ -125,7 +125,7 @@ class TimeLeft:
 
 
 class RunProgress:
-    """A context manager that shows the progress of one run, on which every result is passed to `result`."""
+    """A context manager that shows the progress of one run. The caller passes every result to `result`."""
 
     def __init__(
         self, console: Console, plan: Plan, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic

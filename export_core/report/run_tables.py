@@ -43,7 +43,7 @@ class MapRelease:
 
     @property
     def name(self) -> str:
-        """The name in every table, map and sentence: with its jax only if the run has this jaxlib with several jax."""
+        """The name in tables, maps and sentences, with its jax only if the run has several jax with this jaxlib."""
         return self.in_words.replace("==", " ")
 
     @property

@@ -91,7 +91,7 @@ def _print_short(console: Console, document: Document) -> None:
 
 
 def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
-    """Return those of a run's kinds of findings that decide its exit code."""
+    """Return the kinds of findings that decide the exit code of a run, each once; `kinds` are those of all findings."""
     kinds = list(dict.fromkeys(kinds))
     also = Judgement.OUTSIDE.facts.kind if FAIL_ON in kinds else None
     return [kind for kind in kinds if kind.exit_code or kind is also]
@@ -100,7 +100,7 @@ def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
 def _print_finding(
     console: Console, kind: FindingKind, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
 ) -> None:
-    """Print a finding; `most` is the number of lines of one text, 0 for all."""
+    """Print a finding. `most` is the largest number of lines of one text; 0 prints all lines."""
     lines = wrapped(sentence, console.width, f"{kind.title}  ", most=most and most + 2)
     first = Text(lines[0])
     first.stylize(kind.style, 0, len(kind.title))

@@ -160,8 +160,7 @@ def _stale_facts(summary: Summary) -> str:
 def _listed_until(summary: Summary) -> str:
     """Return a phrase that says until when entries excuse the known failures of a run, such as `` until 2026-12-31``.
 
-    The phrase is "" if no entry ends on a later day. Entries that have expired are left out: the headline tells them
-    apart.
+    The phrase is "" if no entry ends on a later day. Entries that have expired are left out: `_stale_facts` has them.
     """
     known = [cause for cause in summary.causes if cause.judgement is Judgement.KNOWN]
     entries = msgspec.convert(summary.policy, Policy).known_failures

@@ -309,9 +309,9 @@ class _Maker(msgspec.Struct):
 
 
 def by_another_tool(folder: Path) -> str:
-    """Return a phrase that says which other code of this project made the run in a results folder.
+    """Return a phrase that names the version of pytest-jaxexport that made a run, if it is not this version.
 
-    The phrase is "" if this code made the run, or if its plan cannot be read.
+    `folder` is the results folder. The phrase is "" if this version made the run, or if the plan cannot be read.
     """
     try:
         maker = decode_json(read_named(folder / PLAN, LARGEST), _Maker).tool

@@ -98,7 +98,7 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Observer:
-    """The callbacks during a run; each does nothing unless given."""
+    """The callbacks during a run. A callback that is not given does nothing."""
 
     planned: Callable[[Plan, Plan], None] = ignore  # Gets the plan, and the whole plan (the same, unless for a shard).
     started: Callable[[Plan, Sequence[Result]], None] = ignore

@@ -36,29 +36,27 @@ __all__ = ["WrittenGolden", "export_artifact", "write_golden"]
 
 @dataclass(frozen=True)
 class WrittenGolden:
-    """A golden that `write_golden` has stored, or that was stored before and has not changed."""
+    """A golden that `write_golden` has stored, or left unchanged."""
 
     golden: Golden  # The golden in its folder.
-    status: str  # `new`, `replaced`, or `unchanged` if nothing was written.
-    crash: str = ""  # How this release's process died when it replayed the golden; "" if it did not die.
+    status: str  # `new`, `replaced` or `unchanged`.
+    crash: str = ""  # How this release's process died when it replayed the golden; "" if it survived.
     remarks: tuple[str, ...] = ()  # Sentences that say what the golden's numbers cannot show.
 
 
 def export_artifact(
     function: Callable[..., Any], /, *args: Any, policy: str | os.PathLike[str] | None = None, **keywords: Any
 ) -> Artifact:
-    """Export a jitted function as a marked test does, and audit the artifact. The function is traced, but not run.
+    """Export a jitted function as a marked test does, and audit the artifact. The function is traced, not run.
 
-    Equal calls give equal bytes, which contain no path of this machine. A function that JAX has traced before is traced
-    again.
+    Equal calls give equal bytes, without any path of this machine. Earlier traces of JAX are not reused.
 
     Args:
         function: the result of `jax.jit`, or anything else that `export_golden` accepts.
         args: example arguments: arrays, or `jax.ShapeDtypeStruct` in their place.
-        policy: the file of the policy, which says what is allowed and for which platforms to export; None uses the
-            policy of the working folder.
-        keywords: keywords of `@pytest.mark.export_compat`, such as `platforms` and `vjp_order`, and keyword arguments
-            of the function. Keywords about comparing goldens have no effect.
+        policy: the file of the policy, for allowed calls and platforms; None uses the policy of the working folder.
+        keywords: those of `@pytest.mark.export_compat`, such as `platforms` and `vjp_order`, and keyword arguments of
+            the function. Keywords about comparing goldens have no effect.
 
     Raises:
         KeywordError: an unknown keyword, or one whose value cannot be used.
@@ -88,21 +86,21 @@ def write_golden(
     A golden that would not change is not touched. The goldens of other writers are never changed.
 
     Args:
-        case: the name of the case and of its folder, such as ``models.attention``.
+        case: the name of the case, such as ``models.attention``.
         function: the result of `jax.jit`, or anything else that `export_golden` accepts.
         args: example arguments: arrays, whose values are the golden's inputs, or `jax.ShapeDtypeStruct`.
-        goldens: the folder of goldens; None uses the folder that the policy names.
+        goldens: the folder of goldens; None uses that of the policy.
         policy: the file of the policy; None uses the policy of the working folder.
         also: the positional arguments of each further call whose outputs are stored too.
         refused: the positional arguments of each call that this release and every reader must refuse.
-        keywords: keywords of `@pytest.mark.export_compat`, and keyword arguments of the function.
+        keywords: those of `@pytest.mark.export_compat`, and keyword arguments of the function.
 
     Raises:
         KeywordError: an unknown keyword, or one whose value cannot be used.
         ExportError: jax.export refuses the function, a custom call is neither promised nor allowed, the outputs would
             not show a wrong number, or this release cannot replay the golden.
-        GoldenError: the case belongs to a test or to an adopted artifact, its name cannot be the name of a folder, or
-            the golden cannot be written.
+        GoldenError: the case belongs to a test or an adopted artifact, no folder can have its name, or the golden
+            cannot be written.
         PolicyError: the policy cannot be used.
     """
     if not is_plain_name(case):

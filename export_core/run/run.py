@@ -27,7 +27,7 @@ from export_core.run.plan_record import PlanRecord
 
 @dataclass(frozen=True, eq=False)
 class Run(Cells):
-    """A run of a matrix that has ended, or one shard of such a run."""
+    """A run that has ended, or one shard of it."""
 
     summary: Summary  # The summary of its results.
     plan: PlanRecord | None = None  # What decided the results; None for a run that was not written.

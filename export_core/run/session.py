@@ -98,7 +98,7 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Observer:
-    """The callbacks during a run. A callback that is not given does nothing."""
+    """The callbacks during a run; each does nothing unless given."""
 
     planned: Callable[[Plan, Plan], None] = ignore  # Gets the plan, and the whole plan (the same, unless for a shard).
     started: Callable[[Plan, Sequence[Result]], None] = ignore
@@ -171,10 +171,10 @@ def run_matrix(
     Args:
         policy: the policy of the project.
         selection: which cells are planned.
-        options: how cells run, and where results are written.
-        goldens: the goldens to select from, already verified; None reads and verifies all goldens of the folder.
+        options: how cells run.
+        goldens: verified goldens to select from; None reads and verifies those of the folder.
         interpreter: the only reader, which replays the given goldens on the CPU; None for the selected readers.
-        observer: the callbacks during the run; their errors do not end it.
+        observer: callbacks during the run; their errors do not end it.
 
     Raises:
         GoldenError: A golden is not complete.

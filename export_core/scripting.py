@@ -36,27 +36,27 @@ __all__ = ["WrittenGolden", "export_artifact", "write_golden"]
 
 @dataclass(frozen=True)
 class WrittenGolden:
-    """A golden that `write_golden` has stored, or found as it is."""
+    """A golden that `write_golden` has stored, or left unchanged."""
 
     golden: Golden  # The golden in its folder.
-    status: str  # `new`, `replaced`, or `unchanged` where nothing was written.
-    crash: str = ""  # How this release's process died when it replayed the golden; empty where it replays it.
-    remarks: tuple[str, ...] = ()  # Remarks on what its numbers cannot show, a sentence each.
+    status: str  # `new`, `replaced` or `unchanged`.
+    crash: str = ""  # How this release's process died when it replayed the golden; "" if it survived.
+    remarks: tuple[str, ...] = ()  # Sentences that say what the golden's numbers cannot show.
 
 
 def export_artifact(
     function: Callable[..., Any], /, *args: Any, policy: str | os.PathLike[str] | None = None, **keywords: Any
 ) -> Artifact:
-    """Export a jitted function as a marked test does, and audit the artifact. The function is traced, and not run.
+    """Export a jitted function as a marked test does, and audit the artifact. The function is traced, not run.
 
-    Equal calls give equal bytes: no path of this machine is in them. What jax has traced before is traced again.
+    Equal calls give equal bytes, without any path of this machine. Earlier traces of JAX are not reused.
 
     Args:
-        function: the result of `jax.jit`, or what else `export_golden` takes.
+        function: the result of `jax.jit`, or anything else that `export_golden` accepts.
         args: example arguments: arrays, or `jax.ShapeDtypeStruct` in their place.
-        policy: the file of the policy, for allowed calls and platforms; without it, that of the working folder.
+        policy: the file of the policy, for allowed calls and platforms; None uses the policy of the working folder.
         keywords: those of `@pytest.mark.export_compat`, such as `platforms` and `vjp_order`, and keyword arguments of
-            the function. Those about comparing goldens have no effect.
+            the function. Keywords about comparing goldens have no effect.
 
     Raises:
         KeywordError: an unknown keyword, or one whose value cannot be used.
@@ -86,21 +86,21 @@ def write_golden(
     A golden that would not change is not touched. The goldens of other writers are never changed.
 
     Args:
-        case: the name of the case, which is that of the golden's folder, such as ``models.attention``.
-        function: the result of `jax.jit`, or what else `export_golden` takes.
+        case: the name of the case, such as ``models.attention``.
+        function: the result of `jax.jit`, or anything else that `export_golden` accepts.
         args: example arguments: arrays, whose values are the golden's inputs, or `jax.ShapeDtypeStruct`.
-        goldens: the folder of goldens; without it, that of the policy.
-        policy: the file of the policy; without it, that of the working folder.
-        also: the positional arguments of further calls, whose outputs are stored too.
-        refused: the positional arguments of calls that must be refused, here and in every reader.
+        goldens: the folder of goldens; None uses that of the policy.
+        policy: the file of the policy; None uses the policy of the working folder.
+        also: the positional arguments of each further call whose outputs are stored too.
+        refused: the positional arguments of each call that this release and every reader must refuse.
         keywords: those of `@pytest.mark.export_compat`, and keyword arguments of the function.
 
     Raises:
         KeywordError: an unknown keyword, or one whose value cannot be used.
-        ExportError: jax.export refuses the function, a custom call is neither promised nor allowed, its outputs would
-            not show an error, or this release cannot replay the golden.
-        GoldenError: a test or an adopted artifact has this case, no folder can have its name, or the golden cannot be
-            written.
+        ExportError: jax.export refuses the function, a custom call is neither promised nor allowed, the outputs would
+            not show a wrong number, or this release cannot replay the golden.
+        GoldenError: the case belongs to a test or an adopted artifact, no folder can have its name, or the golden
+            cannot be written.
         PolicyError: the policy cannot be used.
     """
     if not is_plain_name(case):
@@ -155,7 +155,16 @@ def _prepared(
     given: Mapping[str, Any],
     case: str = "",
 ) -> Iterator[tuple[Case, Policy, dict[str, Any], UserCode]]:
-    """Yield the case of a call, its policy, the values of its keywords, and the process of a comparator of its own."""
+    """Prepare a call: yield its case, its policy, its keywords' values, and the process for the user's comparators.
+
+    Args:
+        where: how the caller is named in messages, such as ``export_artifact``.
+        policy: the file of the policy; None uses the policy of the working folder.
+        function: the function to export.
+        args: its example arguments.
+        given: keywords of the marker, and keyword arguments of the function.
+        case: the name of the case; "" uses the name of the function.
+    """
     rules = find_policy(Path(), None if policy is None else os.fspath(policy))
     _check_names(where, function, args, given)
     own = {name: value for name, value in given.items() if name in ALL_KEYWORDS}
@@ -168,7 +177,7 @@ def _prepared(
 
 
 def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
-    """Raise `KeywordError` for a keyword that is neither ours nor the function's, or may be both."""
+    """Raise `KeywordError` for a keyword that neither the marker nor the function takes, or that both take."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a value that is no function is refused later

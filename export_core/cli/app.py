@@ -1,4 +1,4 @@
-"""The command `jaxexport` with all its subcommands, each of which has a file of its own here."""
+"""The command `jaxexport` with all its subcommands, each of which has a file of its own in this folder or a feature."""
 
 import contextlib
 import os
@@ -32,13 +32,13 @@ _FIRST = (
 
 
 class UnexpectedExitError(ExportCompatError):
-    """An error for a `sys.exit` in the middle of a command: nobody knows what was left out."""
+    """An error for a `SystemExit` in the middle of a command: what the command left out is not known."""
 
     exit_code = 3
 
 
 class _Commands(HelpfulGroup):
-    """The group of all commands, which end by click's own `Exit`: a `SystemExit` can only come from elsewhere."""
+    """The group of all commands. They end by click's own `Exit`, so a `SystemExit` can only come from other code."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the purpose of the program, and the three commands that come first."""
@@ -47,7 +47,10 @@ class _Commands(HelpfulGroup):
             formatter.write_dl(_FIRST)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Raises `UnexpectedExitError` where it would end with whatever somebody else has chosen."""
+        """Run the command. Raises `UnexpectedExitError` if other code ends it with an exit code that is not ours.
+
+        If nobody reads standard output any more, the exit code is `NOBODY_READS`.
+        """
         try:
             return super().invoke(ctx)
         except SystemExit as stop:
@@ -62,7 +65,7 @@ class _Commands(HelpfulGroup):
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    """Print one line and end the command, if asked for."""
+    """Print the versions of this package, jax, jaxlib and Python in one line, and end the command, if `asked`."""
     if not asked or ctx.resilient_parsing:
         return
     from importlib.metadata import PackageNotFoundError, version
@@ -105,7 +108,7 @@ for _words, _of_feature in feature_commands(click.Command):
 
 
 def main() -> None:
-    """Run the command: an error that the user can fix is one line, and never a traceback."""
+    """Run the command line, and end the process. An error that the user can fix is one line without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         accept_any_text(stream)
     try:

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what is made of their values."""
+"""Options that several commands share, and the functions that turn their values into what commands use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from export_core.run.run import Run
 
 PATH = click.Path(readable=False)
-"""A file or a folder, which shells complete. Nothing is checked: the command says what is wrong with it."""
+"""The type of a file or a folder, which shells complete. Click does not check it: the command says what is wrong."""
 
 rejudge_day_option = click.option(
     "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25. [default: that of the run]"
@@ -53,27 +53,28 @@ baseline_option = click.option(
 
 
 def json_option(text: str) -> Callable[[Command], Command]:
-    """Return the option --json, with its help.
+    """Return the option --json, with `text` as its help.
 
-    It has no value: JSON goes to standard output.
+    The option is a flag, since JSON goes to standard output.
     """
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 def results_option(text: str) -> Callable[[Command], Command]:
-    """Return the option --results, with its help; None where it is not given."""
+    """Return the option --results, with `text` as its help. Its value is None if it is not given."""
     return click.option("--results", metavar="DIR", type=PATH, help=text)
 
 
 def dry_run_option(text: str) -> Callable[[Command], Command]:
-    """Return the option --dry-run, with its help: the command only shows what it would do."""
+    """Return the option --dry-run, with which a command only shows what it would do; `text` is its help."""
     return click.option("--dry-run", is_flag=True, help=text)
 
 
 def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
-    """Return the function of a feature that answers an option of a kernel's command.
+    """Return the function of a feature that implements an option of a kernel command.
 
-    Raises `click.UsageError` for none.
+    `hook` is the name of the hook that features implement, and `kind` its type. Raises `click.UsageError`, which names
+    `option`, if no installed feature has the hook.
     """
     from export_core.base.feature import hooks
 
@@ -83,9 +84,9 @@ def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
 
 
 def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:
-    """Return whether what was shown is to be removed: asked on a terminal, unless --yes or --dry-run has the answer.
+    """Return whether to remove what was shown: True with --yes, False with --dry-run, else the user's answer.
 
-    Raises `click.UsageError` where there is no terminal and neither option.
+    Raises `click.UsageError` if there is neither option, and no terminal to ask on.
     """
     if yes or dry_run:
         return not dry_run
@@ -102,7 +103,7 @@ class Project(NamedTuple):
 
 
 def project_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --goldens and --policy to a command, and pass it the folder and the policy that they name."""
+    """Add --goldens and --policy to a command, and pass it the `Project` that they name as its first argument."""
 
     @goldens_option
     @policy_option
@@ -127,33 +128,30 @@ _FORMATS = {
     "svg": ("map_svg:map_picture", "Draw the map of writers and readers as SVG."),
     "sarif": ("sarif:sarif_file", "Write SARIF for code scanning: a rule for each cause."),
 }
-"""The formats of reports: a function of report/, which is imported only where it is asked for, and the help."""
+"""The formats of reports: the function in report/ that makes a file, which is imported only if needed; and the help."""
 _NO_WIDTH = 10_000
-"""Of a file or a CI log, which has no width to respect: each sentence is a line there, and can be searched for."""
+"""The width of a console that is a file or a CI log: each sentence is on one line there, and can be searched for."""
 
 
 class FiniteRange(click.FloatRange):
-    """Numbers of a range without inf, and without NaN, which no range of click's refuses: a limit of NaN is none."""
+    """The type of a finite number in a range. Click's own type accepts NaN, and a limit of NaN limits nothing."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number.
-
-        Raises `click.BadParameter`.
-        """
+        """Return the number. Raises `click.BadParameter` if it is not finite, or not in the range."""
         if not math.isfinite(click.FLOAT.convert(value, param, ctx)):
             self.fail(f"expected a finite number, found {value}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 _COMPLETED = {"cases": CASE, "writers": RELEASES, "readers": RELEASES, "touching": RELEASE}
-"""The completion of a shell for a field of `run_options`."""
+"""The type by which shells complete the option that `run_options` declares as this field."""
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 _Hook = TypeVar("_Hook")
 
 
 def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
-    """Return the option that `run_options` declares as the field `name`, maybe with another help."""
+    """Return the option that `run_options` declares as the field `name`, with `text` as its help if that is given."""
     option, default = OPTIONS[name], DEFAULTS[name]
     if option.of_policy or default in ("", ()):
         default = None
@@ -192,14 +190,14 @@ index_option = declared("indexes")
 
 
 def policy_of(named: str | None) -> Policy:
-    """Return the policy that was named, or that of the project here."""
+    """Return the policy in the file `named`; if that is None, the policy of the project in the working folder."""
     from export_core.policy import find_policy
 
     return find_policy(Path(), named)
 
 
 def report_file_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for each file that reports a run, and pass the command those that were given, by their format."""
+    """Add an option for each format of a report, and pass the command `files`: the files that were named, by format."""
 
     @functools.wraps(command)
     def with_files(**options: Any) -> None:
@@ -212,7 +210,7 @@ def report_file_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def write_reports(files: Mapping[str, str], run: Run, comparison: RunDifference | None = None) -> None:
-    """Write each file that reports a run, by its format. Raises `ReportError`."""
+    """Write the reports of a run into `files`, by format. Raises `ReportError` if a file cannot be written."""
     from export_core.report.view import view
 
     for name, file in files.items():
@@ -223,9 +221,9 @@ def write_reports(files: Mapping[str, str], run: Run, comparison: RunDifference 
 
 @contextlib.contextmanager
 def keeping_exit_code(exit_code: int) -> Iterator[None]:
-    """Keep the exit code of a run where reporting it fails, and print the error.
+    """Keep the exit code of a run if the ``with`` block, which reports the run, fails: the error is only printed.
 
-    A run that was kept ends with the error instead: what was asked for is not there.
+    If the exit code is 0, the error is raised: a report that was asked for is missing.
     """
     try:
         yield
@@ -249,27 +247,27 @@ fail_on_option = click.option(
 
 
 def check_fail_on(kinds: Sequence[str], baselines: Sequence[str]) -> None:
-    """Raise `click.UsageError` for a lost bonus without a run in which it was one."""
+    """Raise `click.UsageError` if `kinds` has `bonus-lost`, and there is no baseline that shows what worked before."""
     if "bonus-lost" in kinds and not baselines:
         raise click.UsageError("--fail-on bonus-lost: it needs --baseline OLD, which judge and report have.")
 
 
 def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:
-    """Return the policy, with what --fail-on adds to its `fail_on`."""
+    """Return the policy with `kinds`, the values of --fail-on, added to its `fail_on`."""
     import msgspec
 
     return msgspec.structs.replace(policy, fail_on=tuple(dict.fromkeys((*policy.fail_on, *kinds))))
 
 
 def day_of(as_of: str | None) -> datetime.date:
-    """Return the day that was named, or today."""
+    """Return the day that `as_of` names, or today (in UTC) if it is None."""
     return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the console that people read.
+    """Return a console for text that people read, on standard output or stderr.
 
-    A closed pipe or a full disk never ends a run.
+    A closed pipe or a full disk only loses text, and never ends a run.
     """
     stream = sys.stderr if stderr else sys.stdout
     made = safe_console(stream)
@@ -280,8 +278,8 @@ def check_outputs(files: Sequence[str | None]) -> None:
     """Check the files that a command is to write, before it does anything else.
 
     Raises:
-        click.UsageError: Two formats would be written into one file, of which the second is left.
-        RunError: The file is a link, or a file of a golden, a policy or a run.
+        click.UsageError: Two formats would be written into the same file.
+        RunError: A file is a link, or a file of a golden, a policy or a run.
     """
     if list(files).count(STDOUT) > 1:
         raise click.UsageError("- is standard output: only one format can be written to it.")
@@ -298,9 +296,9 @@ def check_outputs(files: Sequence[str | None]) -> None:
 
 
 def write_output(name: str, data: bytes) -> None:
-    """Write a file that `check_outputs` allows, all or nothing; - is standard output.
+    """Write `data` into the file `name`, all or nothing, or to standard output if `name` is -.
 
-    Raises `ReportError` where that is not possible.
+    `check_outputs` must have allowed the file. Raises `ReportError` if it cannot be written.
     """
     from export_core.base.atomic import write_whole
     from export_core.report.document import ReportError

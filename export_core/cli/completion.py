@@ -1,4 +1,4 @@
-"""The completion of a shell beside commands and files: the cases and goldens of the project, and releases of jaxlib."""
+"""What shells complete besides commands and files: the cases and goldens of the project, and releases of jaxlib."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 class Named(click.types.StringParamType):
-    """A text that a shell completes.
+    """The type of an argument or option whose text is a name that a shell completes.
 
-    Nothing is checked: the command reports what is wrong with a name.
+    Click does not check the text: the command reports what is wrong with a name.
     """
 
     def __init__(
         self, names: Callable[[Mapping[str, Any]], Iterable[str]], *, several: bool = False, files: bool = False
     ) -> None:
-        """Complete these names.
+        """Complete the names that a function returns.
 
         Args:
-            names: Returns them, from the options that were typed before. May raise `ExportCompatError` and `OSError`.
+            names: Returns the names, from the options typed before. May raise `ExportCompatError` and `OSError`.
             several: Whether the text is a list with commas, of which the last name is completed.
             files: Whether the text may also be the path of a file.
         """
         self._names, self._several, self._files = names, several, files
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the names that begin with what was typed; none where the project cannot be read."""
+        """Return the names that begin with what was typed; an empty list if the project cannot be read."""
         from click.shell_completion import CompletionItem
 
         before, comma, last = incomplete.rpartition(",") if self._several else ("", "", incomplete)
@@ -55,7 +55,7 @@ def _policy(options: Mapping[str, Any]) -> Policy:
 
 
 def _goldens(options: Mapping[str, Any]) -> list[str]:
-    """Return CASE/WRITER of each golden, by the names of folders: reading each golden.yaml takes too long here."""
+    """Return ``CASE/WRITER`` of each golden by the names of folders: reading each golden.yaml would take too long."""
     root = Path(options.get("goldens") or _policy(options).goldens)
     folders = [path.parent.relative_to(root) for path in sorted(root.glob("*/*/golden.yaml"))]
     return [folder.as_posix() for folder in folders if not any(part.startswith(".") for part in folder.parts)]

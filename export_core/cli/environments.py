@@ -23,7 +23,7 @@ _NAMES = click.argument("names", metavar="[NAME]...", nargs=-1)
 
 
 def _older_than(default: str) -> Callable[[Command], Command]:
-    """Return the option --older-than, with the meaning of a command without it."""
+    """Return the option --older-than. `default` ends its help: it says what a command does without the option."""
     return click.option(
         "--older-than",
         type=click.IntRange(min=0),
@@ -88,7 +88,10 @@ def clean(names: Sequence[str], older_than: int | None, dry_run: bool, yes: bool
 
 
 def _chosen(names: Sequence[str], older_than: int | None) -> Sequence[CachedEnvironment]:
-    """Return the environments of these names, or those that nothing has used for so many days; all for neither."""
+    """Return the environments with these names, or those unused for `older_than` days; all if neither is given.
+
+    Raises `click.UsageError` if both are given.
+    """
     import datetime
 
     from export_core.readers.cached_environments import cached_environments, named, to_clean
@@ -116,5 +119,5 @@ def _show(chosen: Sequence[CachedEnvironment]) -> None:
 
 
 def _count(environments: Sequence[CachedEnvironment]) -> str:
-    """Return how many environments these are, and how large."""
+    """Return the number of environments and their total size in words, such as ``3 environments of 1.2 GB``."""
     return f"{plural(len(environments), 'environment')} of {sum(one.size for one in environments) / 1e9:.1f} GB"

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class CoverageText(Protocol):
-    """The hook `coverage`: what goldens cover."""
+    """The hook `coverage`: a table of what goldens cover, such as dtypes and primitives."""
 
     def __call__(self, goldens: Iterable[Golden]) -> str:
-        """Return the text for people."""
+        """Return a table for people: how many cases cover each feature."""
 
 
 @group("docs/reference/cases.md", "jaxexport goldens list", section="Goldens", name="goldens")

@@ -1,7 +1,7 @@
-"""Help of the commands: in sections, in whole sentences, each with an example and the page of the docs that has more.
+"""The help of commands: in sections, in whole sentences, each with examples and a link to a page of docs/.
 
-A command says so itself, where it is declared: `command` and `group` are click's, with what the help shows. Of a
-command or an option that does not exist, the one that is likely to be meant is named.
+The decorators `command` and `group` are click's, with arguments for what the help shows. For a command or option that
+does not exist, a sentence suggests the one that is probably meant.
 """
 
 import copy
@@ -13,10 +13,7 @@ import click
 from export_core.policy.run_options import ONE_OF_SEVERAL
 
 SECTIONS = ("Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Others")
-"""The sections of the help, in their order.
-
-A command without a section is among the others.
-"""
+"""The sections of the help, in their order. A command that names no section is in the last one."""
 
 PACKAGE = "pytest-jaxexport"
 
@@ -34,7 +31,7 @@ class HelpfulCommand(click.Command):
         self.page, self.examples, self.section = page, examples, section
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """Return click's parser, which takes each option in the other number too: `--case` for `--cases`."""
+        """Return click's parser, which also takes an option in its other number, such as `--case` for `--cases`."""
         parser = super().make_parser(ctx)
         for param in self.get_params(ctx):
             if other := [_OTHER_NUMBER[name] for name in param.opts if name in _OTHER_NUMBER]:
@@ -44,7 +41,7 @@ class HelpfulCommand(click.Command):
         return parser
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples and the link."""
+        """Write the examples and the link to the page, at the end of the help."""
         if self.examples:
             with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
                 for example in self.examples:
@@ -54,13 +51,13 @@ class HelpfulCommand(click.Command):
 
 
 class LazyCommands(MutableMapping[str, click.Command]):
-    """The commands of a group by name. That of a feature is imported when somebody asks for it, not to list names."""
+    """The commands of a group by name. A feature's command is imported when it is looked up, not to list names."""
 
     def __init__(self, commands: Mapping[str, click.Command]) -> None:
         self._commands: dict[str, click.Command | Callable[[], click.Command]] = dict(commands)
 
     def add_later(self, name: str, load: Callable[[], click.Command]) -> None:
-        """Add a command that is imported when it is asked for."""
+        """Add a command that `load` imports and returns, when `name` is first looked up."""
         self._commands[name] = load
 
     def __getitem__(self, name: str) -> click.Command:
@@ -83,7 +80,7 @@ class LazyCommands(MutableMapping[str, click.Command]):
 
 
 class HelpfulGroup(HelpfulCommand, click.Group):
-    """Commands with their whole first sentence; those of `jaxexport` itself in sections."""
+    """A group whose help lists each command with its whole first sentence; for `jaxexport` itself, in sections."""
 
     commands: LazyCommands
 
@@ -92,27 +89,30 @@ class HelpfulGroup(HelpfulCommand, click.Group):
         self.commands = LazyCommands(self.commands)
 
     def command(self, page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], click.Command]:  # type: ignore[override]
-        """Return a decorator that makes a command of this group, with what `command` takes."""
+        """Return a decorator that makes a command of this group; the arguments are those of the function `command`."""
         return super().command(cls=HelpfulCommand, page=page, examples=examples, **kw)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the first word. Raises `click.UsageError`, with the command that is likely meant."""
+        """Return the command that the first word names, with its name and the other words.
+
+        Raises `click.UsageError` for an unknown word, with the command that is probably meant.
+        """
         # From 8.4 on, click itself suggests a command for a misspelled word.
         if args[0] not in self.commands and (meant := meant_command(ctx, args[0])):
             raise click.UsageError(f"No such command: {args[0]}.{meant}", ctx)
         return super().resolve_command(ctx, args)
 
     def in_sections(self) -> dict[str, list[click.Command]]:
-        """Return the commands of each section, in the order in which they were added."""
+        """Return the commands by section, in the order in which they were added; empty sections are left out."""
         sections: dict[str, list[click.Command]] = {section: [] for section in SECTIONS}
         for listed in self.commands.values():
             sections[getattr(listed, "section", SECTIONS[-1])].append(listed)
         return {section: commands for section, commands in sections.items() if commands}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a list of commands for each section, or one for all."""
+        """Write a list of commands for each section; for a group inside `jaxexport`, one list of all its commands."""
         names = self.list_commands(ctx)
         width = max(map(len, names), default=0)
         sections = self.in_sections() if ctx.parent is None else {"Commands": [self.commands[name] for name in names]}
@@ -126,20 +126,20 @@ class HelpfulGroup(HelpfulCommand, click.Group):
 
 
 def command(page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulCommand]:
-    """Return a decorator that makes a command, with its page of docs/ and examples of what people type.
+    """Return a decorator that makes a command whose help shows `examples` and a link to `page`, a page of docs/.
 
-    `section` is its place in the help.
+    Other arguments are those of click, and `section`: the section of the help that lists the command.
     """
     return click.command(cls=HelpfulCommand, page=page, examples=examples, **kw)
 
 
 def group(page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulGroup]:
-    """Return a decorator that makes a group of commands, with what `command` takes."""
+    """Return a decorator that makes a group of commands; the arguments are those of `command`."""
     return click.group(cls=HelpfulGroup, page=page, examples=examples, **kw)
 
 
 def docs_link(page: str) -> str:
-    """Return the address of a page of docs/ on the site of the installed package, or its path without one."""
+    """Return the web address of a page of docs/, or the page's path if the package names no site."""
     from importlib.metadata import metadata
 
     urls: Iterable[Any] = metadata(PACKAGE).get_all("Project-URL") or ()
@@ -170,20 +170,20 @@ _COMMANDS = {
     **dict.fromkeys(("export", "update", "goldens update"), "pytest --update-goldens"),
     **dict.fromkeys(("show", "goldens show"), "jaxexport inspect CASE/WRITER"),
 }
-"""The commands by the words that people type after `jaxexport` instead."""
+"""The commands that are meant by words that people type after `jaxexport`."""
 _OUTPUTS = ("-o", "--out", "--output", "--outdir", "--out-dir", "--output-dir", "--output-folder")
 _OPTIONS = {
     **dict.fromkeys(("--delete", "--force", "-y"), ("--yes",)),
     **dict.fromkeys(_OUTPUTS, ("--output", "--results")),
-    **{f"report {name}": ("--html",) for name in _OUTPUTS},  # its --results are what it reads
+    **{f"report {name}": ("--html",) for name in _OUTPUTS},  # --results of `report` is what it reads
     **dict.fromkeys(("--results-dir", "--results-folder"), ("--results",)),
 }
-"""The options of other programs, by their names there, with their names here: the first that a command has is meant."""
-_MOST = 3  # An option of more commands than this, such as --json, does not show which one is meant.
+"""Options of other programs, each with options of ours that mean the same: the first that a command has is meant."""
+_MOST = 3  # An option of more commands than this, such as --json, does not show which command is meant.
 
 
 def meant_command(ctx: click.Context, name: str) -> str:
-    """Return a sentence that names the command for an unknown word, or nothing."""
+    """Return a sentence that suggests a command for an unknown word; "" if no command is likely."""
     if known := _COMMANDS.get(" ".join((*ctx.command_path.split()[1:], name))):
         return f" `{known}` does that."
     commands = [words for words, _ in _every_command(ctx) if words.endswith(f" {name}")]
@@ -191,9 +191,10 @@ def meant_command(ctx: click.Context, name: str) -> str:
 
 
 def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str:
-    """Return a sentence about the option that an unknown one is likely to mean, or nothing.
+    """Return a sentence that suggests an option or a command for an unknown option; "" if none is likely.
 
-    It names the option that other programs call so, or the command that has it, or a similar option.
+    It suggests our name for an option of other programs, else a command that has the option, else options in `similar`,
+    which click finds.
     """
     own = {name for param in ctx.command.get_params(ctx) for name in (*param.opts, *param.secondary_opts)}
     names = _OPTIONS.get(f"{ctx.info_name} {option}", _OPTIONS.get(option, ()))
@@ -211,7 +212,7 @@ def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str
 
 
 def _every_command(ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
-    """Yield all commands, with the words that name them."""
+    """Yield all commands and groups, each behind the words that call it, such as ``jaxexport goldens list``."""
     groups: list[tuple[str, click.Command]] = [(ctx.find_root().command_path, ctx.find_root().command)]
     for words, group in groups:
         for name, command in group.commands.items() if isinstance(group, click.Group) else ():

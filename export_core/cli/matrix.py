@@ -147,7 +147,7 @@ def _show_plan(policy: Policy, values: Mapping[str, Any], *, as_json: bool, form
 
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
-    """Return the selection by these values of options, and else by the policy."""
+    """Return the selection that the values of options make; what they leave open is taken from the policy."""
     from export_core.matrix.selection import selection_by_policy
 
     selection = read_options(Selection, values)
@@ -160,7 +160,7 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
 
 
 def run_options(values: Mapping[str, Any]) -> RunOptions:
-    """Return how cells are run by these values of options."""
+    """Return the options of a run that the values of options make. The folder of --dump-ir is made if it is given."""
     from export_core.matrix.plan import make_dump_folder
 
     options = read_options(RunOptions, values)

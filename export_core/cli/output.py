@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _IN_ASCII = {"·": "|", "–": "-", "—": "-", "−": "-", "×": "x", "→": "->", "…": "...", "≤": "<=", "≥": ">=", "━": "-"}
-"""Characters of this package's own sentences, where an encoding does not have them. All else is escaped."""
+"""ASCII text for characters of this package's own sentences that an encoding lacks. Other characters are escaped."""
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
@@ -40,25 +40,28 @@ codecs.register_error("jaxexport", _replaced)
 
 
 def accept_any_text(stream: TextIO) -> None:
-    """Let a stream write text that its encoding does not have, such as where the locale is C."""
+    """Let a stream write characters that its encoding lacks, for example in the locale C, as ASCII text."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="jaxexport")
 
 
 def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
-    """Print text that may quote anything."""
+    """Print a text that may quote any file or message: credentials and control characters are made harmless.
+
+    `nl` adds a line break; `err` prints on stderr.
+    """
     click.echo(shown(without_credentials(text)), nl=nl, err=err)
 
 
 def echo_json(value: Any, *, indent: int = 2) -> None:
-    """Print a value as JSON."""
+    """Print a value as JSON, indented by `indent` spaces; -1 prints a single line."""
     click.echo(safe_json(value, indent=indent).decode())
 
 
 def safe_console(stream: TextIO, **options: Any) -> Console:
-    """Return a console of rich on a stream.
+    """Return a rich console on a stream that makes credentials and control characters in texts harmless.
 
-    Escapes of rich itself are the only ones that reach the terminal.
+    Only escape sequences that rich itself writes, such as colours, reach the terminal.
     """
     from rich.console import Console
     from rich.text import Text
@@ -79,7 +82,7 @@ def safe_console(stream: TextIO, **options: Any) -> Console:
 
 
 def fail_safe(stream: TextIO) -> IO[str]:
-    """Return a stream that drops text once it cannot be written to, and escapes what its encoding does not have."""
+    """Return a wrapper of a stream that drops text once writing fails, and escapes characters the encoding lacks."""
     accept_any_text(stream)
     return cast("IO[str]", _FailSafe(stream))
 
@@ -102,7 +105,7 @@ class _FailSafe:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text, or drop it."""
+        """Write a text, or drop it if the stream cannot be written to; return the length of the text."""
         try:
             self._stream.write(without_commands(text))  # after wrapping, which decides where lines begin
         except OSError as error:
@@ -110,7 +113,7 @@ class _FailSafe:
         return len(text)
 
     def flush(self) -> None:
-        """Flush, or drop what cannot be written."""
+        """Flush the stream, or drop the text that cannot be written."""
         try:
             self._stream.flush()
         except OSError as error:

@@ -30,12 +30,16 @@ if TYPE_CHECKING:
 
 
 class ShowTrend(Protocol):
-    """The hook `trend`: what moves from release to release."""
+    """The hook `trend`: how numbers and costs change from release to release."""
 
     def __call__(
         self, runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool
     ) -> tuple[msgspec.Struct, Sequence[str]]:
-        """Return what --json prints, and the lines for people. `runs` are their cells by name, the oldest first."""
+        """Return what --json prints, and the lines for people.
+
+        `runs` has the results of each run by the run's name, the oldest first. `numbers` and `cost` say which of the
+        two to show.
+        """
 
 
 NUMBERS, COST, BOTH = "numbers", "cost", "both"
@@ -170,7 +174,10 @@ def report(
 
 
 def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_json: bool) -> None:
-    """Print what moves in the cells of these cases, or of all: between releases in the last run, and between runs."""
+    """Print what changes in cells of `cases`, or of all cases: between releases in the last run, and between runs.
+
+    `shown` is `NUMBERS`, `COST` or `BOTH`. Raises `RunError` if a pattern in `cases` matches no case of the last run.
+    """
     from export_core.policy.entries import matches
 
     for pattern in cases:
@@ -193,7 +200,18 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
 def judged_run(
     recorded: Run, folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()
 ) -> Run:
-    """Judge the results of a run again by the policy that `judging_policy` finds. Raises `RunError` as that does."""
+    """Judge the results of a run again by the policy that `judging_policy` finds, and return the run.
+
+    Args:
+        recorded: the run as it was judged.
+        folder: the folder of the run.
+        policy_file: the policy that was named; None for none.
+        as_of: the day to judge as of; None uses the day of the run.
+        fail_on: what also fails the run, added to `fail_on` of the policy.
+
+    Raises:
+        RunError: as `judging_policy` does.
+    """
     from msgspec.structs import replace
 
     from export_core.judge import calendar_facts, judge_again
@@ -219,12 +237,13 @@ def judged_run(
 def judging_policy(
     recorded: Run, folder: Path, policy_file: str | None
 ) -> tuple[Path | None, Policy, dict[str, Golden]]:
-    """Return the named policy, else that of the project here, each with its file; else that of the run.
+    """Return the policy by which to judge a run, with its file, and the run's goldens under this policy, by id.
 
-    With its goldens here.
+    The policy is the one that `policy_file` names, else that of the project in the working folder. If there is neither,
+    it is the policy of the run, and its file is None. Only goldens whose folder is on this machine are returned.
 
-    Raises `RunError` where its verdicts would be others by now: for a policy under which the cells would have run or
-    compared differently, for other goldens, and where anything else that decided them has changed since.
+    Raises `RunError` if the recorded verdicts do not count any more. Then the policy would run or compare the cells
+    differently, the goldens are not those of the run, or something else that decides verdicts has changed.
     """
     from export_core.base.text import few
     from export_core.policy import load
@@ -267,7 +286,10 @@ def _goldens_here(recorded: Run, policy: Policy) -> dict[str, Golden]:
 
 
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:
-    """Return the goldens that a reader is promised and a run of all goldens lacks, by their build dates."""
+    """Return the goldens that a whole run lacks although a reader of it is promised to run them.
+
+    Returns the build date of each golden's writer by the golden's id; an empty dict for a partial run.
+    """
     from export_core.readers.cell import promise_of_golden
 
     if not recorded.summary.selection["whole"]:
@@ -282,9 +304,9 @@ def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden])
 
 
 def compared(run: Run, baselines: Sequence[str]) -> RunDifference:
-    """Return the difference from the newest of the runs in these folders, and what the others had.
+    """Return the difference of a run from the newest of the runs in the folders `baselines`; the others are history.
 
-    Raises `click.UsageError` where no feature compares runs.
+    Raises `click.UsageError` if no installed feature compares runs.
     """
     from export_core.report.document import CompareRuns
 

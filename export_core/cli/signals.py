@@ -24,7 +24,10 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise `Interrupted` in the main thread at the first signal, and end the process at the second."""
+    """Raise `Interrupted` at the first Ctrl-C or SIGTERM inside the ``with``, and end the process at the second.
+
+    In a thread other than the main thread, this does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():  # Python allows it in no other thread
         yield
         return

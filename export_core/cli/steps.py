@@ -1,4 +1,4 @@
-"""The steps of a command that takes long: a line on stderr for each, and a moving one below on a terminal."""
+"""The progress of a long command: a line on stderr for each step, and on a terminal a spinner below."""
 
 import threading
 import time

@@ -1,8 +1,9 @@
-"""What is known of each consumer of artifacts, and the one function that says from it what a consumer will do.
+"""What is known of each consumer of artifacts, and the function `forecast`, which says what a consumer will do.
 
-`data/CONSUMER.yaml` has the entries: each a fact about some releases of a consumer, which part of an artifact it is
-about, what then happens, what to do, and who measured it when. `forecast` answers from them and from the bytes of an
-artifact. No jax, numpy, msgspec or YAML: `jaxexport inspect` and `export_core.check` ask it.
+`data/CONSUMER.yaml` has the entries of the knowledge base. An entry is a fact about some releases of a consumer: which
+artifacts have the problem, what then happens, what to do, and who measured it when. `forecast` answers from the entries
+and from the bytes of an artifact. This folder imports no jax, numpy, msgspec or YAML, since `jaxexport inspect` and
+`export_core.check` use it.
 """
 
 from export_core.knowledge.forecasting import (

@@ -1,6 +1,7 @@
-"""Whether an artifact is one that an entry is about. Each question is answered once for an artifact, when it is asked.
+"""Whether an entry of the knowledge base is about an artifact.
 
-Whatever reads a module raises `ArtifactError` where it cannot be read.
+A property of an artifact is computed once, when the first entry asks for it. A function that reads a module raises
+`ArtifactError` if the module cannot be read.
 """
 
 import math
@@ -17,7 +18,7 @@ from export_core.artifact.bytecode.sections import STRINGS, Tables
 from export_core.knowledge.knowledge_base import Entry
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
-# As text: `re` compiles each when it is first used, which few artifacts ask for.
+# A text, which `re` compiles at its first use: few artifacts need it.
 _WIDE_TYPES = r"(?:^|[x<])(?:f64|u?i64|complex<f64>)"
 _SPECIAL = frozenset("*?[")
 CALL = "stablehlo.custom_call"
@@ -25,50 +26,53 @@ DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
 class About:
-    """The properties of one artifact, its derivatives included, that entries ask about."""
+    """The properties of one artifact, with its nested derivatives, that entries of the knowledge base ask about."""
 
     def __init__(self, artifact: Artifact):
         self.artifact = artifact
-        self._looked_up: dict[str, frozenset[str]] = {}  # by platform
-        self._concerning: dict[str, bool] = {}  # by the id of an entry
+        self._looked_up: dict[str, frozenset[str]] = {}  # What `looked_up` returned, by platform.
+        self._concerning: dict[str, bool] = {}  # What `is_concerned` returned, by the id of the entry.
         self.measured: dict[tuple[str, frozenset[int]], tuple[dict[str, frozenset[str]], list[str]]] = {}
-        """What `Measured` says of it, by runtime and the places of its releases: many releases share an answer."""
+        """What `Measured.unseen` and `in_some_forms` returned, by runtime and by indexes of its measured releases.
+
+        Many releases have the same indexes, and so share an answer.
+        """
 
     def is_concerned(self, entry: Entry) -> bool:
-        """Return whether an entry is about it."""
+        """Return whether an entry is about the artifact."""
         if entry.id not in self._concerning:
             self._concerning[entry.id] = is_concerned(self, entry.concerns)
         return self._concerning[entry.id]
 
     @cached_property
     def calls(self) -> frozenset[str]:
-        """The targets of its custom calls."""
+        """The targets of the artifact's custom calls."""
         return frozenset(call.target for call in self.artifact.custom_calls)
 
     @cached_property
     def calls_of_jax(self) -> tuple[str, ...]:
-        """The targets of its custom calls that only jax registers on a CPU."""
+        """The custom-call targets in the artifact that only jax registers on a CPU, sorted."""
         return calls_of_jax(self.artifact)
 
     def looked_up(self, platform: str) -> frozenset[str]:
-        """Return the targets of its custom calls that a platform looks up by name."""
+        """Return the custom-call targets in the artifact that XLA looks up by name on a platform."""
         if platform not in self._looked_up:
             self._looked_up[platform] = looked_up(self.artifact, platform)
         return self._looked_up[platform]
 
     def calls_of_others(self, platform: str) -> list[str]:
-        """Return those of them that other platforms alone have."""
+        """Return the custom-call targets in the artifact that belong to other platforms than `platform`."""
         return [target for target in self.calls if not belongs(target, platform)]
 
     @cached_property
     def operations(self) -> frozenset[str]:
-        """Its operations without the versions of VHLO: ``stablehlo.sort``, ``sdy.mesh``."""
+        """The names of the artifact's operations, without VHLO's versions: ``stablehlo.sort``, ``sdy.mesh``."""
         names = {name for module in self.artifact.modules for name in module.op_names}
         return frozenset(map(_without_version, names))
 
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
-        """Its operations with their element types, as `element_types` gives them; of custom calls the targets."""
+        """The element types of each operation, as `element_types` names both; for custom calls, the targets."""
         found: dict[str, set[str]] = {}
         for module in self.artifact.modules:
             for name, types in element_types(module).items():
@@ -76,7 +80,10 @@ class About:
         return {name: frozenset(types) for name, types in found.items()} | ({CALL: self.calls} if self.calls else {})
 
     def has_use(self, glob: str, pattern: str) -> bool:
-        """Return whether an operation is used with element types in which a regular expression is found."""
+        """Return whether an operation that `glob` matches has element types in which `pattern` is found.
+
+        `pattern` is a regular expression. An operation without element types counts as having the type "".
+        """
         if not _any_matches(self.operations, [glob.partition("(")[0]]):  # without a walk over the module
             return False
         named = [types for name, types in self.uses.items() if _matches(name, glob)]
@@ -84,43 +91,43 @@ class About:
 
     @cached_property
     def types(self) -> str:
-        """Its types, one a line."""
+        """All types in the artifact's modules, each once, on lines of their own."""
         return "\n".join(dict.fromkeys(kind for module in self.artifact.modules for kind in module.types))
 
     @cached_property
     def dialects(self) -> frozenset[str]:
-        """The dialects in it."""
+        """The names of the dialects in the artifact's modules."""
         return frozenset(name for module in self.artifact.modules for name in module.dialects)
 
     @cached_property
     def devices(self) -> int:
-        """How many devices it needs, of what the envelope and the meshes inside say the most."""
+        """The number of devices that the artifact needs: its own number, or the size of its largest mesh if larger."""
         meshes = (mesh for module in self.artifact.modules if "sdy" in self.dialects for mesh in module.meshes)
         return max([self.artifact.devices, *(math.prod(mesh.values()) for mesh in meshes)])
 
     @cached_property
     def has_branches(self) -> bool:
-        """Whether it has branches for its platforms, of which each compiles its own alone."""
+        """Whether the artifact is for several platforms and has branches, of which a platform compiles only its own."""
         envelope = self.artifact.envelope
         return envelope is not None and len(envelope.platforms) > 1 and "stablehlo.case" in self.operations
 
     @cached_property
     def is_symbolic(self) -> bool:
-        """Whether an argument has a symbolic dimension."""
+        """Whether an argument of the artifact has a symbolic dimension."""
         if self.artifact.envelope is None:
             return any("?" in kind for kind in self._inputs)
         return any(isinstance(dim, str) for aval in self.artifact.envelope.in_avals for dim in aval.shape)
 
     @cached_property
     def is_wide(self) -> bool:
-        """Whether an argument is 64 bits wide."""
+        """Whether an argument of the artifact has a 64-bit dtype, or complex128."""
         if self.artifact.envelope is None:
             return any(re.search(_WIDE_TYPES, kind) for kind in self._inputs)
         return any(aval.dtype in WIDE for aval in self.artifact.envelope.in_avals)
 
     @cached_property
     def donates(self) -> bool:
-        """Whether an argument is donated."""
+        """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
         main = self.artifact.module.main
         return main is not None and any(name in attributes for attributes in main.arg_attrs for name in DONATED)
 
@@ -130,7 +137,11 @@ class About:
         return main.inputs if main is not None else ()
 
     def names(self, text: str) -> bool:
-        """Return whether it has an attribute, by its text or its code: ``sdy attribute 12``, ``vhlo type 10``."""
+        """Return whether a module of the artifact contains an attribute or a type.
+
+        `text` is a part of the attribute's text, or names an attribute or a type by its code: ``sdy attribute 12``,
+        ``vhlo type 10``.
+        """
         return any(_names(module.tables, text) for module in self.artifact.modules)
 
 
@@ -144,23 +155,26 @@ def _names(tables: Tables, text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _coded(text: str) -> tuple[str, str, int] | None:
-    """Return the dialect, the kind and the code of ``sdy attribute 12``; None for the text of an attribute."""
+    """Return the dialect, the kind and the code in a text such as ``sdy attribute 12``; None for any other text."""
     words = text.split(" ")
     is_code = len(words) == 3 and words[1] in ("attribute", "type") and words[2].isdecimal()
     return (words[0], words[1], int(words[2])) if is_code else None
 
 
 def _without_version(name: str) -> str:
-    """Return the name of an operation of VHLO as StableHLO has it: ``stablehlo.sort`` for ``vhlo.sort_v1``."""
+    """Return StableHLO's name for an operation of VHLO: ``stablehlo.sort`` for ``vhlo.sort_v1``.
+
+    A name from a different dialect is returned unchanged.
+    """
     dialect, _, operation = name.partition(".")
     stem, _, version = operation.rpartition("_v")
     return f"stablehlo.{stem}" if dialect == "vhlo" and stem and version.isdigit() else name
 
 
 def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
-    """Return whether a glob matches a name.
+    """Return whether one of the globs matches one of the names.
 
-    Most globs are names: those need no look at each name.
+    Most globs are plain names, which are looked up without comparing each name.
     """
     return any(
         glob in names if _SPECIAL.isdisjoint(glob) else any(_matches(name, glob) for name in names) for glob in globs
@@ -168,9 +182,10 @@ def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
 
 
 def _matches(name: str, glob: str) -> bool:
-    """Return whether a glob matches.
+    """Return whether a glob matches a name.
 
-    Most are names, or end with a star: those cost no regular expression, 0.3 ms each.
+    Most globs are plain names, or have one star, at the end. They are compared without a regular expression, which
+    takes 0.3 ms.
     """
     stem = glob.removesuffix("*")
     if not _SPECIAL.isdisjoint(stem):
@@ -179,9 +194,9 @@ def _matches(name: str, glob: str) -> bool:
 
 
 def _is_found(pattern: str, text: str) -> bool:
-    """Return whether a regular expression is found.
+    """Return whether a regular expression is found in a text.
 
-    One of letters and digits alone is a text.
+    A pattern of letters and digits alone is searched for as a plain text, which is faster.
     """
     return pattern in text if not pattern or pattern.isalnum() else re.search(pattern, text) is not None
 
@@ -198,9 +213,10 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "types": lambda about, pattern: re.search(pattern, about.types) is not None,
     "uses": lambda about, uses: any(about.has_use(*use) for use in uses),
 }
-"""The check of each key of an entry's `concerns`, the cheapest first."""
+"""The check for each key of an entry's `concerns`, the cheapest first: a function of the artifact and the key's value.
+"""
 
 
 def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
-    """Return whether an artifact has all that an entry is about."""
+    """Return whether an artifact has all the properties in `concerns`, by which an entry says what it is about."""
     return all(holds(about, concerns[key]) for key, holds in HOLDS.items() if key in concerns)

@@ -1,10 +1,10 @@
 """The forecast of what a consumer will do with an artifact, from its bytes and from known issues; nothing is run.
 
-Four answers: does it load the artifact, compile it, run it, and give its writer's numbers. Each is `YES`, `NO`,
-`YES_BUT` (on a condition, or not each time) or `UNKNOWN`, with reasons. What does not load does not run, so that an
-answer is never better than the one before it.
+A forecast has four answers: whether the consumer loads the artifact, compiles it, runs it, and gives the writer's
+numbers. Each answer is `YES`, `NO`, `YES_BUT` (on a condition, or not each time) or `UNKNOWN`, with reasons. An
+artifact that does not load does not run either, so an answer is never better than the answer before it.
 
-Whatever takes an artifact raises `ArtifactError` where a module of it cannot be read.
+A function that takes an artifact raises `ArtifactError` if one of the artifact's modules cannot be read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,34 +24,34 @@ _FROM_BEST = (YES, YES_BUT, UNKNOWN, NO)
 
 LOADS, COMPILES, RUNS, NUMBERS = range(4)
 _QUESTION = {"read": LOADS, "deserialize": LOADS, "module": LOADS, "lower": COMPILES, "compile": COMPILES, "run": RUNS}
-"""The first question whose answer an entry spoils, by its stage.
+"""The first question whose answer an entry makes worse, by the entry's stage.
 
-Of the last stage, `compare`, only the numbers.
+The last stage, `compare`, is not here: its entries are about the numbers only.
 """
 
 ONE_DEVICE = "it runs artifacts for one device, and this one is for {}"
-"""The sentence about another runtime than jaxlib, with the number of devices."""
+"""The reason why a runtime that is not jaxlib does not run an artifact; `{}` stands for the number of devices."""
 X64, DEVICES = "jax_enable_x64", "devices"
-"""The abilities of a reader of jaxlib: 64-bit numbers, and as many devices as an artifact needs."""
-MATRIX = (X64, DEVICES)  # The abilities of a reader in a matrix.
+"""The settings that stand for abilities of a jaxlib: 64-bit numbers, and as many devices as an artifact needs."""
+MATRIX = (X64, DEVICES)  # The abilities that the matrix gives to each reader.
 
 
 class Reason(NamedTuple):
-    """A reason why an answer is not yes."""
+    """A reason why an answer is not `YES`."""
 
     text: str  # What happens, or what is not known, without a full stop.
-    todo: str = ""  # What to do, a sentence; empty where the text says it.
-    entry: str = ""  # The id of the entry that shows it; empty where the bytes of the artifact do.
+    todo: str = ""  # What to do, as a sentence; "" if there is no advice, or `text` contains it.
+    entry: str = ""  # The id of the entry that gives this reason; "" if the artifact's bytes give it.
 
     def __str__(self) -> str:
         return f"{self.text} ({self.entry})" if self.entry else self.text
 
 
 class Answer(NamedTuple):
-    """An answer with its reasons, of which the first decides."""
+    """The answer to one question of a forecast, with its reasons."""
 
     answer: str  # One of `YES`, `YES_BUT`, `UNKNOWN` and `NO`.
-    reasons: tuple[Reason, ...] = ()  # Why it is not `YES`.
+    reasons: tuple[Reason, ...] = ()  # Why the answer is not `YES`: each reason alone would make it what it is.
 
 
 class Forecast(NamedTuple):
@@ -59,20 +59,20 @@ class Forecast(NamedTuple):
 
     reader: Reader  # The reader.
     platform: str  # The platform.
-    loads: Answer  # Whether it loads the artifact: deserializes it, and parses its module.
-    compiles: Answer  # Whether it lowers and compiles it.
-    runs: Answer  # Whether a call ends with results.
+    loads: Answer  # Whether the reader loads the artifact: deserializes it, and parses its module.
+    compiles: Answer  # Whether the reader lowers and compiles the artifact.
+    runs: Answer  # Whether a call of the artifact ends with results.
     numbers: Answer  # Whether the results are those of the writer.
 
     @property
     def load(self) -> LoadResult:
-        """Whether it loads the artifact, as true, false or None where that is not known, and why not."""
+        """The answer `loads` as a `LoadResult`: its `ok` is True for `YES`, False for `NO`, and None otherwise."""
         ok = {YES: True, NO: False}.get(self.loads.answer)
         return LoadResult(self.reader, ok, tuple(reason.text for reason in self.loads.reasons))
 
     @property
     def spoiled(self) -> Answer:
-        """The first answer that is no, else the first that is unknown or has a condition, else the last."""
+        """The first answer that is `NO`, else the first `UNKNOWN`, else the first `YES_BUT`, else `numbers`."""
         answers = self.loads, self.compiles, self.runs, self.numbers
         return next(
             (each for wanted in (NO, UNKNOWN, YES_BUT) for each in answers if each.answer == wanted), self.numbers
@@ -80,7 +80,7 @@ class Forecast(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """What it will do, in a few words and without reasons."""
+        """What the reader will do with the artifact, in a few words without reasons, such as ``does not load it``."""
         for answer, what in ((self.loads, "load"), (self.compiles, "compile"), (self.runs, "run")):
             if answer.answer == NO:
                 return f"does not {what} it"
@@ -91,7 +91,10 @@ class Forecast(NamedTuple):
 
 
 def usual_platform(artifact: Artifact) -> str:
-    """Return the platform that is meant where none is named: the CPU if the artifact is for it, else its first one."""
+    """Return the platform that is meant if none is named: cpu if the artifact is for cpu, else its first platform.
+
+    An artifact that names no platforms, such as a bare StableHLO module, counts as one for cpu.
+    """
     platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
     return "cpu" if "cpu" in platforms or not platforms else platforms[0]
 
@@ -102,19 +105,19 @@ def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: S
     Args:
         artifact: The artifact.
         reader: A jaxlib, or a release of another runtime.
-        platform: The platform; without one, `usual_platform`.
-        settings: The reader's flags, beside its defaults.
+        platform: The platform; "" stands for `usual_platform`.
+        settings: The flags and abilities of the reader, in addition to the settings of its release.
     """
     return next(forecasts(artifact, (reader,), platform, settings))
 
 
-_ALL = (Answer(YES),) * 4  # No fault is known of most readers.
+_ALL = (Answer(YES),) * 4  # The answers for most readers, of which no fault is known.
 
 
 def forecasts(
     artifact: Artifact, readers: Iterable[Reader], platform: str = "", settings: Sequence[str] = ()
 ) -> Iterator[Forecast]:
-    """Yield what each of these readers will do with an artifact, as `forecast` does."""
+    """Yield what each of several readers will do with an artifact. The other arguments are those of `forecast`."""
     platform, about = platform or usual_platform(artifact), About(artifact)
     for load in loads(artifact, readers):
         if load.ok is False:  # what it does not load, it does not run
@@ -134,14 +137,21 @@ def forecasts(
 
 
 def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
-    """Return the flags of a reader, of which its own settings may turn 64-bit numbers on or off."""
+    """Return `settings` with `X64` if `x64` is True, without `X64` if it is False, and unchanged if it is None.
+
+    `x64` says whether the settings of the release itself turn 64-bit numbers on or off.
+    """
     if x64 is None:
         return tuple(settings)
     return (*(setting for setting in settings if setting != X64), *([X64] if x64 else []))
 
 
 def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:
-    """Yield the four answers, each with the reasons of those before it that are as bad."""
+    """Yield the four answers of a forecast, in the order of the questions.
+
+    `found` has an answer and its reason for each thing found about each question. The worst of all found about a
+    question and the questions before it is its answer, with all reasons for that answer.
+    """
     before: list[tuple[str, Reason]] = []
     for own in found:
         before += own
@@ -152,7 +162,10 @@ def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:
 def _by_bytes(
     about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
-    """Yield what the bytes show beside whether it loads, each with the first question whose answer it spoils."""
+    """Yield what the artifact's bytes show, apart from whether the reader loads it.
+
+    Each fact is yielded as the first question whose answer it makes worse, that answer, and the reason.
+    """
     artifact = about.artifact
     envelope, devices = artifact.envelope, about.devices
     if reader.release.runtime:
@@ -209,8 +222,11 @@ def _by_bytes(
 def _by_entry(
     entry: Entry, about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
-    """Yield the reason of an entry that concerns an artifact, with the first question whose answer it spoils."""
-    # A release outside the calendar may or may not have it.
+    """Yield the first question whose answer an entry makes worse, that answer, and the reason.
+
+    Nothing is yielded if the entry does not apply to the artifact, the reader, the platform and the settings.
+    """
+    # Whether a release without a build date has the fault of an entry is not known.
     built = reader.release.built
     if not entry.holds_for(built or entry.since or "0", platform, settings) or not about.is_concerned(entry):
         return
@@ -221,16 +237,16 @@ def _by_entry(
         return
     writers = _written_before(entry, about)
     if writers != NO:
-        # Operations may be in another platform's branch; the calls of a platform are in its own.
+        # An operation may be in another platform's branch; a custom call of this platform is in its own branch.
         may_be_elsewhere = entry.platforms and "calls" not in entry.concerns and about.has_branches
         is_sure = entry.is_sure and writers == YES and (reader.release.runtime or not may_be_elsewhere)
         yield question, NO if is_sure else YES_BUT, reason
 
 
 def _written_before(entry: Entry, about: About) -> str:
-    """Return whether an artifact is by a writer of an entry.
+    """Return whether the writer of the artifact is one of those that an entry is about: `YES` or `NO`.
 
-    `YES_BUT` means that only some of the possible writers are.
+    `YES_BUT` means that this holds for some of the artifact's possible writers only.
     """
     if not entry.written_before:
         return YES

@@ -1,8 +1,8 @@
-"""The entries of the knowledge base as a forecast needs them: those that say which artifacts they are about.
+"""The entries of the knowledge base that a forecast uses: those that say which artifacts they are about.
 
-`data/entries.json` is made of `data/CONSUMER.yaml` by `python -m tools.knowledge`, with build dates in place of
-versions; a test keeps it equal. The form that people write, with all that a report shows, is `KnownIssue` in
-`policy/known_issues.py`.
+`python -m tools.knowledge` makes `data/entries.json` from `data/CONSUMER.yaml`, with build dates instead of versions; a
+test checks that they agree. People write an entry as a `KnownIssue` (policy/known_issues.py), which has all that a
+report shows.
 """
 
 import functools
@@ -14,29 +14,32 @@ from typing import Any, NamedTuple
 # Paths by os.path: pathlib takes 5 ms to import.
 FILE = os.path.join(os.path.dirname(__file__), "data", "entries.json")  # noqa: PTH118, PTH120
 CONSUMERS = ("jaxlib", "iree", "litert", "tensorflow", "savedmodel", "pjrt", "stablehlo")
-_PARTS = {"savedmodel": ("tensorflow",)}  # A SavedModel is run by TensorFlow's XlaCallModule.
+_PARTS = {"savedmodel": ("tensorflow",)}  # TensorFlow runs a SavedModel: its entries hold for a SavedModel too.
 
 
 class Entry(NamedTuple):
     """A fact about some releases of a consumer."""
 
-    id: str  # Its id.
+    id: str  # The id of the entry.
     title: str  # What goes wrong, in a few words.
-    effect: str  # What happens, in a sentence; empty where the title says it.
+    effect: str  # What happens, in a sentence; "" if the title says it.
     todo: str  # What to do.
     outcome: str  # refused, error, crash, timeout, numerics or overwritten.
-    stage: str  # The first stage where it shows.
-    is_sure: bool  # Whether it happens always.
-    platforms: tuple[str, ...]  # Where it happens; everywhere if empty.
-    settings: tuple[str, ...]  # The reader's flags under which it holds; none are needed if empty.
-    unless: tuple[str, ...]  # The reader's flags under which it does not hold.
-    since: str  # The build date of the first release that has it; empty where all older ones have it.
-    mended: str  # The build date of the first release that no longer has it; empty for none.
-    written_before: str  # The build date of the first writer whose artifacts do not have it; empty for any writer.
-    concerns: Mapping[str, Any]  # The properties of an artifact that it is about, by the keys of `concerns.py`.
+    stage: str  # The first stage in which the fault shows.
+    is_sure: bool  # Whether the fault always happens.
+    platforms: tuple[str, ...]  # The platforms on which the fault happens; all if empty.
+    settings: tuple[str, ...]  # The flags that a reader must have for the fault to happen; none if empty.
+    unless: tuple[str, ...]  # Flags of a reader, each of which prevents the fault.
+    since: str  # The build date of the first release with the fault; "" if all old releases have it.
+    mended: str  # The build date of the first release without the fault again; "" if no release is without it.
+    written_before: str  # Only artifacts of writers built before this day have the fault; "" if of all writers.
+    concerns: Mapping[str, Any]  # The properties of the artifacts that have the fault, by the keys of `concerns.HOLDS`.
 
     def holds_for(self, built: str, platform: str, settings: tuple[str, ...]) -> bool:
-        """Return whether a release of its consumer built on a day has it, on a platform with these settings."""
+        """Return whether a release of the consumer has the fault, on a platform and with these flags.
+
+        `built` is the build date of the release, such as ``2026-10-25``.
+        """
         return (
             (not self.since or built >= self.since)
             and (not self.mended or built < self.mended)
@@ -54,13 +57,13 @@ def _rows() -> dict[str, list[list[Any]]]:
 
 
 def consumers_of(name: str) -> tuple[str, ...]:
-    """Return the consumers whose entries hold for a consumer: itself, and what it is made of."""
+    """Return the consumers whose entries hold for a consumer: itself, and the ones that run it (`_PARTS`)."""
     return name, *_PARTS.get(name, ())
 
 
 @functools.cache
 def entries_of(consumer: str) -> tuple[Entry, ...]:
-    """Return the entries that hold for a consumer, such as `jaxlib`; none for a consumer without entries."""
+    """Return the entries that hold for a consumer, such as `jaxlib`; an empty tuple if there are none."""
     return tuple(
         Entry(*row[:7], *(tuple(names) for names in row[7:10]), *row[10:])
         for name in consumers_of(consumer)

@@ -1,4 +1,4 @@
-"""The operations that other runtimes were seen to run, with their element types, in releases whose cells passed."""
+"""The operations, with element types, that runtimes other than jaxlib were seen to run in cells that passed."""
 
 import functools
 import json
@@ -13,19 +13,31 @@ MEASURED = os.path.join(os.path.dirname(__file__), "data", "measured.json")  # n
 class Measured(NamedTuple):
     """The operations that releases of one runtime were seen to run."""
 
-    releases: tuple[str, ...]  # Those that ran, oldest build first.
+    releases: tuple[str, ...]  # The releases that were measured, the oldest build first.
     operations: Mapping[str, Mapping[str, list[int]]]
-    """For each operation, as `element_types` names it, and for its element types the places of the releases that ran
-    it. An operation that only passes values on has no types."""
+    """For each operation and each of its element types, the indexes in `releases` of the releases that ran it.
+
+    Both are named as by `element_types`. An operation that only passes values on has "" as its element type.
+    """
 
     some: Mapping[str, Mapping[str, list[int]]] = {}
-    """What of it fails in other forms, such as a convolution that dilates its input."""
+    """The part of `operations` that passed in some forms and failed in others: for example, a convolution fails if it
+    dilates its input.
+    """
 
     types: Mapping[str, list[int]] = {}
-    """The element types that any operation was seen with; none of a runtime that has a kernel for each of them."""
+    """For each element type, the indexes in `releases` of the releases that ran any operation with it.
+
+    Empty for a runtime with a kernel for each operation and element type, where one type shows nothing about another.
+    """
 
     def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: frozenset[int]) -> list[str]:
-        """Return the operations of an artifact that the releases at these places take in some forms only."""
+        """Return the operations of an artifact that releases run in some forms only.
+
+        Args:
+            needed: The element types of each operation of the artifact.
+            places: The indexes of the releases in `releases`.
+        """
         return [
             name
             for name, types in needed.items()
@@ -33,7 +45,12 @@ class Measured(NamedTuple):
         ]
 
     def unseen(self, needed: Mapping[str, frozenset[str]], places: frozenset[int]) -> dict[str, frozenset[str]]:
-        """Return the operations of an artifact, with element types, that no release at these places was seen to run."""
+        """Return the operations of an artifact, with element types, that not all of some releases were seen to run.
+
+        Args:
+            needed: The element types of each operation of the artifact.
+            places: The indexes of the releases in `releases`.
+        """
         found = {}
         for name, types in needed.items():
             if new := frozenset(of for of in types or ("",) if not self._is_seen(name, of, places)):
@@ -44,7 +61,7 @@ class Measured(NamedTuple):
         seen = self.operations.get(name, {})
         if places.issubset(seen.get(of, ())):
             return True
-        # Such a runtime computes an operation alike for all types that it has.
+        # A runtime with `types` computes an operation in the same way for all element types that it has.
         kinds = [kind for kind in of.replace("->", ",").split(",") if kind]
         return (
             any(map(places.issubset, seen.values()))
@@ -73,7 +90,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @functools.cache
 def measured() -> Mapping[str, Measured]:
-    """Return the operations that each runtime other than jaxlib was seen to run, by its name."""
+    """Return what each runtime other than jaxlib was seen to run, by the name of the runtime."""
     with open(MEASURED, "rb") as file:  # noqa: PTH123
         content = json.loads(file.read())
     return {

@@ -21,9 +21,9 @@ from export_core.matrix.result import Cells
 from export_core.report.document import Document, Finding
 from export_core.report.wording import reason_line
 
-MOST = 10  # Annotations of one type that GitHub shows of a step; it drops the others.
+MOST = 10  # The annotations of one type that GitHub shows for a step; it drops the others.
 _MOST_OF_ONE = 3
-"""Annotations of one finding: the page has all tests, and a place is better left for what has another cause."""
+"""The most annotations for one finding: so findings with other causes have room. The HTML page has all tests."""
 _LONGEST = 3000  # Characters of a message: the runner cuts longer ones at 4,096.
 
 

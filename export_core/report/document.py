@@ -33,17 +33,18 @@ RowLine = tuple[str, tuple[float | None, ...]]
 
 
 class ReportError(ExportCompatError):
-    """A report that cannot be written."""
+    """An error for a report that cannot be written."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """One fact that a report shows, with its evidence.
 
-    `number` is its place among the findings of kinds with one rank. `sentence` says it in a line, and `brief` in a
-    shorter one, without the dates of a single cell; `details` are labels with texts of one line or more. `results` are
-    the cells that it is about, and `cause` is what these have in common: none where the finding is about the run.
-    `fault` is what the golden's own writer did, where that tells who is to blame; the sentences end with it.
+    `number` orders the findings whose kinds have the same rank. `sentence` states the fact in one line; `brief` is a
+    shorter sentence, without the dates of a single cell. `details` are pairs of a label and a text of one or more
+    lines. `results` are the cells that the finding is about; a finding about the run has no cells. `cause` is what its
+    cells have in common, or None. `fault` is what the golden's own writer did, if that shows who is to blame;
+    `sentence` and `brief` end with this text.
     """
 
     kind: FindingKind
@@ -122,14 +123,14 @@ class MakeFindings(Protocol):
 
 
 class MakeTable(Protocol):
-    """The hook `table`: a table of the report in full."""
+    """The hook `table`: a table that a feature adds to a report in full."""
 
     def __call__(self, run: Run) -> Sequence[str]:
         """Return the lines of the table; an empty list if the run has nothing for it."""
 
 
 class MakePicture(Protocol):
-    """The hook `picture`: a picture of the page."""
+    """The hook `picture`: a picture that a feature adds to the page."""
 
     def __call__(self, run: Run) -> Picture | None:
         """Return the picture; None if the run has nothing for it."""
@@ -143,7 +144,7 @@ class MakeRowLine(Protocol):
 
 
 class CompareRuns(Protocol):
-    """The hook `compare`: what is different from earlier runs."""
+    """The hook `compare`: the comparison of a run with earlier runs."""
 
     def __call__(self, run: Run, *baselines: Path) -> RunDifference:
         """Compare a run with the newest of the runs in the folders `baselines`; the older runs are its history."""
@@ -198,7 +199,7 @@ class Document:
 
 
 def by_kind(findings: Iterable[Finding]) -> dict[FindingKind, list[Finding]]:
-    """Return findings grouped by kind, in their order."""
+    """Return the findings of each kind. Kinds and findings stay in the order in which they are given."""
     return grouped(findings, lambda finding: finding.kind)
 
 

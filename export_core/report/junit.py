@@ -3,9 +3,10 @@
 JUnit has four outcomes only: passed, failure, error and skipped. A cell that neither passed nor broke a promise is
 skipped, with its type and reason, so that it is never shown as passed. results.jsonl is the authority.
 
-It follows Jenkins' junit-10.xsd, the one schema of JUnit that a CI system checks files against, but for the file and
-the line of a test case: pytest's own reports have them, and GitLab and others lead there. Properties are those of
-suites: the schema has none for a test case, whose facts are in its text instead, which every viewer shows.
+The file follows Jenkins' junit-10.xsd, the only schema of JUnit that a CI system checks files against. Test cases also
+have a file and a line, which are not in the schema: pytest's own reports have them, and GitLab and others link to them.
+Only suites have properties, since the schema allows none in a test case: its facts are in its text, which every viewer
+shows.
 """
 
 from collections import Counter
@@ -28,7 +29,7 @@ from export_core.report.wording import cell_sentence, evidence, promise_line, re
 def junit_xml(document: Document) -> str:
     """Return a run as JUnit XML: a suite for each reader on each platform, and a suite for the run as a whole."""
     run, summary = document.run, document.run.summary
-    # Of a cell with several findings, its cause comes first, then the worst.
+    # For a cell with several findings, the finding with a cause is taken, or else the worst.
     about_cells = [finding for finding in reversed(document.findings) if finding.cause or len(finding.results) == 1]
     about_cells.sort(key=lambda finding: finding.cause is not None)
     by_cell = {result.key: finding for finding in about_cells for result in finding.results}

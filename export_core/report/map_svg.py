@@ -1,6 +1,6 @@
-"""The map of a run as SVG: a row for each writer, and readers on the day they were built, from left to right.
+"""The map of a run as SVG: a row for each writer; readers from left to right, on an axis of time, by build date.
 
-That is jaxlib's axis of time. Readers of each other runtime are a group of columns to the right of it, by build date.
+Only jaxlib's readers are on the axis. The readers of each other runtime are a group of columns to the right of it.
 """
 
 import math
@@ -16,7 +16,7 @@ from export_core.report.page_data import filter_link
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.svg import add, add_months, make_axis, picture, width_of
 
-_WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0  # The left edge is further right where the names of writers are long.
+_WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0  # The left edge is further right if the names of writers are long.
 _DIAGONAL = math.sin(math.radians(45))
 _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the last one for its turned name.
 
@@ -24,13 +24,17 @@ _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the 
 def map_svg(
     drawn: ReleaseMap, *, standalone: bool = False, links: bool = False, heading: tuple[str, str] | None = None
 ) -> str:
-    """Return the map. With `links`, it is that of the page: each square leads to its cells in the table.
+    """Return the map as SVG.
 
-    There the legend is text of the page, and the names of writers are a group on top, which stays where the map is
-    scrolled.
+    Args:
+        drawn: The rows and readers of the map.
+        standalone: Whether the map is a file of its own, not a part of a page.
+        links: Whether it is the map of the HTML page. Then each square is a link to its cells in the table, the page
+            itself has the legend, and the names of writers are a group that stays when the map is scrolled.
+        heading: Two lines above the map, the first in large letters.
 
-    `heading` is two lines above the map, the first in large letters; `standalone` is for a file of its own rather than
-    a part of the page. Raises `ReportError` if the run has no cell.
+    Raises:
+        ReportError: The run has no cell.
     """
     if not drawn.rows:
         raise ReportError("The map of a run shows its cells: expected at least one result, found none.")
@@ -154,7 +158,7 @@ def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
 
 
 def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
-    """Draw the window of a writer."""
+    """Draw a band over the days of a writer's window; `middle` is the middle of the writer's row."""
     half = plane.pitch / 2 - 1.5
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
     if end > begin:
@@ -162,7 +166,7 @@ def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
 
 
 def _name(parent: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
-    """Draw the name of a writer, with its build date where there is room."""
+    """Draw the name of a writer, with its build date if there is room; `middle` is the middle of the writer's row."""
     writer, built = row.writer.name, row.writer.release.built
     dated = plane.pitch > 24
     name = add(parent, "text", "writer", writer)
@@ -191,7 +195,10 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
 
 
 def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane, middle: tuple[float, float]) -> None:
-    """Draw a square, which may be a link: its colour, a number where cells fail, and all counts in words."""
+    """Draw a square around the point `middle`: its colour, a number if cells fail, and all counts in words.
+
+    `parent` is the element of the square; if it is a link, it gets the words as its label too.
+    """
     square, (x, y) = row.squares[reader], middle
     size = min(24.0, plane.axis.slot - 2, plane.pitch - 3)
     counts = ", ".join(f"{count:,} {judgement}" for judgement, count in square.counts.items())
@@ -212,7 +219,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
 
 
 def _counted(square: Square) -> dict[str, str]:
-    """Return the terms of the table's filter for the cells that a square's number counts; empty without a number."""
+    """Return the terms of the table's filter for the cells that a square's number counts; empty if it has no number."""
     plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
     return {} if square.look in plain else {"judgement": square.worst}
 
@@ -223,11 +230,11 @@ LOOKS: dict[str, str] = {
     PARTLY: "fails in part, not promised",
     _OUTSIDE: _OUTSIDE.facts.short,
 }
-"""The looks of a square, and the words of the legend for them."""
+"""For each look of a square, its meaning in the words of the legend."""
 
 
 def legend_of(drawn: ReleaseMap) -> list[tuple[str, str]]:
-    """Return what the squares and bands of a map mean: the look, and its words."""
+    """Return the legend of a map: each look that its squares and bands have, with the meaning of the look in words."""
     looks = {square.look for row in drawn.rows for square in row.squares.values()}
     entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]
     entries += [("band", "promised")] if any(not reader.release.runtime for reader in drawn.readers) else []
@@ -237,7 +244,7 @@ def legend_of(drawn: ReleaseMap) -> list[tuple[str, str]]:
 
 
 def _legend(drawn: ReleaseMap) -> Iterator[tuple[str, float, float, str]]:
-    """Yield the parts of the map's legend: look, place, and meaning.
+    """Yield the entries of the map's legend: look, x, y and meaning.
 
     The entries are wrapped into as many lines as they need.
     """

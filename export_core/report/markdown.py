@@ -90,7 +90,7 @@ def _since(comparison: RunDifference) -> Iterator[str]:
 
 
 def _causes(document: Document) -> str:
-    """Return a row for each finding that somebody has to look at, the worst first; empty if there is none."""
+    """Return a table with a row for each finding that somebody has to look at, the worst first; "" if there is none."""
     named, left_out = capped([finding for finding in document.findings if finding.kind.level], _MOST_OF_A_KIND)
     rows, cut = _fitting([(finding, _row(finding, document.run)) for finding in named], _LONGEST_TABLE)
     lines = ["| | what | cells | case | written by | read by | when |", "|---|---|---:|---|---|---|---|"]
@@ -179,9 +179,9 @@ def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tupl
 
 
 def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, str]) -> Iterator[str]:
-    """Yield the sections, those of a kind without lines of their own in one.
+    """Yield the sections as text, in their order; those of a kind without lines of its own are folded into one.
 
-    `counted` are a kind's cells, in words.
+    `counted` has the number of cells of each kind, in words.
     """
     kinds = grouped(sections, lambda section: section[0].kind)
     for finding, text in sections:

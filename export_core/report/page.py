@@ -173,9 +173,10 @@ def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
 
 
 def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
-    """Return the template values of a finding's card. Its cells fail alike, or work but exceed the same limit.
+    """Return the template values of a finding's card.
 
-    `number` identifies the card if the finding has no cause.
+    The cells of the finding fail in the same way, or work but exceed the same limit. `number` identifies the card if
+    the finding has no cause.
     """
     cause, example, details = finding.cause, finding.results[0], dict(finding.details)
     name, judgement = cause.id if cause else f"finding-{number}", example.judgement

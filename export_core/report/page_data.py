@@ -1,4 +1,4 @@
-"""What the page's script reads: the cells of a run as columns of numbers, places in tables of values; and addresses.
+"""What the page's script reads: the cells of a run as columns of indexes into tables of values; and addresses.
 
 A hundred thousand cells have few different messages, windows or commands: each is in the page once.
 
@@ -79,14 +79,14 @@ class _Columns:
 
 
 def page_data(document: Document) -> dict[str, Any]:
-    """Return the rows of the table in its order, and the cells of each row by build date of the reader.
+    """Return the data of the page's script: the rows of the table in order, and their cells by the reader's build date.
 
     `rows` and `cells` are columns of indices into `tables`; the cells of a row begin at `rows["start"]`. `timings` are
     columns of numbers, each empty if no cell has a number for it. Fields have the names of a result's fields.
 
-    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
-    `verdicts` have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that
-    are compared.
+    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all judgements, the worst first.
+    `verdicts` has the word and the symbol of each verdict, and whether a cell with it works. `runs` are the names of
+    the runs that are compared.
     """
     comparison, identity = document.comparison, document.run.summary.identity
     rows = _Columns("case", "writer", "platform", "calls", "cost")

@@ -19,23 +19,26 @@ from export_core.releases import Release
 from export_core.report.wording import counts_line
 
 SILENCE_SECONDS = 30.0  # The longest time without a line in a log: a run that writes nothing looks like one that hangs.
-SPEED_SECONDS = 60.0  # The speed is that of so many seconds, or of half of the run where that is longer.
-OF_PROMISED = 0.7  # What the other cells of a reader cost, as a part of what promised ones cost, until some have run.
+SPEED_SECONDS = 60.0  # The speed is measured over the last 60 s, or over the last half of the run if that is longer.
+OF_PROMISED = 0.7  # The expected cost of an unpromised cell, as a part of a promised cell's, until some have run.
 START_FACTOR, END_FACTOR = 2.0, 1.15
-"""The factors of the estimate's range, when no cell has ended, and when all have."""
-NARROWING = 4  # The power of the part that is left: at half of the cells, 6 % of the way from end to start are left.
-BUILDING = 1 / 4  # The part of a build's time by which it delays the cells: environments are built beside them.
-LEAST_OF_CELLS = 1 / 3  # The part of the time that cells had at least, however many environments were built.
+"""The range is from the estimate divided by a factor to the estimate times the factor.
+
+The first factor is that at the start, when no cell has ended, and the second is that at the end.
+"""
+NARROWING = 4  # The factor falls with this power of the part of cells left: with half left, 1/16 of the fall is left.
+BUILDING = 1 / 4  # The part of a build's time by which it delays cells: environments are built while cells run.
+LEAST_OF_CELLS = 1 / 3  # At least this part of the time counts as that of cells, however many environments were built.
 MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each kind; the report at the end has all.
 
 
 class TimeLeft:
     """How long a run still takes: a range, estimated from what has run so far, which narrows with time.
 
-    The cost of a cell, in seconds, depends on its reader: an old reader refuses what a new one runs. Promised cells run
-    first, so the cost of a reader's other cells is taken to be a part of that of its promised cells, until some of them
-    have run. Other readers do not count for it: old ones, which refuse most, come first. `cells` counts the cells by
-    the name of their reader and whether they are promised.
+    The cost of a cell, in seconds, depends on its reader: an old reader refuses what a new reader runs. Promised cells
+    run first. Until some unpromised cells of a reader have run, their cost is taken to be a fixed part of the cost of
+    promised cells. Unpromised cells of other readers do not count: old readers, which refuse most, come first. `cells`
+    counts the cells by the name of their reader and whether they are promised.
     """
 
     def __init__(self, cells: Counter[tuple[str, bool]], clock: Callable[[], float]) -> None:
@@ -45,20 +48,20 @@ class TimeLeft:
         self._ready: set[str] = set()
         # All keys from the start: a bar asks from another thread, and none of them may be added meanwhile.
         self._cells = Counter(dict.fromkeys(cells, 0))
-        self._costs = dict.fromkeys(cells, 0.0)  # Their seconds, added up.
-        self._done: list[tuple[float, float, int]] = []  # The time, all costs and the environments, once a second.
+        self._costs = dict.fromkeys(cells, 0.0)  # The seconds of the cells that have ended, added up.
+        self._done: list[tuple[float, float, int]] = []  # Time, sum of costs, number of environments; once a second.
         self._environments = 0
         self._seconds_an_environment = 0.0
         self._ended = 0.0  # When something ended last.
 
     def environment(self, reader: str) -> None:
-        """Count an environment that is built."""
+        """Count an environment that was built for `reader`, the name of a reader."""
         self._ready.add(reader)
         self._environments += 1
         self._ended = self._now()
 
     def cell(self, reader: str, promised: bool, cost: float) -> None:
-        """Count a cell that has ended."""
+        """Count a cell that has ended; `cost` is its time in seconds."""
         self._left[reader, promised] -= 1
         # Results of an earlier run come at once, before any environment is built: they show nothing about the speed.
         if self._environments or self._now() > 5:
@@ -122,7 +125,7 @@ class TimeLeft:
 
 
 class RunProgress:
-    """The progress of one run. A context manager; every result is passed to `result`."""
+    """A context manager that shows the progress of one run. The caller passes every result to `result`."""
 
     def __init__(
         self, console: Console, plan: Plan, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
@@ -165,7 +168,7 @@ class RunProgress:
         self._bar.stop()
 
     def note(self, text: str) -> None:
-        """Show a line about something beside the cells, such as a worker that died."""
+        """Show a line about an event that is not the result of a cell, such as the death of a worker."""
         self._line(f"  {text}", style="bright_black")
 
     def environment(self, reader: Release) -> None:
@@ -175,7 +178,7 @@ class RunProgress:
         self._bar.update(self._task, state=self._short_state())
 
     def result(self, result: Result) -> None:
-        """Count the result of a cell."""
+        """Count the result of a cell, and show the progress, and the failure if it is new."""
         reader = result.reader.pair
         self._left[reader] -= 1
         self._verdicts[reader, result.verdict] += 1

@@ -43,7 +43,7 @@ class MapRelease:
 
     @property
     def name(self) -> str:
-        """As every table, map and sentence calls it: with its jax only where its jaxlib has several."""
+        """The name in tables, maps and sentences, with its jax only if the run has several jax with this jaxlib."""
         return self.in_words.replace("==", " ")
 
     @property
@@ -53,7 +53,7 @@ class MapRelease:
 
     @property
     def in_words(self) -> str:
-        """As a list of releases has it, which `ranges` shortens."""
+        """The name in a list of releases that `ranges` shortens."""
         return f"{self.release.name} with jax {self.release.jax}" if self.several else self.release.name
 
     @property
@@ -63,7 +63,7 @@ class MapRelease:
 
 
 PARTLY = "partly"
-"""The look of a square that is not promised, and of whose cells only some work."""
+"""The look of a square that is not promised, and in which only some of the cells work."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Square:
 
 @dataclass(frozen=True)
 class MapRow:
-    """A writer on one platform, with the days of its window. `squares` are by reader."""
+    """A writer on one platform: first and last day of its window, number of goldens, and squares by reader."""
 
     writer: MapRelease
     platform: str
@@ -99,7 +99,11 @@ class MapRow:
 
 @dataclass(frozen=True)
 class ReleaseMap:
-    """Rows by platform, in each the newest writer first; readers by build date, jaxlib's first, then by runtime."""
+    """The map of a run: a row for each writer on each platform, and the readers, which are the columns.
+
+    Rows are sorted by platform, then the newest writer first. Readers are sorted by build date: those of jaxlib first,
+    then those of each other runtime.
+    """
 
     readers: tuple[MapRelease, ...]
     rows: tuple[MapRow, ...]

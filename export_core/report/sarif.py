@@ -17,7 +17,7 @@ from export_core.report.document import Document, Finding, issue_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST = 5_000
-"""Results that GitHub stores of a run; it refuses a file with more than 25,000. Source: its limits on SARIF results."""
+"""The results of a run that GitHub stores; it refuses a file with more than 25,000. Source: its SARIF limits."""
 _LONGEST = 1_000  # Characters of a rule's description: GitHub's limit is 1,024.
 
 
@@ -79,7 +79,7 @@ def _rule(finding: Finding, summary: Summary) -> dict[str, Any]:
 
 def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> dict[str, Any]:
     rule = _rule_id(test.finding)
-    # The same in each run, whatever lines are added above the test: by it GitHub knows an alert again.
+    # By this GitHub recognizes an alert: it is the same in each run, whatever lines are added above the test.
     name = f"{rule}\0{test.results[0].case if test.results else ''}"
     digest = hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32]
     return {

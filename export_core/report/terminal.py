@@ -61,7 +61,7 @@ def print_headline(console: Console, document: Document) -> None:
 
 
 def _print_short(console: Console, document: Document) -> None:
-    """Print the findings that decide the exit code, the first of each kind with evidence; then a line a kind."""
+    """Print the findings that decide the exit code, the first of a kind with evidence; then a line per other kind."""
     kinds = by_kind(document.findings)
     deciding = _deciding(kinds)
     for kind in deciding:
@@ -91,7 +91,7 @@ def _print_short(console: Console, document: Document) -> None:
 
 
 def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
-    """Return those of a run's kinds of findings that decide its exit code."""
+    """Return the kinds of findings that decide the exit code of a run, each once; `kinds` are those of all findings."""
     kinds = list(dict.fromkeys(kinds))
     also = Judgement.OUTSIDE.facts.kind if FAIL_ON in kinds else None
     return [kind for kind in kinds if kind.exit_code or kind is also]
@@ -100,7 +100,7 @@ def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
 def _print_finding(
     console: Console, kind: FindingKind, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
 ) -> None:
-    """Print a finding; `most` is the number of lines of one text, 0 for all."""
+    """Print a finding. `most` is the largest number of lines of one text; 0 prints all lines."""
     lines = wrapped(sentence, console.width, f"{kind.title}  ", most=most and most + 2)
     first = Text(lines[0])
     first.stylize(kind.style, 0, len(kind.title))
@@ -109,11 +109,11 @@ def _print_finding(
 
 
 def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple[str, str]]:
-    """Return the details of which a screen has room for those of three findings.
+    """Return the details of a finding for the short report, so few that three findings fit on a screen.
 
-    A known issue needs no message and no command; of a message the first line is enough. The command of the worst is
-    the last thing that the report shows. What to do is said of the worst, and of the first of a kind that has advice of
-    its own, which often is that no release is to blame; that of the others is in the full report.
+    For a known issue, these are its name and what to do. Otherwise they are the first line of the message, what the
+    difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
+    Advice follows for the worst finding (`is_worst`), and for the first of a kind (`is_first`) if the kind has its own.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
@@ -154,11 +154,14 @@ MOST_ROWS = 10
 _GAP = "  "
 _STAYS = "\N{NO-BREAK SPACE}"  # A space where the table must not end a line: between a number and its noun.
 _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
-"""What wrapping turns into spaces, and would move the colours."""
+"""The characters that wrapping turns into spaces. They are replaced before, so that colours keep their places."""
 
 
 def table_lines(run: Run, width: int) -> list[Text]:
-    """Return the table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
+    """Return the lines of the table of writers, in colours. Its third column is wrapped, so that it fits into `width`.
+
+    Of more than `MOST_ROWS` writers, those with a cell that fails the run are shown rather than others.
+    """
     names, readers = map_releases(run.writers), map_releases(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
     bad_writers = set()
@@ -191,7 +194,7 @@ def table_lines(run: Run, width: int) -> list[Text]:
 
 
 def _promised_and_others(cells: Cells, names: Mapping[Release, MapRelease]) -> tuple[Text, Text]:
-    """Return how the promised cells of a writer ended, by reader; and how many of the others work."""
+    """Return two texts about a writer: how its promised cells ended, by reader; how many of its other cells work."""
     readers = [*dict.fromkeys(reader.in_words for reader in names.values())]
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()

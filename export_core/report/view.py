@@ -87,7 +87,7 @@ _OF_PROCESSOR = (
 def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """Return a run as a document: its findings, the worst first, and its difference from an earlier run.
 
-    Cells with the same judgement and cause share a finding. Refusals outside the window are expected: they have none.
+    Cells with the same judgement and cause share a finding. Refusals outside the window are expected, and not findings.
     Other findings follow: that nothing was promised, what no cell covers, declared changes of custom calls, goldens
     without a cell, and what was accepted on purpose.
     """
@@ -221,7 +221,10 @@ def _processors(group: Sequence[Result], run: Run) -> str:
 
 
 def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
-    """Return how many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
+    """Return a sentence that says what happened to the cells of a cause, in which stage and in which releases.
+
+    `subject` begins the sentence; if it is "", the number of cells and their cases do.
+    """
     cells = Cells(run.by_cause[cause.judgement, cause.id])
     # The phrases are in the singular: "was refused" becomes "were refused".
     phrase = VERDICTS[cause.verdict].phrase.replace("was ", "were " if cause.cells > 1 else "was ")

@@ -158,9 +158,9 @@ def _stale_facts(summary: Summary) -> str:
 
 
 def _listed_until(summary: Summary) -> str:
-    """Return the last day on which the known failures of a run are excused, after a space; empty where there is none.
+    """Return a phrase that says until when entries excuse the known failures of a run, such as `` until 2026-12-31``.
 
-    What has expired is told apart.
+    The phrase is "" if no entry ends on a later day. Entries that have expired are left out: `_stale_facts` has them.
     """
     known = [cause for cause in summary.causes if cause.judgement is Judgement.KNOWN]
     entries = msgspec.convert(summary.policy, Policy).known_failures
@@ -237,9 +237,9 @@ def _targets(names: Sequence[str]) -> str:
 
 
 def _readers_affected(summary: Summary) -> str:
-    """Return the readers in which something is broken or owed, those of each cause apart, in their order.
+    """Return a phrase with the first and the last reader in which something is broken or owed; "" if nothing is.
 
-    Empty for none.
+    If causes affect different readers, the phrase has the readers of each cause, in the order of the causes.
     """
     causes = [cause for cause in summary.causes if cause.judgement.is_breach]
     spans = list(dict.fromkeys((cause.first_reader.label, cause.last_reader.label) for cause in causes))

@@ -1,6 +1,7 @@
-"""The files of a run: plan, journal, results, summary; and runs that are continued, merged or compared.
+"""The runs of a matrix and their files (plan, results, summary); runs that are continued, merged or judged again.
 
-A name is imported from its module when it is first used: `jaxexport --help` loads this room, and must not load numpy.
+A name is imported from its module when it is first used: `jaxexport --help` imports this package, and must not import
+numpy.
 """
 
 from typing import TYPE_CHECKING
@@ -18,5 +19,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from export_core.run import errors, results
 
-    # `results` has `Run` too.
+    # `results` imports `Run`, and so has that name too.
     return next(getattr(module, name) for module in (results, errors) if hasattr(module, name))

@@ -1,4 +1,4 @@
-"""The options of an export and of a comparison: of the keywords, else of the run, else of the policy."""
+"""The options of an export and of a comparison: from the keywords, else from the run, else from the policy."""
 
 from collections.abc import Mapping
 from dataclasses import fields

@@ -18,7 +18,7 @@ class ResultsNotWritten(RunError):  # noqa: N818 - it names what happened
 
 
 class IncompleteResults(RunError):  # noqa: N818 - it names what happened
-    """An error for planned cells that have no result, or more than one: the remaining results do not answer the run."""
+    """An error for planned cells that have no result, or more than one, so that the run gives no answer."""
 
     exit_code = 3
 

@@ -1,4 +1,4 @@
-"""The steps from an exported case to a golden that may be stored: a marked test and a script share them."""
+"""The steps from an exported case to a golden that may be stored. A marked test and a script take the same steps."""
 
 import functools
 import os
@@ -56,16 +56,15 @@ _UNFIT = re.compile(
     r"[\s,.]*(?:Please see|\n|\Z)",
     re.DOTALL,
 )
-"""The message of jax about arguments that do not fit what was exported.
+"""The parts of a message about arguments that do not fit the exported shapes: the call, the type of error, the reason.
 
-It is behind the call and the type of the error. The page that it names is left out, and so is the source that XLA
-quotes: it is that of our worker.
+The reason ends before the page that jax names, and before the source lines that XLA quotes, which are our worker's.
 """
 _FLAGS_ADVICE = (
     "Cells get XLA_FLAGS only where the policy names it (`environment: [XLA_FLAGS]`): name it there, or write the "
     "golden without these flags."
 )
-_DRAWS = re.compile(r"\b(?:random_\w+|threefry2x32|rng_\w+)\b")  # Primitives of jax that draw, in a printed jaxpr.
+_DRAWS = re.compile(r"\b(?:random_\w+|threefry2x32|rng_\w+)\b")  # JAX primitives in a jaxpr that draw random numbers.
 _KEY_ADVICE = "It draws random numbers: give it its key as an argument."
 _SYMBOLIC_ADVICE = (
     "It has symbolic dimensions, and these outputs are those of the function with numbers in their place. Python "
@@ -79,7 +78,11 @@ _COMPARATOR_ADVICE = (
 
 
 class OwnReader:
-    """The interpreter of this process as the only reader, with a worker that runs until `close`."""
+    """The interpreter of this process as the only reader of goldens, with a worker that runs until `close`.
+
+    `started_with` are the environment variables of this process before imported modules set some; None means the
+    present variables.
+    """
 
     def __init__(
         self, policy: Policy, options: RunOptions, user_code: UserCode, started_with: Mapping[str, str] | None = None
@@ -95,45 +98,45 @@ class OwnReader:
 
     @functools.cached_property
     def writer(self) -> Writer:
-        """The jax of this process as a writer."""
+        """The jax, jaxlib and platform of this process, as the writer of goldens."""
         return installed_writer(self.calendar)
 
     @functools.cached_property
     def cache(self) -> OutcomeCache:
-        """The outcomes of earlier runs: a connection that only one thread may use."""
+        """The stored outcomes of earlier runs. Only one thread may use them, through this connection."""
         return OutcomeCache(cache_folder())
 
     @property
     def _environment(self) -> Environment:
         environment = this_interpreter(self.writer.release, self._policy.environment, self._started_with)
-        # Another seed than that of this process: a fork of the worker shows outputs that depend on it.
+        # Not the seed of this process: so a replay in the worker differs if outputs depend on the seed.
         seed = (self._started_with or os.environ).get("PYTHONHASHSEED")
         return with_variables(environment, PYTHONHASHSEED="2" if seed == "1" else "1")
 
     def start_worker(self) -> Worker:
-        """Return the worker, which imports jax when it is started."""
+        """Start the worker, which imports jax, unless it already runs; return it."""
         return self._workers.start(self._environment, CellLimits().jobs)
 
     def fork_program(self, program: Path, address: str) -> bool:
-        """Have a fork of the worker run a program, as `run_program` in readers/worker/program.py does.
+        """Have a fork of the worker run the Python file `program`, connected to the socket `address`.
 
-        Returns: False if the worker cannot fork.
+        See `run_program` in readers/worker/program.py. Returns False if the worker has ended or cannot fork.
         """
         return self._workers.fork_program(self._environment, CellLimits().jobs, program, address)
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
-        """Return the noise of a golden that this interpreter has just made, or why there is none.
+        """Return the noise of a golden that this interpreter has just made, or the reason why there is none.
 
-        The golden's first replay then runs in the same process.
+        The first process of the measurement also answers the golden's first replay.
         """
         return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel, self._first_runs)
 
     def first_call(self, uncalled: Uncalled, *, warm: bool = False) -> str:
-        """Return how a process ends that calls an artifact for the first time; empty where it lives or is unknown.
+        """Return how the first call of an artifact ends its process; "" if the process survives or this is not known.
 
-        Where a cold process dies, one that has traced linear algebra is asked too, and with `warm` only that. This
-        process has traced the function, and until 0.9.2 LAPACK calls die in one that has not. An artifact that some
-        process has survived is not called again.
+        If a cold process dies, the call runs again in a process that has traced linear algebra; with `warm`, only in
+        such a process. This process has traced the function, and until 0.9.2 LAPACK calls end a process that has not.
+        An artifact whose first call a process survived in an earlier run is not called.
         """
         limits, environment = CellLimits.of(self._options), self._environment
         manifest, files = uncalled.golden()
@@ -159,7 +162,10 @@ class OwnReader:
         return ended
 
     def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:
-        """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
+        """Run the goldens that were exported for cpu, each in a cold process, and return their judged results.
+
+        An outcome that an earlier run has stored is used instead. The caller sets `stopping` to end the replay early.
+        """
         stopping = stopping or threading.Event()
         own = Interpreter(self._environment, self._start, self._user_code, self.cache, stopping)
         return run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own).results
@@ -168,19 +174,23 @@ class OwnReader:
         return self._first_runs.before(self._workers.start(environment, slots))
 
     def close_cache(self) -> None:
-        """Close the outcomes of earlier runs, in the thread that used them."""
+        """Close `cache`, if it was used. The thread that used it must make this call."""
         if "cache" in self.__dict__:
             self.cache.close()
 
     def close(self) -> None:
-        """End the worker, and what still runs in it."""
+        """End the worker and whatever still runs in it, and close `cache`."""
         self.close_cache()
         self._workers.close()
         self._other_kernel.close()
 
 
 def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer, also: Iterable[str] = ()) -> None:
-    """Raise `ExportError` for unpromised custom calls, a `main` that is not as declared, and what `also` names."""
+    """Raise `ExportError` if an artifact fails its audit, or its `main` is not as the envelope declares.
+
+    `allow` are custom-call targets that are allowed, each with its reason. `also` are further problems, each a text:
+    any of them raises the error too.
+    """
     promised, pair = promised_by(writer.jax, writer.jaxlib)
     findings = audit(artifact, promised, allow=allow, writer=pair)
     problems = [str(finding) for finding in findings if not finding.ok]
@@ -193,7 +203,7 @@ def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer
 def first_call_key(cell: Cell, environment: Environment, options: ReplayOptions) -> str:
     """Return a key of all that decides whether a process survives the first call of an artifact.
 
-    Empty where more decides it.
+    The key is "" if it would not cover everything: the environment has no content hash, or code outside the key runs.
     """
     if not environment.content_hash or runs_code_outside_the_key(cell.golden):
         return ""
@@ -201,7 +211,10 @@ def first_call_key(cell: Cell, environment: Environment, options: ReplayOptions)
 
 
 def require_first_call(test: str, ended: str) -> None:
-    """Raise `ExportError` for an artifact whose first call ends a process, as `OwnReader.first_call` tells it."""
+    """Raise `ExportError` if the first call of an artifact ends its process.
+
+    `ended` is what `OwnReader.first_call` returned; `test` begins the message.
+    """
     if ended:
         raise ExportError(
             f"{test}: expected the exported function to return, found that its call ends the process: {ended}. So "
@@ -213,9 +226,10 @@ def require_first_call(test: str, ended: str) -> None:
 def add_noise(
     produced: ProducedGolden, store: GoldenStore, policy: Policy, measure: Callable[[Golden], MeasuredNoise | str]
 ) -> ProducedGolden:
-    """Return the golden with its noise, measured unless it is stored.
+    """Return the golden with its noise, which is taken from the stored golden if that is equal, and else measured.
 
-    Raises `ExportError` where its numbers prove nothing.
+    A golden without outputs, or whose noise `measure` cannot give, is returned without noise. Raises `ExportError` if
+    the golden's numbers prove nothing and it is compared in the default way.
     """
     if produced.outputs is None:
         return produced
@@ -232,13 +246,13 @@ def add_noise(
 
 
 def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Result]]) -> str:
-    """Return how this release dies when it replays its own golden in a new process; empty where it replays it.
+    """Return how this release's process dies when it replays its own golden; "" if it survives the replay.
 
-    Raises `ExportError` where the golden cannot be replayed for another reason: a reader would be blamed for it.
+    Raises `ExportError` if the replay fails for another reason, for which readers would be blamed later.
     """
     with staged_goldens((produced.manifest, produced.files)) as (golden,):
         results = replay(golden)
-    # None for an artifact of other platforms, which only readers there can run.
+    # Empty for an artifact of other platforms, which only readers on those platforms can run.
     replays = [first_replay(result, produced) for result in results]
     for first in replays:
         if first.unknown:
@@ -251,21 +265,21 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
 
 @dataclass(frozen=True)
 class FirstReplay:
-    """The first replay of a golden by its own writer; all is empty where it succeeds."""
+    """The outcome of a golden's first replay, by its own writer: one of three texts, or none if it succeeds."""
 
-    problem: str = ""  # Why it may not be stored.
-    crash: str = ""  # How the writer's process died.
-    unknown: str = ""  # Why the replay showed nothing.
+    problem: str = ""  # Why the golden may not be stored.
+    crash: str = ""  # How the writer's process died. The golden may be stored.
+    unknown: str = ""  # Why the replay showed nothing about the golden.
 
 
 def first_replay(result: Result, produced: ProducedGolden | None = None) -> FirstReplay:
     """Judge the replay of a golden by its own writer, before it is stored.
 
-    `produced` is the golden, where a function was exported here: what is known of the function fits the advice to it.
+    `produced` is the golden if a function was exported in this process; the advice then fits that function.
 
-    A crash is the release's fault: that golden may be stored, since other releases may run it. A refusal, an error or
-    other numbers are a fault of what was exported. So is a timeout: a golden that takes longer than a cell may would be
-    broken in each reader.
+    A crash is the release's fault: the golden may be stored, since other releases may run it. A refusal, an error or
+    different numbers are the fault of what was exported. So is a timeout: a golden that takes longer than the limit of
+    a cell would be broken in every reader.
     """
     if result.verdict is Verdict.CRASH:  # also one that is listed as a known failure
         return FirstReplay(crash=result.ending)
@@ -305,7 +319,7 @@ def first_replay(result: Result, produced: ProducedGolden | None = None) -> Firs
 
 
 def _advice_for(produced: ProducedGolden) -> Iterator[str]:
-    """Yield what explains other numbers of a function's own artifact, a paragraph each."""
+    """Yield paragraphs that explain why an artifact may give other numbers than the function it was exported from."""
     if _DRAWS.search(produced.files.get(JAXPR_TEXT, b"").decode(errors="replace")):
         yield _KEY_ADVICE
     envelope = produced.artifact.envelope

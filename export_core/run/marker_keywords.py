@@ -1,7 +1,7 @@
 """The keywords of `@pytest.mark.export_compat`, which `export_core.export_artifact` and `write_golden` take too.
 
-Their values are checked here, where no NumPy is loaded, and `case_options` makes a case of them. Each is explained in
-pytest_jaxexport/marker.py.
+This module checks their values without importing NumPy; `case_options` makes the options of a case from them.
+pytest_jaxexport/marker.py explains each keyword.
 """
 
 from __future__ import annotations
@@ -20,20 +20,24 @@ from export_core.policy.feature_keys import marker_keywords
 if TYPE_CHECKING:
     from export_core.numbers.user_code import UserCode
 
-Reader = Callable[[str, str, Any], Any]  # Reads a value: gets how its message begins, the keyword, and the value.
+Reader = Callable[[str, str, Any], Any]
+"""A function that checks and returns a keyword's value. It gets the beginning of its messages, the keyword, the value.
+"""
 
 
 class KeywordError(ExportCompatError):
-    """An error for a keyword that nobody knows, or whose value cannot be used."""
+    """An error for a keyword that does not exist, or whose value cannot be used."""
 
 
 def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], UserCode]) -> dict[str, Any]:
-    """Return the value of every keyword, None for one that is not given; those of features are in `entries`, if given.
+    """Return the value of each keyword by name, or None if the keyword is not given.
+
+    The keywords that features add are in a dict under the name `entries`, which has only those that are given.
 
     Args:
-        given: the keywords with their values.
+        given: the keywords that were given, with their values.
         where: the beginning of each message.
-        user_code: returns the process in which a comparator of the user's own is imported.
+        user_code: returns the process in which a comparator that the user wrote is imported.
 
     Raises:
         KeywordError: A keyword is unknown, or its value is of the wrong kind.
@@ -69,9 +73,9 @@ def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], 
 
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
-    """Return platform names of jax.export.
+    """Return the platforms in a value, each once: the value is the name of a platform, or a list of names.
 
-    Raises `KeywordError` for any other.
+    `where` begins each message. Raises `KeywordError` for a name that jax.export does not know, or if there is no name.
     """
     names = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     for name in names:
@@ -88,7 +92,7 @@ def _platforms(where: str, name: str, value: object) -> tuple[str, ...]:
 
 
 def _sequence(where: str, name: str, value: Any, what: str) -> tuple[Any, ...]:
-    # Not isinstance: in older releases of jax a PartitionSpec is a tuple, and a single one is not a list of them.
+    # Not isinstance: in older releases of jax a PartitionSpec is a tuple, and a single spec is not a list of specs.
     if type(value) not in (list, tuple):
         raise _error(where, f"{name}={value!r}: expected a list: {what}")
     return tuple(value)
@@ -102,7 +106,7 @@ def _texts(where: str, name: str, value: object, what: str) -> tuple[str, ...]:
 
 
 def _tolerance(where: str, name: str, value: Any) -> Any:
-    """Return a number, or a dict of dtypes to numbers."""
+    """Return a tolerance: a number, or a dict from dtypes to numbers. Raises `KeywordError` for any other value."""
     try:
         return read_amount(value, whole=name == "ulp")
     except ValueError as error:
@@ -129,7 +133,7 @@ def _are_reasons(value: object) -> bool:
 
 
 def _one_that(fits: Callable[[Any], bool], expected: str) -> Reader:
-    """Return a reader of values that are taken unchanged, or refused with what was expected."""
+    """Return a reader that returns a value unchanged if it `fits`, and otherwise raises an error with `expected`."""
 
     def read(where: str, name: str, value: Any) -> Any:
         if not fits(value):
@@ -171,7 +175,7 @@ KEYWORDS: dict[str, Reader] = {
 }
 """The reader of each keyword's value."""
 
-ENTRIES = marker_keywords()  # The keys of the policy that features add and of which the marker may have an entry.
+ENTRIES = marker_keywords()  # The keywords that features add: keys of the policy, for which the marker has an entry.
 
 ALL_KEYWORDS = (*KEYWORDS, *ENTRIES)
 

@@ -61,8 +61,8 @@ def merge_shards(folders: Sequence[Path]) -> Run:
         shard=None,
         missing_shards=missing,
     )
-    # By the policy of any of them: all have the hash that is in the plan. The causes of a shard are those of its own
-    # cells, and the cell of a golden's own writer may be in another one.
+    # The policies of all shards have the hash that is in the plan, so any of them will do. Causes are found again for
+    # all results: the cell of a golden's own writer may be in another shard than the cells that fail.
     return judge_run(results, runs[0].policy, facts, plan=replace(plan, shard="", own_cells=own_cells))
 
 

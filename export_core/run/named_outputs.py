@@ -1,4 +1,4 @@
-"""The check of named outputs: none may be a file of a golden, of a policy or of a run."""
+"""The check of the files that a command is asked to write: none may replace a file of a golden, a policy or a run."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ _WRITTEN_BY_HAND = (
     ".yaml",
     ".yml",
     ".toml",
-)  # The names that no output has: an existing file with one is a policy or another input.
+)  # The endings of files that people write: an existing file with such an ending is never replaced.
 
 
 def check_output(path: Path, policy: str | None = None) -> None:

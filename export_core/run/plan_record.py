@@ -1,7 +1,7 @@
 """plan.json: what decides the results of a run, and which cells it has. Results belong to one plan, by hash.
 
-Its evidence is everything that decides a verdict, part by part: whoever reads a run makes what can have changed since
-anew, and results of another tool, comparator or variable do not count.
+The evidence of a plan is everything that decides a verdict, part by part. A command that reads a run computes again the
+parts that may have changed since: results by another tool, comparator or environment variable do not count.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ _DIFFERENCES = {
     "limits": f"another {', '.join(_OF_CELL[:-1])} or {_OF_CELL[-1]}",
 }
 _COMMIT, _COMPARATOR, _VARIABLE, _RUNTIME = "commit", "comparator", "variable", "runtime"
-"""Parts of the evidence that a plan has nowhere else; each but the commit with a name behind it."""
+"""The kinds of parts that a plan has only in its evidence. A part of each kind but the commit is named such as
+``comparator my_module:my_function``.
+"""
 _NOT_FOUND = "not found"
 _HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
-"""The parts that a person could not read: a message only says that they differ."""
+"""The fields of a plan whose values people could not read: a message only says that they differ."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -61,12 +63,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, parts: Mapping[str, str]) -> Evidence:
-        """Return the evidence that has these parts."""
+        """Return the evidence with these parts, sorted by name, and with their digest."""
         ordered = dict(sorted(parts.items()))
         return cls(hash_of(ordered), ordered)
 
     def differs_in(self, other: Evidence) -> str:
-        """Return which part is not the same in another evidence, in words; empty if none is."""
+        """Return a phrase that names the first part that differs in another evidence; "" if no part does."""
         if self.digest == other.digest:
             return ""
         for name in sorted({*self.parts, *other.parts}):
@@ -99,13 +101,13 @@ class PlanRecord(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """A hash of all that decides the results, whichever shards they come from."""
+        """A hash of all that decides the results, which is the same for all shards of a plan."""
         return hash_of(msgspec.structs.replace(self, shard="", own_cells={}))
 
     def differs_in(self, other: PlanRecord) -> str:
-        """Return what differs in another plan, in words; empty if nothing does.
+        """Return a phrase that names the first difference of another plan; "" if there is none.
 
-        Shards are not compared.
+        Which shards of their plans the two are makes no difference.
         """
         for name, words in _DIFFERENCES.items():
             before, now = getattr(self, name), getattr(other, name)
@@ -116,24 +118,25 @@ class PlanRecord(msgspec.Struct, frozen=True):
         return ""
 
     def changes_since(self, policy: Policy) -> list[str]:
-        """Return which parts of the evidence differ here and now, in words; empty if none does.
+        """Return a phrase for each part of the evidence that has changed since the run; an empty list if none has.
 
-        It is what may have changed since the run, and can be made anew: the tool, the source of comparators, runtimes,
-        and the variables that the policy names, by which the results are to be judged.
+        Compared are the parts that can be computed again: the tool, the source code of comparators, the runtimes, and
+        the environment variables that `policy` names. `policy` is the one by which the results are to be judged.
         """
         if self.tool != tool() or not isinstance(self.evidence, Evidence):
             return [_another_tool(self.tool)]
         then = self.evidence.parts
         runtimes = {name: known_runtimes().get(name) for name in _named(_RUNTIME, then)}
         now = own_parts(policy, _named(_COMPARATOR, then), self.goldens) | _runtime_parts(runtimes)
-        # A source that is not found may have changed all the same.
+        # Source code that was not found then and is not found now may have changed all the same.
         lost = [_in_words(name, part, part) for name, part in now.items() if part == then.get(name) == _NOT_FOUND]
         return lost + different_parts(then, now)
 
     def check_keys(self, keys: Iterable[CellKey], where: str) -> None:
-        """Compare the cells that have a result with those that were planned.
+        """Check that each planned cell has exactly one result.
 
-        Raises `IncompleteResults` for cells without a result or with two, and `RunError` for a result of another cell.
+        `keys` are the cells of the results; `where` begins each message. Raises `IncompleteResults` if a planned cell
+        has no result, or more than one, and `RunError` if a result is of a cell that was not planned.
         """
         names = sorted(self.goldens)
         places = self.own_cells.items()
@@ -165,9 +168,15 @@ class PlanRecord(msgspec.Struct, frozen=True):
 def record_of(
     plan: Plan, policy: Policy, limits: CellLimits, shard: str = "", part: Plan | None = None, commit: str = ""
 ) -> PlanRecord:
-    """Return the record of this plan, or of a shard of it, which is the plan `part`.
+    """Return the record of a plan, or of one shard of the plan.
 
-    `commit` is that of the project, and says whether its files were changed since; empty where nobody knows.
+    Args:
+        plan: the whole plan.
+        policy: the policy of the project.
+        limits: the options of each cell.
+        shard: the name of the shard, such as ``1/4``; "" for the whole plan.
+        part: the plan of the shard; None for the whole plan.
+        commit: the commit of the project, and whether its files were changed since; "" if that is not known.
     """
     goldens = {golden.id: hash_of(golden.manifest) for golden in plan.goldens}
     own_cells = cells_by_place((cell.key for cell in plan.cells), goldens)
@@ -199,12 +208,12 @@ def record_of(
 
 
 def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dict[str, str]:
-    """Make the parts of evidence that are a project's own: the source of its comparators, and its variables.
+    """Return the parts of the evidence that a project decides: its comparators' source code, environment variables.
 
     Args:
-        policy: its `environment` names the variables. One that is not set has an empty part.
-        comparators: those that are used, also this program's own, which have no part.
-        salted_by: what the salt of the hashes of variables is made from, such as the hashes of goldens.
+        policy: its `environment` names the variables. The part of a variable that is not set is "".
+        comparators: the names of all comparators in use; only the user's own, ``module:function``, are parts.
+        salted_by: data from which the salt of the variables' hashes is made, such as the hashes of goldens.
     """
     parts = {}
     for name in sorted(comparators):
@@ -224,7 +233,7 @@ def different_parts(then: Mapping[str, str], now: Mapping[str, str]) -> list[str
 
 
 def _runtime_parts(runtimes: Mapping[str, Runtime | None]) -> dict[str, str]:
-    """Make the parts of runtimes; of one that is not installed, an empty one."""
+    """Return a part of the evidence for each runtime; its value is "" for a runtime that is not installed (None)."""
     return {
         f"{_RUNTIME} {name}": _hash_of_runtime(runtime) if runtime else "" for name, runtime in sorted(runtimes.items())
     }
@@ -243,7 +252,7 @@ def _named(kind: str, parts: Iterable[str]) -> list[str]:
 
 
 def _in_words(part: str, then: str, now: str) -> str:
-    """Return how a part of the evidence differs, in words."""
+    """Return a phrase that says how a part of the evidence, whose values were `then` and are `now`, has changed."""
     kind, _, name = part.partition(" ")
     if kind == _COMPARATOR:
         missing = ", which is not found from this folder" if now == _NOT_FOUND else ""
@@ -260,7 +269,10 @@ def _in_words(part: str, then: str, now: str) -> str:
 
 
 def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str, str]:
-    """Return the form of `PlanRecord.own_cells`: equal for equal cells, in whichever order they come."""
+    """Return cells in the form of `PlanRecord.own_cells`, which is equal for equal cells in any order.
+
+    `goldens` are the ids of all goldens of the plan.
+    """
     numbers = {name: number for number, name in enumerate(sorted(goldens))}
     places: dict[str, list[int]] = {}
     for key in keys:
@@ -269,9 +281,9 @@ def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str,
 
 
 def recorded_plan(folder: Path) -> PlanRecord | None:
-    """Return the plan of the last run in a folder; None where none began.
+    """Return the plan of the last run in a results folder, or None if no run began there.
 
-    Raises `RunError` for one of another version.
+    Raises `RunError` if this version cannot read the plan.
     """
     path = folder / PLAN
     try:
@@ -297,7 +309,10 @@ class _Maker(msgspec.Struct):
 
 
 def by_another_tool(folder: Path) -> str:
-    """Return, in words, that other code of this project made the run in a folder; empty unless its plan says so."""
+    """Return a phrase that names the version of pytest-jaxexport that made a run, if it is not this version.
+
+    `folder` is the results folder. The phrase is "" if this version made the run, or if the plan cannot be read.
+    """
     try:
         maker = decode_json(read_named(folder / PLAN, LARGEST), _Maker).tool
     except (OSError, msgspec.MsgspecError):
@@ -310,7 +325,7 @@ def _another_tool(maker: str) -> str:
 
 
 def has_whole_run(folder: Path) -> bool:
-    """Return whether the last run in a results folder, finished or not, is of all that the project asks for."""
+    """Return whether the last run in a results folder, finished or not, is of everything that the project asks for."""
     try:
         extent = decode_json(read_named(folder / PLAN, LARGEST), _Extent)
     except (OSError, msgspec.MsgspecError):
@@ -321,7 +336,7 @@ def has_whole_run(folder: Path) -> bool:
 def plan_of(folder: Path) -> PlanRecord:
     """Return the plan of the run in a results folder.
 
-    Raises `RunError` where there is none that this version can read.
+    Raises `RunError` if there is no plan, or if this version cannot read it.
     """
     if record := recorded_plan(folder):
         return record
@@ -329,15 +344,15 @@ def plan_of(folder: Path) -> PlanRecord:
 
 
 def hash_of(value: Any) -> str:
-    """Return a deterministic hash of data."""
+    """Return the SHA-256 of data as JSON, in hexadecimal digits; equal data always gives the same hash."""
     return hashlib.sha256(json_bytes(value, order="deterministic")).hexdigest()
 
 
 def policy_hash(policy: Mapping[str, Any]) -> str:
-    """Return a hash of a policy as summary.json has it, without the lines of its entries.
+    """Return a hash of a policy in the form of summary.json.
 
-    Moving an entry changes nothing. Only the keys that are there count, so that a later version, which knows more keys,
-    finds the same.
+    The place of an entry in its file does not count. Only keys that are present count, so a later version, which knows
+    more keys, computes the same hash.
     """
     plain = msgspec.json.decode(json_bytes(policy))
     for table in LOCATED:
@@ -351,9 +366,9 @@ def _place(key: CellKey) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Return numbers in order as ranges, such as ``0-17,20``."""
+    """Return ascending numbers as ranges, such as ``0-17,20``."""
     parts = []
-    # In a run of consecutive numbers, the distance from its position is the same.
+    # Consecutive numbers all differ from their positions by the same amount.
     for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         first, *others = (number for _, number in group)
         parts.append(f"{first}-{others[-1]}" if others else str(first))

@@ -1,11 +1,11 @@
-"""The files of a run beside its plan: results.jsonl, a judged cell a line, appended as it comes; and summary.json.
+"""The files of a run beside its plan: results.jsonl, with one judged cell per line; and summary.json.
 
-A run can be killed at any moment. Then its folder has the plan, and the results so far, the last line of which may be
-torn. `--resume` continues from there, and only with the same plan: results that still count stay, and cells without one
-are run.
+A result is appended when its cell ends, so a run can be killed at any moment. Then its folder has the plan and the
+results so far, the last line of which may be torn. `--resume` continues from there, with the same plan only: results
+that still count stay, and cells without a result are run.
 
-Whoever reads the files of a finished run checks that they belong together, see `read_run`. This shows accidents and
-edits by hand; it is no signature, since whoever can write the folder can write all of it.
+`read_run` checks that the files of a finished run belong together. This finds accidents and edits by hand. It is not a
+signature, since somebody who can write one file of the folder can write all of them.
 """
 
 import contextlib
@@ -52,8 +52,8 @@ from export_core.run.run import Run
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
 LOCK = ".lock"
-WHOLE = "whole"  # The folder, inside that of a run of less than the project asks for, for the last whole run there.
-FINISHED = "finished"  # The folder, inside that of a run that has not ended, for the finished run that was there.
+WHOLE = "whole"  # The folder, inside a results folder, into which a partial run moves the last whole run.
+FINISHED = "finished"  # The folder, inside the folder of an unfinished run, for the finished run that was there before.
 _FILES = PLAN, RESULTS, SUMMARY
 # In this order: a plan that can be resumed is never in one folder with the results of another plan.
 _IGNORE = "# jaxexport made this folder: results of a run are not committed.\n*\n"
@@ -216,15 +216,15 @@ class Journal:
             raise ResultsNotWritten.about(_not_written(self._folder, error)) from error
 
     def _opened(self) -> io.FileIO:
-        """Open the results to append to, unbuffered.
+        """Open results.jsonl to append to, unbuffered.
 
-        A buffer that did not fit on the disk would be written again, torn.
+        A buffer that a full disk has taken in part would be written again later, and leave a torn line.
         """
         return open_to_append(self._folder / RESULTS)
 
 
 def is_whole_run_moved(folder: Path) -> bool:
-    """Return whether a run of a part must move the last whole run in this folder aside.
+    """Return whether a partial run must move the last whole run in this folder aside.
 
     An unfinished whole run is not moved if it would replace a finished whole run.
     """
@@ -244,7 +244,7 @@ def results_written(folder: Path) -> int:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder, and its parents. The outermost one that is new has a .gitignore: git then ignores all of it."""
+    """Make a folder and its parents. The outermost new folder gets a .gitignore, by which git ignores all of it."""
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     if new:
@@ -254,7 +254,7 @@ def make_folder(folder: Path) -> None:
 def _refuse_linked(folder: Path) -> None:
     """Raise `RunError` if a folder of results is a symbolic link, or is below a `.jaxexport` that is a link.
 
-    A run replaces and removes files there. Other links above are the user's; nobody chooses where `.jaxexport` is.
+    A run replaces and removes files there. Links in other parts of the path are the user's own choice.
     """
     for path in (folder, *folder.parents):
         if path.is_symlink() and (path == folder or path.name == USUAL_FOLDER.name):
@@ -299,7 +299,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
 
 
 def finish_run(journal: Journal, folder: Path, run: Run) -> Run:
-    """Write the files of a run that has ended: its results in order, and its summary with their hash."""
+    """Write the results of a run that has ended, and its summary with their hash; return the run with that summary."""
     digest = journal.finish(map(safe_json, run.results))
     summary = msgspec.structs.replace(run.summary, results_sha256=digest)
     write_summary(folder, summary)

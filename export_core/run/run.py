@@ -27,7 +27,7 @@ from export_core.run.plan_record import PlanRecord
 
 @dataclass(frozen=True, eq=False)
 class Run(Cells):
-    """A run, or one shard of it."""
+    """A run that has ended, or one shard of it."""
 
     summary: Summary  # The summary of its results.
     plan: PlanRecord | None = None  # What decided the results; None for a run that was not written.
@@ -67,7 +67,7 @@ class Run(Cells):
 
 
 class JudgeByRule(Protocol):
-    """The hook `rule`: a rule over a run that has ended."""
+    """The hook `rule`: a rule of a feature that judges all results of a run together, once the run has ended."""
 
     def __call__(
         self, results: Sequence[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None

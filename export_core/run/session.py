@@ -63,19 +63,20 @@ from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Replayed, None, None]
 Replay = Callable[..., Outcomes]
-"""A function that yields each cell with its outcome, from cells, `ReplayOptions`, and `notify` for lines."""
+"""A function of cells, `ReplayOptions` and `notify`, which gets lines for people; it yields each cell with its outcome.
+"""
 _GIT_SECONDS = 10.0
 _HEAD, _OBJECT = "# branch.oid ", re.compile("[0-9a-f]{40,}")
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The interpreter that runs now, as the only reader: its environment, what starts workers and runs comparators."""
+    """The running interpreter as the only reader of a matrix."""
 
-    environment: Environment
-    start: WorkerStarter = start_worker
-    user_code: UserCode | None = None
-    cache: OutcomeCache | None = None  # The outcomes of earlier runs; without one, every cell runs.
+    environment: Environment  # The interpreter as a reader's environment.
+    start: WorkerStarter = start_worker  # Starts the worker that runs cells.
+    user_code: UserCode | None = None  # The process for comparators that the user wrote; None starts one for the run.
+    cache: OutcomeCache | None = None  # The outcomes of earlier runs; if None, every cell runs.
     stopping: threading.Event = field(default_factory=threading.Event)  # Set when no more outcomes are wanted.
 
     def find(self, placement: Placement) -> Environment:
@@ -87,7 +88,7 @@ class Interpreter:
     def replay(self, cells: Sequence[Cell], options: ReplayOptions, *, notify: Callable[[str], None]) -> Outcomes:
         """Yield each cell with its outcome.
 
-        The outcome is taken from an earlier run if `cache` has it and no module is dumped.
+        An outcome that `cache` has from an earlier run is taken from there, unless modules are dumped (`options.dump`).
         """
         run = partial(replay, options=options, notify=notify, start=self.start, stopping=self.stopping)
         if self.cache is None or options.dump:
@@ -99,7 +100,7 @@ class Interpreter:
 class Observer:
     """The callbacks during a run; each does nothing unless given."""
 
-    planned: Callable[[Plan, Plan], None] = ignore  # Gets the plan, and the whole plan that it may be a shard of.
+    planned: Callable[[Plan, Plan], None] = ignore  # Gets the plan, and the whole plan (the same, unless for a shard).
     started: Callable[[Plan, Sequence[Result]], None] = ignore
     """Gets the plan and the results that a continued run has from before."""
     environment: Callable[[Release], None] = ignore
@@ -114,9 +115,10 @@ SILENT = Observer()  # An observer that does nothing.
 
 
 def failing_softly(observer: Observer) -> Observer:
-    """Wrap an observer so that its errors do not end a run: what raises is not called again, which is noted once.
+    """Wrap an observer so that its errors do not end a run.
 
-    What it is called with is on disk already, and hours of a run must not be lost to what only shows it.
+    A callback that raises is not called again, and a note says so once. The result that it should show is on disk by
+    then: hours of a run must not be lost to an error in showing it.
     """
     failed: set[str] = set()
 
@@ -140,19 +142,19 @@ def failing_softly(observer: Observer) -> Observer:
 
 
 class ExtendResults(Protocol):
-    """The hook `after_replay`: what is done with the cells of a matrix once all have run."""
+    """The hook `after_replay`: what a feature does with the cells of a matrix once all of them have run."""
 
     def __call__(
         self, results: Sequence[Result], cells: Sequence[Cell], options: ReplayOptions, notify: Callable[[str], None]
     ) -> Sequence[Result]:
-        """Return the results with what was found; `notify` is called with a line for people."""
+        """Return the results, with what the feature found added. `notify` is called with a line for people."""
 
 
 class ReplayAt(Protocol):
-    """The hook `executor`: another machine than this."""
+    """The hook `executor`: the replay of cells on other machines."""
 
     def __call__(self, text: str) -> AbstractContextManager[Replay]:
-        """Return the replay on the machines that `--executor` names, which are connected meanwhile."""
+        """Return a context manager that gives the replay on the machines in `text`, the value of --executor."""
 
 
 def run_matrix(
@@ -167,12 +169,12 @@ def run_matrix(
     """Plan the selected cells, run those that have no result yet, judge each, and write results and summary.
 
     Args:
-        policy: the policy.
-        selection: which cells.
-        options: how they are run.
-        goldens: those to select from, already verified; None reads and verifies all of the folder.
-        interpreter: replays the given ones as the only reader, and on the CPU alone.
-        observer: follows the run and cannot end it.
+        policy: the policy of the project.
+        selection: which cells are planned.
+        options: how cells run.
+        goldens: verified goldens to select from; None reads and verifies those of the folder.
+        interpreter: the only reader, which replays the given goldens on the CPU; None for the selected readers.
+        observer: callbacks during the run; their errors do not end it.
 
     Raises:
         GoldenError: A golden is not complete.
@@ -189,15 +191,15 @@ def run_matrix(
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)
         started = time.monotonic()
-        # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
+        # The record is of the whole plan: all shards of a plan have the same digest, by which they are merged.
         shard = str(options.shard or "")
         identity = run_identity(policy, options.goldens or Path(policy.goldens)) if options.results else RunIdentity()
         record = record_of(whole, policy, limits, shard, plan, identity.checkout) if options.results else None
         facts = _facts(plan, identity, options.shard, record)
-        if interpreter is None:  # a run of pytest reports none of both, and has no time to read all arrays again
+        if interpreter is None:  # a run of pytest reports neither, and has no time to read all arrays again
             undecided = undecided_in(plan.goldens)
             facts = structs.replace(facts, accepted=accepted_in(whole.goldens, policy), undecided=undecided)
-        # In this order, a run that does not reach its machines leaves the results of the last one.
+        # Before the journal is opened: a run that does not reach its machines leaves the results of the last run.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)
         journal, results = None, []
         if options.results and record:
@@ -207,7 +209,7 @@ def run_matrix(
         done = {result.key for result in results}
         left = [cell for cell in plan.cells if cell.key not in done]
         reproducing = reproduce_options(selection, options)
-        # Of pytest those with which it was started: an imported module may have set some.
+        # For pytest, the environment variables with which it was started: an imported module may have set more.
         variables = interpreter.environment.variables if interpreter else None
         # A run of pytest has one reader, and no time to read artifacts again.
         forecast = None if interpreter else CellForecasts(plan.cells, plan.calendar).of
@@ -245,9 +247,9 @@ def _whole_plan(
     interpreter: Interpreter | None,
     user_code: UserCode,
 ) -> Plan:
-    """Return the plan of a run, whatever its shard.
+    """Return the whole plan of a run, of which `options.shard` may name a part.
 
-    One that is continued is planned for the day on which it began.
+    A run that is continued is planned as of the day in its recorded plan, unless --as-of is given.
     """
     folder, is_part = options.results, not selection.whole or options.shard
     if options.resume and folder and not options.as_of and (last := recorded_plan(folder)):
@@ -274,10 +276,18 @@ def plan_matrix(
     *,
     is_run: bool = False,
 ) -> Plan:
-    """Return the cells of a selection, as of a day, whatever the shard, as `run_matrix` plans them.
+    """Return the whole plan of a selection, as `run_matrix` makes it, of which `options.shard` may name a part.
 
-    The plan of a run (`is_run`) has no warnings that its report repeats. Raises `PolicyError` for a known failure whose
-    globs cover too much.
+    Args:
+        policy: the policy of the project.
+        selection: which cells are planned.
+        options: the options of the run, such as the day and the folder of goldens.
+        goldens: the goldens to select from, already verified; None reads and verifies all goldens of the folder.
+        user_code: the process for comparators that the user wrote, which are checked there.
+        is_run: whether a run follows: then warnings that the report of the run gives are left out.
+
+    Raises:
+        PolicyError: The globs of a known failure cover too much.
     """
     warnings: tuple[str, ...] = ()
     calendar = policy.calendar()
@@ -299,9 +309,9 @@ def plan_matrix(
 def plan_here(
     policy: Policy, selection: Selection, options: RunOptions, goldens: Sequence[Golden], reader: Release
 ) -> Plan:
-    """Return the plan of the goldens that were exported for cpu, in the interpreter that runs now.
+    """Return the plan by which the running interpreter replays those of the goldens that were exported for cpu.
 
-    Its release is the only reader.
+    `reader`, the release of this interpreter, is the only reader, whatever `selection` says.
     """
     if policy.known_issues:
         known_issues(policy.known_issues)
@@ -321,10 +331,7 @@ def plan_here(
 
 
 def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
-    """Return what the environments of this plan's cells cost on this machine.
-
-    That is if a run builds those that are missing.
-    """
+    """Return how many environments a plan needs on this machine, and what it would cost to build the missing ones."""
     cells = (replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in plan.cells)
     placements = dict.fromkeys(cell.placement for cell in cells)
     environments = ReaderEnvironments.of(policy, plan.calendar, plan.sources)
@@ -336,13 +343,13 @@ def _day(options: RunOptions) -> datetime.date:
 
 
 def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanRecord | None) -> RunFacts:
-    """Return the facts about a run's plan in its summary, without what its goldens and its policy accept.
+    """Return the facts about a run's plan that its summary has, without what goldens and policy accept.
 
     Args:
-        plan: that of the run, or of the `shard` that it is.
+        plan: the plan of the run; only the cells of the shard if the run is a shard.
         identity: what was run.
-        shard: None for a whole run.
-        record: the plan as it is written; None for a run that is not.
+        shard: which shard the run is; None for a whole plan.
+        record: the plan as it is written; None for a run that is not written.
     """
     return RunFacts(
         planned=len(plan.cells),
@@ -363,7 +370,10 @@ def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanR
 
 
 def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Replay:
-    """Return the replay that --executor names: in readers' environments on this machine, or what a feature offers."""
+    """Return the replay that --executor names: in readers' environments on this machine, or that of a feature.
+
+    A feature's connections are closed with `stack`. Raises `RunError` if no feature has the hook `executor`.
+    """
     if options.executor == LOCAL:
         return partial(replay_here, ready=observer.environment)
     for replay_at in hooks("executor", ReplayAt):
@@ -377,9 +387,10 @@ def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Rep
 def run_identity(
     policy: Policy, goldens: Path, folder: Path = Path(), environment: Mapping[str, str] = os.environ
 ) -> RunIdentity:
-    """Return the identity of a run that starts now, of the project in `folder`.
+    """Return the identity of a run that starts now: project, commit, CI job, tool, machine, goldens, policy and time.
 
-    Sources of the variables: GitHub's "Default environment variables", GitLab's "Predefined CI/CD variables".
+    `folder` is that of the project. The environment variables are documented in GitHub's "Default environment
+    variables" and in GitLab's "Predefined CI/CD variables".
     """
     commit, changed = _checked_out(folder)
     # The checked-out commit decides; a variable of CI names it where git is missing.
@@ -414,11 +425,11 @@ def _project(folder: Path) -> str:
 
 
 def _checked_out(folder: Path) -> tuple[str, bool | None]:
-    """Return the commit that is checked out, and whether files of it were changed.
+    """Return the commit that is checked out in `folder`, and whether files of that commit were changed.
 
-    It is empty, and None, where git does not work here, and before the first commit.
+    The two are "" and None if git does not work in `folder`, or if there is no commit yet.
     """
-    # One call, which writes nothing. Files that are not in git are left out: they may be many, and results are some.
+    # One call, which writes nothing. Files that are not in git are left out: they may be many, and include results.
     words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no")
     try:
         lines = run_git(words, folder, _GIT_SECONDS).decode(errors="replace").splitlines()

@@ -129,7 +129,7 @@ def test_a_damaged_manifest_is_bad_input(command, change, message, jaxexport, pr
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )
-def test_options_without_a_plan_are_bad_input(words, message, jaxexport, project):
+def test_options_that_give_no_plan_are_bad_input(words, message, jaxexport, project):
     before = sorted(project.rglob("*"))
     ended = jaxexport("matrix", *words)
     if "--results" in words:  # the plan was printed by then
@@ -159,7 +159,7 @@ def test_unknown_words_are_usage_errors(words, jaxexport):
     ],
     ids=" ".join,
 )
-def test_bad_input_of_every_command_has_one_prefix(words, jaxexport, project):
+def test_all_bad_input_messages_share_one_prefix(words, jaxexport, project):
     assert_bad_input(jaxexport(*words))
 
 
@@ -342,7 +342,7 @@ def test_prune_deletes_nothing_if_a_golden_is_damaged(jaxexport, project, words)
     assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "golden.yaml").exists()
 
 
-def test_the_command_line_precedes_the_policys_goldens_folder(jaxexport, project):
+def test_the_goldens_option_overrides_the_policy(jaxexport, project):
     (project / "golden").rename(project / "kept")
     (project / "export_compat.yaml").write_text("goldens: kept\n")
     assert jaxexport("goldens", "verify").code == 0
@@ -382,7 +382,7 @@ def test_jobs_for_github_have_the_options_of_the_plan(jaxexport, project):
         assert (again["planned"], again["as_of"]) == (job["cells"], "2026-11-21")
 
 
-def test_jobs_for_github_run_only_promised_cells_where_asked(jaxexport, project):
+def test_github_jobs_run_only_promised_cells_if_asked(jaxexport, project):
     words = ["--readers", "0.9.2,0.12.0.1", "--only", "promised", "--format", "github"]
     jobs = json.loads(jaxexport("matrix", "--dry-run", *words).out)["include"]
     assert [job["cells"] for job in jobs] == [1, 1]
@@ -422,7 +422,7 @@ def test_a_run_with_another_plan_is_not_resumed(jaxexport, project):
     assert {path: path.read_bytes() for path in (project / ".jaxexport").iterdir()} == before
 
 
-def test_a_golden_for_other_platforms_is_listed_with_them(jaxexport, project):
+def test_goldens_list_shows_platforms_and_custom_calls(jaxexport, project):
     store = GoldenStore(project / "golden")
     write_golden(store, manifest("t.tpu", options=Options(("cuda", "tpu")), custom_calls=("Sharding", "lapack_x")))
     assert "t.tpu/0.12.0.1-cpu  built 2026-10-20  for cuda,tpu  Sharding, lapack_x" in jaxexport("goldens", "list").out

@@ -64,7 +64,7 @@ def test_run_continues_after_a_crash_by_signal_11(tmp_path):
 
 
 @pytest.mark.matrix
-def test_broken_promise_exits_1_and_reproduces_one_cell(small):
+def test_a_broken_cell_exits_1_and_can_be_reproduced(small):
     words = ["--as-of", "2026-11-21", "--jobs", "2", "--quiet"]
     ended = process(
         "matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words, cwd=small

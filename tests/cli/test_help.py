@@ -37,7 +37,7 @@ def help_of(jaxexport, words) -> str:
     return ended.out
 
 
-def test_commands_are_in_groups_with_whole_sentences(jaxexport):
+def test_help_groups_commands_and_cuts_no_sentence(jaxexport):
     text = help_of(jaxexport, ())
     titles = [line.rstrip(":") for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
     assert titles == ["First", "Options", "Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Examples"]
@@ -57,7 +57,7 @@ def test_every_command_has_an_example_and_a_page_of_the_docs(words, jaxexport):
         assert f"\n  {example}\n" in text, "on one line, to be copied"
 
 
-def test_arguments_that_can_be_left_out_are_in_brackets():
+def test_help_puts_optional_arguments_in_brackets():
     for command in COMMANDS.values():
         for argument in (each for each in command.params if isinstance(each, click.Argument)):
             assert argument.required != argument.make_metavar(click.Context(command)).startswith("[")

@@ -171,7 +171,7 @@ def test_a_run_that_cannot_print_still_stores_results(small, tmp_path, where):
 
 
 @pytest.mark.parametrize("words", ["goldens list", "report", "policy show", "--help"])
-def test_an_answer_that_cannot_be_written_is_an_error(small, tmp_path, words):
+def test_output_that_cannot_be_written_is_an_error(small, tmp_path, words):
     command = [sys.executable, "-m", "export_core", *words.split()]
     if words == "report":
         run = Run(small, tmp_path, "--timeout", "10")
@@ -217,7 +217,7 @@ def test_a_terminal_shows_progress_and_regains_its_cursor(small, tmp_path):
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
 
-def test_a_log_has_plain_lines_and_quiet_only_the_report(small, tmp_path):
+def test_a_log_is_plain_and_quiet_shows_only_a_report(small, tmp_path):
     code, printed = Run(small, tmp_path, "--timeout", "6").ended()
     assert code == 1, printed
     assert "\x1b" not in printed

@@ -65,7 +65,7 @@ def test_steps_print_nothing_between_items(shown):
     assert len(lengths) == 2
 
 
-def test_a_terminal_has_a_moving_line_and_stdout_stays_free(monkeypatch, capsys):
+def test_a_spinner_on_a_terminal_leaves_stdout_clean(monkeypatch, capsys):
     text = io.StringIO()
     console = Console(file=text, width=80, force_terminal=True, force_interactive=True, color_system=None)
     monkeypatch.setattr(steps_module, "console", lambda **_: console)

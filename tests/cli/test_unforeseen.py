@@ -165,7 +165,7 @@ def test_results_and_cache_keys_take_names_that_are_not_utf8():
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
 
 
-def test_an_unstorable_outcome_stops_only_the_cache(tmp_path):
+def test_an_unstorable_outcome_only_ends_caching(tmp_path):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
     warnings: list[str] = []

@@ -64,7 +64,7 @@ def failed(verdict: Verdict = Verdict.CRASH, judgement: Judgement = Judgement.BR
         (COMPILED, KEPT, Change.CHANGED),
     ],
 )
-def test_each_pair_of_results_has_its_word(then, now, change):
+def test_each_pair_of_results_has_its_kind_of_change(then, now, change):
     assert change_of(then, now) is change
 
 
@@ -75,7 +75,7 @@ STANDINGS = [KEPT, BONUS, COMPILED, NOT_RUN] + [
 ]
 
 
-def test_no_failure_is_fixed_and_no_regression_is_mutual():
+def test_regressed_cells_fail_now_and_fixed_cells_work():
     for then, now in itertools.product(STANDINGS, repeat=2):
         change, back = change_of(then, now), change_of(now, then)
         works = now.judgement in (Judgement.KEPT, Judgement.BONUS)

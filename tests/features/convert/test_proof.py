@@ -142,7 +142,7 @@ def test_a_proof_names_the_golden_or_the_given_outputs(golden, outputs, monkeypa
         ({"factors": SVD, "replaced": ("lapack_sgesdd_ffi",), "comparison": Comparison(compare="exact")}, False),
     ],
 )
-def test_factors_are_named_only_where_an_algorithm_was_replaced(changes, is_named, monkeypatch):
+def test_a_proof_names_factors_of_replaced_algorithms(changes, is_named, monkeypatch):
     content = {**files(), OUTPUTS: (SVD_GOLDEN / OUTPUTS).read_bytes()}
     message = proved(monkeypatch, content=content, **changes).message
     assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_named

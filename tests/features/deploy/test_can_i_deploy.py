@@ -86,7 +86,7 @@ def answers(ended) -> list[tuple[str, str, str]]:
     return [(each.target, each.artifact, str(each.answer)) for each in found.answers]
 
 
-def test_without_names_all_goldens_of_the_target_are_asked(project, jaxexport):
+def test_without_a_case_all_goldens_of_a_target_count(project, jaxexport):
     write_golden(GoldenStore(project / "golden"), manifest("tests.test_a.test_g", "0.9.2"))
     found = answers(jaxexport("can-i-deploy", "--to", "edge", "--json"))
     assert found == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -123,7 +123,7 @@ def test_a_stored_pass_is_a_yes(ask):
     assert "YES: 2 yes." in ended.out
 
 
-def test_one_shard_without_the_others_is_named(ask):
+def test_a_warning_says_if_results_are_one_shard_alone(ask):
     finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), planned=2, shard=Shard(1, 2))
     ended = ask(CASE, "all", code=3)
     assert "the results in .jaxexport are those of shard 1/2 alone, and no others count" in ended.err
@@ -379,7 +379,7 @@ def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):
     assert ended.code == 1
 
 
-def test_to_all_asks_the_targets_in_force_for_the_case(project, ask):
+def test_to_all_checks_the_active_targets_of_a_case(project, ask):
     write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
     assert [target for target, *_ in answers(ask("other", "all", "--json"))] == ["serving"]
     assert [target for target, *_ in answers(ask("other", "edge", "--json"))] == ["edge"]

@@ -24,7 +24,7 @@ SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"
     ],
     ids=lambda text: text.partition(":")[0],
 )
-def test_policy_texts_refuse_a_final_newline_and_nul_in_paths(load, text):
+def test_a_final_newline_or_nul_in_a_policy_is_refused(load, text):
     with pytest.raises(PolicyError, match="expected"):
         load(f"{text}\n")
 

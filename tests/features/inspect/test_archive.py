@@ -76,7 +76,7 @@ def test_inspecting_a_folder_does_not_import_numpy(folder):
         ("2026-09-15", "no longer"),
     ],
 )
-def test_artifacts_are_counted_by_the_rest_of_their_promise(day, name, folder, jaxexport):
+def test_artifacts_are_counted_by_days_still_promised(day, name, folder, jaxexport):
     shutil.rmtree(folder / "deep")
     out = jaxexport("inspect", folder, "--as-of", day).out
     promised = counts(out, "promised")

@@ -112,13 +112,13 @@ def test_check_without_reader_or_jaxlib_is_an_error(installed):
         export_core.check(CHOLESKY)
 
 
-def test_a_reader_that_is_no_release_is_an_error():
+def test_checking_for_an_unknown_release_is_an_error():
     for reader, name in (("0.12.1", "jaxlib 0.12.1"), ("tensorflow==2.21.1", "tensorflow 2.21.1")):
         with pytest.raises(ReleaseError, match=f"{re.escape(name)} is not in the release calendar. Did you mean"):
             export_core.check(CHOLESKY, reader)
 
 
-def test_bytes_that_are_no_artifact_are_an_error():
+def test_checking_other_bytes_is_an_error():
     with pytest.raises(ArtifactError):
         export_core.check(b"PK\x03\x04 and more")
 
@@ -199,7 +199,7 @@ def test_a_runtimes_name_alone_means_its_newest_release(jaxexport):
     assert line.startswith("reader        pjrt 0.12.0.1 loads it; ")
 
 
-def test_a_refused_reader_is_suggested_to_export_with(jaxexport):
+def test_exporting_with_a_refusing_reader_is_suggested(jaxexport):
     line = jaxexport("inspect", CHOLESKY, "--readers", "0.9.2", code=1).out.splitlines()[-1]
     assert line.endswith("; export it again with jax 0.9.2, or try `jaxexport convert FILE --for 0.9.2`")
 

@@ -95,7 +95,7 @@ def test_inspect_and_audit_report_a_broken_policy_alike(jaxexport, tmp_path):
     assert jaxexport("inspect", MLP).code == 2
 
 
-def test_stored_terms_know_the_policys_files_and_defaults():
+def test_stored_terms_and_the_policy_share_defaults():
     assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(stored_terms.POLICY_FILES)
     assert stored_terms.PROJECT_FILE == PROJECT_FILE
     assert terms.Terms(shipped_entries()) == terms_of(Policy())

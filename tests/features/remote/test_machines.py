@@ -103,7 +103,7 @@ def listening(pid: int) -> list[str]:
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-def test_three_workers_one_killed_give_a_local_runs_results(small, cluster):
+def test_a_killed_worker_does_not_change_the_results(small, cluster):
     options = ("--readers", READERS)
     code, out = ended(start(small, "local", *options))
     assert code == 1, out

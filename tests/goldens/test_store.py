@@ -141,7 +141,7 @@ def test_a_file_that_git_changed_is_an_error_with_a_remedy(store, data, message)
         golden.verify()
 
 
-def test_one_error_names_ten_goldens(store):
+def test_one_error_names_at_most_ten_goldens(store):
     for number in range(MOST + 2):
         write_golden(store, manifest(f"t.test_{number:02}")).artifact.write_bytes(b"")
     with pytest.raises(GoldenError) as refused:

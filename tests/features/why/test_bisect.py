@@ -73,7 +73,7 @@ def edge(bisection: Bisection) -> tuple[str, str]:
     return bisection.last_good.jaxlib, bisection.first_bad.jaxlib
 
 
-def test_a_short_window_runs_all_releases_and_reports_its_edge(bisect):
+def test_a_short_window_is_run_whole_and_its_edge_found(bisect):
     replay = FakeReplay(since("0.11.1"))
     ended = bisect(replay, "--reader", "0.12.0.1")
     assert ended.code == 0
@@ -93,7 +93,7 @@ def test_a_short_window_runs_all_releases_and_reports_its_edge(bisect):
     assert "jaxlib 0.11.0 (built 2026-07-16): pass" in ended.err.splitlines()
 
 
-def test_an_intermittent_failure_is_shown_as_runs_of_releases(bisect):
+def test_an_intermittent_failure_is_shown_in_stretches(bisect):
     history = {"0.8.1": REFUSED, "0.8.2": REFUSED} | dict.fromkeys(
         ("0.9.0", "0.8.3", "0.9.0.1", "0.9.1", "0.9.2"), CRASH
     )

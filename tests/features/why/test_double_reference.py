@@ -208,7 +208,7 @@ def test_the_nearer_side_is_named_if_the_reference_is_zero():
     assert "the writer is nearer to float64" in line
 
 
-def test_outputs_that_differ_most_come_first_and_the_rest_is_counted():
+def test_the_most_different_outputs_are_listed_first():
     written = leaves(*(np.float32([1 + number * 1e-5]) for number in range(7)), np.int32([1]))
     read = leaves(*[np.float32([1])] * 7, np.int32([2]))
     lines = nearer(written, read, leaves(*[np.ones(1)] * 7, np.int32([1])))

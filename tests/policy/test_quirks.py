@@ -81,7 +81,7 @@ def test_a_quirk_is_reported_as_accepted_with_its_end():
         ("another", "2026-11-21", "matches no golden of this run. Delete it."),
     ],
 )
-def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, problem):
+def test_an_expired_or_unused_quirk_makes_a_run_stale(case, as_of, problem):
     summary = summarize([result(case=case)], policy=Policy(quirks=(QUIRK,)), as_of=day(as_of))
     wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {problem}"] if problem else []
     assert (summary.stale, summary.exit_code) == (wanted, 4 if problem else 0)

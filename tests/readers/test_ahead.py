@@ -287,7 +287,7 @@ def test_imports_of_the_first_cell_are_noted_for_later_workers(here, environment
     assert ends(worker, goldens["waves"], tmp_path) == "ok"
 
 
-def test_a_worker_without_notes_uses_anothers(environment, goldens, tmp_path):
+def test_a_worker_without_notes_uses_those_of_another(environment, goldens, tmp_path):
     new, other = tmp_path / "new", tmp_path / "other"
     new.mkdir()
     other.mkdir()
@@ -305,7 +305,7 @@ def test_a_worker_without_notes_uses_anothers(environment, goldens, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '"marking"', "\0", "[" * 2_000])
-def test_damaged_notes_count_as_none(tmp_path, text):
+def test_damaged_notes_are_ignored(tmp_path, text):
     (tmp_path / "notes").write_text(text)
     assert read_notes(str(tmp_path / "notes")) == []
     assert read_notes(str(tmp_path)) == read_notes("") == []

@@ -44,13 +44,13 @@ def test_a_file_that_two_environments_share_is_compiled_once(compiled, new):
     assert one.samefile(compiled / one.relative_to(new))
 
 
-def test_an_environment_used_before_keeps_its_bytecode(compiled, new):
+def test_an_environment_used_before_keeps_its_pyc_files(compiled, new):
     py_compile.compile(str(new / SITE / "numpy" / "__init__.py"))
     share(new, [compiled])
     assert bytecode(new) == {"numpy.__init__"}
 
 
-def test_bytecode_comes_from_the_first_environment_with_it(compiled, new, tmp_path):
+def test_pyc_files_come_from_the_first_environment(compiled, new, tmp_path):
     (tmp_path / "empty").mkdir()
     share(new, [tmp_path / "empty", compiled, compiled])
     assert bytecode(new) == {"numpy.__init__", "numpy.core"}

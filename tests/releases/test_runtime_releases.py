@@ -57,7 +57,7 @@ def test_releases_have_the_documented_facts(name, version, expected):
 
 
 @pytest.mark.matrix  # needs the newest jaxlib, which writes all of these versions
-def test_the_test_artifact_of_a_version_needs_just_that_version(tmp_path):
+def test_each_test_artifact_needs_only_its_version(tmp_path):
     write_artifacts(tmp_path)
     for path in tmp_path.iterdir():
         data = path.read_bytes()

@@ -58,7 +58,7 @@ def test_nested_derivatives_are_read_to_their_last_order():
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_symbolic_dimensions_are_their_expressions(writer):
+def test_symbolic_dimensions_are_read_as_expressions(writer):
     found = read(DATA / writer / "symbolic.jaxexport").envelope
     assert found.in_avals[0].shape == ("b", 4)
     assert found.out_avals[0].shape == ("b", "b")

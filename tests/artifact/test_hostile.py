@@ -283,7 +283,7 @@ def test_the_deepest_regions_leave_half_of_the_stack():
     assert len(below(300)["main"]) == MAX_NESTING
 
 
-def test_functions_with_endless_calls_have_a_digest():
+def test_recursive_functions_still_have_a_digest():
     def chain(last: str) -> Listing:
         lines = [Line("call", (), (f"f{number + 1}",), (), (), 1, ()) for number in range(5000)]
         return {f"f{number}": [line] for number, line in enumerate([*lines, lines[0]._replace(name=last, calls=())])}

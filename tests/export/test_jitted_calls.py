@@ -163,7 +163,7 @@ def test_a_pmap_is_exported_inside_a_jit(exported):
 
 
 @pytest.mark.parametrize("value", ["text", None, 3, (1, 2), jnp.sin, True], ids=lambda value: type(value).__name__)
-def test_an_argument_static_by_name_is_no_input(exported, value):
+def test_an_argument_static_by_name_is_not_an_input(exported, value):
     function = jax.jit(lambda x, n: x * 2, static_argnames=("n",))
     by_name = exported(function, X, kwargs={"n": value})
     by_position = exported(function, X, value)

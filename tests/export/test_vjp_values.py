@@ -83,7 +83,7 @@ def test_each_order_has_a_check_and_the_next_must_be_refused(exported):
     np.testing.assert_allclose(gradient, 3 * x**2 * cotangent, rtol=1e-6)
 
 
-def test_a_function_without_derivative_fails_when_written(exported):
+def test_writing_a_nondifferentiable_function_fails(exported):
     def forward_only(x):
         return jax.lax.while_loop(lambda s: s.sum() < 10, lambda s: s * 2, x)
 

@@ -124,7 +124,7 @@ def test_an_unlisted_call_is_named_for_an_accelerator():
 @pytest.mark.parametrize(
     ("platform", "dtype", "answer"), [("tpu", "int64", NO), ("tpu", "int32", UNKNOWN), ("cuda", "int64", UNKNOWN)]
 )
-def test_a_measured_limit_of_a_device_is_no(platform, dtype, answer):
+def test_a_measured_limit_of_a_device_gives_a_no(platform, dtype, answer):
     with jax.enable_x64(True):
         x = jax.ShapeDtypeStruct((4, 4), dtype)
         data = export(jax.jit(lambda x: x @ x), platforms=(platform,))(x).serialize()

@@ -136,7 +136,7 @@ def test_a_file_that_is_no_artifact_reaches_no_worker(run):
     assert "artifact.jaxexport" in outcome.message
 
 
-def test_a_comparator_that_does_not_fit_is_not_run(run):
+def test_a_cell_with_a_wrong_comparator_is_not_run(run):
     outcome = run("wrong_comparator")["wrong_comparator"]
     assert outcome.verdict is Verdict.NOT_RUN
     assert "compare='svd': expected the outputs (U, s, V^H), found float32[2]." in outcome.message

@@ -231,7 +231,7 @@ def test_a_difference_has_counts_errors_and_a_few_elements():
     ]
 
 
-def test_details_are_of_the_first_wrong_output_errors_of_all():
+def test_details_come_from_the_first_wrong_output():
     found = compared([f32(1), f32(1), f32(1)], [f32(1), f32(2), f32(9)])
     assert (found.output, found.max_abs_error, found.worst.actual) == (1, 8.0, "2.0")
 

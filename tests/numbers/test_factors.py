@@ -416,7 +416,7 @@ MEANINGS = {
 
 
 @pytest.mark.parametrize(("name", "meaning"), MEANINGS.items())
-def test_outputs_unlike_the_decompositions_are_an_error(name, meaning):
+def test_outputs_must_fit_the_named_factorization(name, meaning):
     for outputs, found in (
         ([np.zeros(3, np.float32), *[np.zeros((2, 7), np.float32)] * 4], f"float32[3]{', float32[2,7]' * 4}."),
         ([np.array([True])] * len(factors_of(name)), "bool[1]"),
@@ -479,7 +479,7 @@ def test_factors_of_a_batch_may_change_sign():
     assert not in_groups([q, r], [-q, -r], ("qr", (0, 0))).ok
 
 
-def test_values_of_factors_are_compared_with_the_noise_of_their_output():
+def test_values_of_factors_use_the_noise_of_their_output():
     a = matrix("float64")
     values, vectors = np.linalg.eigh(a + adjoint(a))
     noise = CallNoise((None, np.zeros(vectors.shape), np.full(values.shape, 1e-6)))

@@ -155,7 +155,7 @@ def test_errors_within_the_noise_are_diagnosed_as_rounding():
 
 
 @pytest.mark.parametrize("asked", [{"rtol": {"float64": 1.0}}, {"tolerances": {"cuda": {"float32": Tolerance(1.0)}}}])
-def test_a_tolerance_for_another_dtype_leaves_the_noise_rule(asked):
+def test_another_dtypes_tolerance_keeps_the_noise_rule(asked):
     assert not judged(float32(1.0), float32(1.1), [0.0], **asked).ok
 
 
@@ -166,7 +166,7 @@ def test_another_platform_has_a_wider_noise_limit():
     assert not judged(expected, float32(1.01, 0.5), [0.0, 0.0], platforms=("cpu", "cuda")).ok
 
 
-def test_shape_and_exact_ignore_the_noise():
+def test_compare_shape_and_exact_ignore_noise():
     others = float32(np.nan), float32(1.0, 2.0), np.float64([1.0])
     assert [judged(float32(1.0), other, [0.0], compare="shape").ok for other in others] == [True, False, False]
     assert not judged(float32(1.0), float32(1.0000001), [1.0], compare="exact").ok

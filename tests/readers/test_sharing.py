@@ -1,4 +1,4 @@
-"""Environments of one run share the bytecode of the files that they share; see test_ahead.py for their notes."""
+"""Environments of one run share the Python bytecode of the files that they share; see test_ahead.py for their notes."""
 
 import py_compile
 from pathlib import Path

@@ -133,7 +133,7 @@ def unwrapped(*results):
 BOTH = "written on x86_64 SSE4_2, read on x86_64 AMX with XLA_FLAGS=--xla_x"
 
 
-def test_the_writers_other_numbers_blame_the_other_processor():
+def test_a_writers_changed_numbers_name_the_processor():
     own = wrong("0.9.2", processors=BOTH)
     for finding in (*findings(own, wrong("0.10.2", processors=BOTH)), broken_cell(own)):
         assert finding.title == "OTHER PROCESSOR"
@@ -150,12 +150,12 @@ def test_the_processor_is_shown_if_the_writer_reproduces():
     assert (finding.title, dict(finding.details)["processor"]) == ("BROKEN PROMISE", BOTH)
 
 
-def test_crashes_and_equal_processors_are_not_replayable():
+def test_crash_and_same_processor_say_not_replayable():
     results = wrong("0.9.2", processors=BOTH), wrong("0.9.2", "t.g"), crash("t.h", "0.9.2")
     assert sorted(finding.title for finding in findings(*results)) == ["NOT REPLAYABLE"] * 2 + ["OTHER PROCESSOR"]
 
 
-def test_other_failures_of_an_unreplayable_golden_say_either():
+def test_each_failure_of_an_unreplayable_golden_says_so():
     own, newer = crash(reader="0.9.2"), crash(message="died by signal 6 (SIGABRT)")
     found = findings(own, newer)
     assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
@@ -193,7 +193,7 @@ def test_crashes_that_began_in_different_releases_are_two_causes():
     assert "Fails since jaxlib 0.11.0" in second.sentence
 
 
-def test_each_kind_of_finding_is_cut_separately():
+def test_each_kind_of_finding_is_limited_separately():
     results = [crash(f"t.{number}", message=f"{chr(97 + number)} died") for number in range(9)]
     results += [result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel")]
     shown, left_out = capped(findings(*results), 4)
@@ -433,7 +433,7 @@ def test_rounding_is_titled_numbers_moved_and_exits_1():
     assert broken_cell(results[0]).title == "NUMBERS MOVED"
 
 
-def test_rounding_is_reduced_or_explained_and_not_reported_to_jax():
+def test_rounding_is_to_be_reduced_not_reported_to_jax():
     reproduce = (
         "jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1 --platforms cpu --goldens 'my goldens'"
     )
@@ -510,7 +510,7 @@ def test_the_headline_lists_readers_by_cause():
     assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summarize(results[:3]))[0]
 
 
-def test_headline_terminal_and_page_have_one_order_of_causes():
+def test_headline_terminal_and_page_order_causes_alike():
     results = [
         crash("t.few", "0.9.1", message="a"),
         *(crash(f"t.many{number}", "0.12.0", message="b") for number in range(3)),

@@ -194,7 +194,7 @@ def test_a_test_case_has_the_file_and_the_line_of_its_test(tmp_path, monkeypatch
     assert schema.is_valid(text.replace(' file="test_a.py" line="4"', "")), "nothing else is not in it"
 
 
-def test_each_golden_and_reader_has_a_test_case_of_its_own_name(broken):
+def test_junit_test_cases_have_unique_names(broken):
     cases = list(broken.iter("testcase"))
     assert len(cases) == len(broken_run()[0]) + 1
     # GitLab shows only the first of two test cases with one name.

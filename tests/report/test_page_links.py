@@ -198,7 +198,7 @@ def readers(page: Any) -> list[str]:
         ("case:( judgement:[", 0),
     ],
 )
-def test_a_filter_selects_these_cells(query, cells, opened):
+def test_each_filter_selects_the_expected_cells(query, cells, opened):
     page = opened()
     page.fill("#query", query)
     assert count(page) == f"{cells:,} of 4,692 cells"

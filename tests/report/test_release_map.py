@@ -170,7 +170,7 @@ def test_the_map_has_titles_and_the_day():
     assert "as of 2026-11-22" in texts
 
 
-def test_a_release_has_one_name_in_map_tables_and_sentences():
+def test_map_tables_and_sentences_name_a_release_alike():
     other = {"jax": "0.11.2"}
     crash = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0", message="died")
     crash = msgspec.structs.replace(crash, reader=msgspec.structs.replace(crash.reader, **other))

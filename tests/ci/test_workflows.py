@@ -257,7 +257,7 @@ CONTEXTS: dict[str, Any] = {
         ("'it''s'", "it's"),
     ],
 )
-def test_expressions_have_their_values_of_github(text, value):
+def test_expressions_have_the_values_that_github_gives(text, value):
     assert evaluate(text, CONTEXTS) == value
     assert filled(f"${{{{ {text} }}}}", CONTEXTS) == value
 

@@ -41,7 +41,7 @@ def test_a_reference_page_matches_the_code(page):
     assert text == renewed(text), "run `python -m tools.reference`"
 
 
-def test_every_part_is_in_one_page():
+def test_every_generated_part_is_on_exactly_one_page():
     assert Counter(name for page in pages() for name in parts_of(page.read_text(encoding="utf-8"))) == Counter([*PARTS])
 
 

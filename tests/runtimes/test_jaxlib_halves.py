@@ -93,7 +93,7 @@ def test_pjrt_passes_tokens_of_ordered_effects(tmp_path):
     np.testing.assert_allclose(called.outputs[0], expected, rtol=1e-6)
 
 
-def test_the_interpreter_refuses_tokens(tmp_path):
+def test_the_stablehlo_interpreter_refuses_tokens(tmp_path):
     artifact, given, _ = from_golden("tests.compat.test_effects.test_ordered")
     called = call_half("stablehlo", artifact, given, folder=tmp_path)
     assert called.stage == "read"

@@ -60,7 +60,7 @@ def extended(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_gate_with_a_comment_and_code_scanning_follows_its_schema(extended):
+def test_the_extended_gate_follows_its_schema(extended):
     check_schema("github-workflows", extended)
     jobs = Workflow.read(extended)["jobs"]
     # A job whose token can write must not have files of the pull request.

@@ -73,7 +73,7 @@ def test_a_missing_file_of_a_golden_is_bad_input(jaxexport, project):
     assert_bad_input(jaxexport("matrix"), "inputs.npz: expected a file of this golden, found none")
 
 
-def test_an_invalid_artifact_with_the_right_hash_is_bad_input(jaxexport, project):
+def test_an_invalid_artifact_with_a_true_hash_is_bad_input(jaxexport, project):
     store = GoldenStore(project / "golden")
     old = store.goldens()[0]
     write_golden(store, old.manifest, {**files(), "artifact.jaxexport": b"no artifact"})
@@ -200,7 +200,7 @@ def test_help_lists_every_command_without_jax_and_numpy():
         assert f"\n  {command} " in done.stdout
 
 
-def test_releases_are_listed_by_build_date_with_their_windows(jaxexport):
+def test_releases_are_listed_by_date_with_their_windows(jaxexport):
     ended = jaxexport("releases", "list", "--as-of", "2026-10-25", code=0)
     *rows, withdrawn = (line.split() for line in ended.out.splitlines()[1:])
     assert " ".join(rows[-1]) == "0.12.0.1 2026-10-20 5 0.12.0.1 0.10.1 … 0.12.0.1 (7) 2027-04-18 promised"
@@ -281,7 +281,7 @@ def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
     assert "t.test_g: a case without a golden" in jaxexport("goldens", "verify").err
 
 
-def test_a_pin_without_a_golden_is_reported_and_deletes_nothing(jaxexport, project):
+def test_prune_deletes_nothing_if_a_pin_has_no_golden(jaxexport, project):
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )

@@ -15,7 +15,7 @@ CASES = ("waves", "keys", "every_dtype", "x64", "cholesky", "eigh", "other_numbe
 
 
 @pytest.mark.matrix
-def test_a_matrix_in_two_real_releases_ends_with_its_judgement(small):
+def test_a_matrix_in_two_real_releases_is_judged(small):
     cases = CASES[:-1]
     chosen = [word for case in cases for word in ("--cases", case)]
     words = ("--readers", "0.12.0.1,0.9.2", "--as-of", "2026-11-21", "--results", "out", "--jobs", "2")

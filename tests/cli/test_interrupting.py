@@ -81,7 +81,7 @@ class Run:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
-def test_an_interrupted_run_leaves_nothing_behind_and_resumes(small, tmp_path, number, code):
+def test_an_interrupted_run_cleans_up_and_can_be_resumed(small, tmp_path, number, code):
     limit = ("--timeout", "600")  # longer than `ended` waits, so that no cell ends by its timeout
     run = Run(small, tmp_path, *limit)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
@@ -139,7 +139,7 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(small, tmp_path):
+def test_ctrl_c_ends_the_build_of_an_environment(small, tmp_path):
     home = tmp_path / "another"
     run = Run(small, tmp_path, JAXEXPORT_CACHE=str(home), UV_LINK_MODE="copy")
     installing, *_ = wait_for(

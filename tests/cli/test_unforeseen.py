@@ -159,7 +159,7 @@ def test_json_escapes_only_a_name_that_is_not_utf8():
     assert json.loads(safe_json(value)) == expected
 
 
-def test_results_and_cache_keys_take_names_that_are_not_utf8():
+def test_results_and_cache_take_names_that_are_not_utf8():
     line = safe_json(result(Verdict.ERROR, message=NAME))
     assert json.loads(line)["message"] == "m\\xffd.jaxexport"
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))

@@ -296,7 +296,7 @@ def test_deleting_the_old_target_too_early_is_broken(release, changes, code):
         assert f"calls scale_v1, which jaxlib 0.9.2 (built 2026-03-18) does not run: readers run it {until}," in text
 
 
-def test_a_broken_rule_is_reported_first_and_the_change_last():
+def test_a_broken_rule_of_a_change_is_reported_first():
     results = [ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")]
     findings = document(results, summary(*results, declared=change(introduced=day("2026-02-14")))).findings
     assert [finding.title for finding in findings] == ["BROKEN PROMISE", "custom call"]

@@ -141,7 +141,7 @@ def test_the_forecast_has_targets_with_their_last_days():
     ]
 
 
-def test_a_target_that_is_named_is_forecast_after_its_last_day():
+def test_a_named_target_is_forecast_after_its_last_day():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     later = day("2027-06-01")
     assert forecast(goldens, POLICY, load_calendar(), later, 0).deployed == ()

@@ -59,7 +59,7 @@ def test_distances_via_a_number_in_between_add_up(one, other, third):
     assert int(ulp_distance(low, high)) == int(ulp_distance(low, middle)) + int(ulp_distance(middle, high))
 
 
-def test_the_two_zeros_are_equal_and_their_neighbours_two_apart():
+def test_zeros_are_equal_and_their_neighbours_two_apart():
     smallest = np.finfo(np.float32).smallest_subnormal
     one, other = np.array([0.0, -smallest], np.float32), np.array([-0.0, smallest], np.float32)
     assert ulp_distance(one, other).tolist() == [0, 2]

@@ -163,7 +163,7 @@ def test_outputs_that_depend_on_their_inputs_have_no_remark(function, arrays):
     assert remarks(function, *arrays) == {}
 
 
-def test_another_call_with_other_outputs_prevents_the_remark():
+def test_a_call_with_other_outputs_prevents_the_remark():
     assert remarks(lambda x: np.maximum(x, 0), -abs(X), calls=[[X]]) == {}
 
 

@@ -273,7 +273,7 @@ GENERATED = """
 """
 
 
-def test_goldens_of_tests_generated_at_import_are_not_deleted(projects, monkeypatch):
+def test_goldens_of_generated_tests_are_not_deleted(projects, monkeypatch):
     monkeypatch.setenv("NAMES", "sin")
     project = projects(test_a=GENERATED)
     add(project, "test_a.py::test_cos")

@@ -49,7 +49,7 @@ def test_a_quirk_for_one_dtype_leaves_the_others_unchanged(own, quirk, wanted):
 
 
 @pytest.mark.parametrize("compare", ["exact", "module:function"])
-def test_a_quirk_for_a_comparator_without_tolerances_is_an_error(compare):
+def test_a_quirk_needs_a_comparator_with_tolerances(compare):
     one = golden(CASE, "0.9.2", comparison=Comparison(compare=compare))
     with pytest.raises(
         MatrixError, match=r"^export_compat\.yaml:3: expected a golden whose comparator takes tolerances"

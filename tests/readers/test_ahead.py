@@ -103,7 +103,7 @@ def test_at_most_half_as_many_spares_as_cells_wait(started):
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
 
 
-def test_a_spare_copies_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path, cache):
+def test_a_spare_copies_pages_that_earlier_cells_wrote(here, goldens, tmp_path, cache):
     started = Started(this_interpreter(here), goldens["waves"], tmp_path)
     unaware = own_bytes(started.ahead)
     assert started.run().end == "ok"
@@ -204,7 +204,7 @@ def test_a_cell_on_an_accelerator_ends_before_its_reply(here, goldens, tmp_path,
     [({"JAX_PLATFORMS": "no_such"}, "error"), ({"XLA_FLAGS": "--xla_no_such"}, "crash")],
     ids=["refuses", "dies"],
 )
-def test_a_client_that_cannot_start_is_reported_by_each_cell(here, goldens, tmp_path, variables, end):
+def test_each_cell_reports_a_client_that_cannot_start(here, goldens, tmp_path, variables, end):
     plain = this_interpreter(here)
     worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, **variables}))
     request = plain_request(goldens["waves"], tmp_path)
@@ -273,7 +273,7 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
         worker.close()
 
 
-def test_imports_of_the_first_cell_are_noted_for_later_workers(here, environment, goldens, tmp_path):
+def test_imports_are_noted_for_later_workers(here, environment, goldens, tmp_path):
     plain = this_interpreter(here)
     notes = Path(prepare_notes(plain))
     notes.write_text("{")  # no notes

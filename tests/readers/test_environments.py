@@ -54,7 +54,7 @@ def tiny(tmp_path) -> tuple[str]:
     return (str(make_wheel(tmp_path, "tiny", "1.0")),)
 
 
-def test_a_reader_requires_jax_jaxlib_and_their_dependencies():
+def test_a_reader_requires_jax_and_its_dependencies():
     newest = ("jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy", "flatbuffers")
     assert requirements(release("0.12.0.1"), load_calendar()) == newest
     assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")

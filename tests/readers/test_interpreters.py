@@ -42,7 +42,7 @@ def find(machine: Path, version: str = WANTED) -> str:
     return find_python(version, str(machine / "uv-command"))
 
 
-def test_the_running_interpreters_own_version_needs_no_search(machine):
+def test_the_version_of_this_python_needs_no_search(machine):
     found = find(machine, f"{sys.version_info.major}.{sys.version_info.minor}")
     assert Path(found) == Path(sys._base_executable)
 
@@ -77,7 +77,7 @@ def test_uv_downloads_a_python_that_is_missing(machine):
     assert find(machine) == WANTED
 
 
-def test_a_downloaded_python_has_the_same_path_in_the_next_run(machine):
+def test_a_downloaded_python_has_a_lasting_path(machine):
     expected = machine / "uv" / f"cpython-{WANTED}.1-linux" / "bin" / f"python{WANTED}"
     downloading = (
         f"mkdir -p {expected.parent}; printf '#!/bin/sh\necho Python {WANTED}.1\n' > {expected}; chmod +x {expected}"

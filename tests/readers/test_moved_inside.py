@@ -74,7 +74,7 @@ def test_a_sum_in_16_bits_is_rounded_once():
     assert units(unmoved, moved).max() == 1
 
 
-def test_a_sum_moves_by_a_quarter_of_the_square_root_of_its_terms():
+def test_a_sum_moves_by_a_quarter_root_of_its_term_count():
     assert [2 ** doublings(terms) for terms in (1, 63, 64, 255, 256, 1024, 2**16)] == [1, 1, 2, 2, 4, 8, 64]
 
 

@@ -134,7 +134,7 @@ def test_goldens_are_planned_only_where_exported_for():
     assert made.without_cells == ""
 
 
-def test_goldens_without_a_cell_on_these_platforms_are_reported():
+def test_goldens_without_a_cell_are_reported():
     both = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
     made = plan(*both)
     message = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run does not test it."

@@ -37,7 +37,7 @@ def bytecode(folder: Path) -> set[str]:
     return {f"{path.parents[1].name}.{path.name.partition('.')[0]}" for path in folder.rglob("*.pyc")}
 
 
-def test_a_file_that_two_environments_share_is_compiled_once(compiled, new):
+def test_a_file_shared_by_environments_is_compiled_once(compiled, new):
     share(new, [compiled])
     assert bytecode(new) == {"numpy.__init__", "numpy.core"}
     (one,) = new.rglob("core.*.pyc")

@@ -58,7 +58,7 @@ def test_known_jaxlibs_are_paired_with_known_jax_versions(jaxlib, jax):
         ("0.13.0rc1", "0.13.0"),
     ],
 )
-def test_development_versions_pair_by_their_numbers_as_in_jax(jaxlib, jax):
+def test_development_versions_pair_by_number_as_in_jax(jaxlib, jax):
     calendar = CALENDAR.extended(
         {jaxlib: JaxlibRelease(day("2026-11-20"))}, {jax: JaxRelease(day("2026-11-20"), "0.12.0")}
     )
@@ -207,7 +207,7 @@ def test_a_jaxlib_goes_with_every_jax_whose_rules_allow_it():
         ("0.99", "0.12.0.1", r"jaxlib 0\.99 is not in the release calendar"),
     ],
 )
-def test_a_pair_that_jax_refuses_is_an_error_that_names_the_rule(jaxlib, jax, rule):
+def test_a_pair_that_jax_refuses_names_the_broken_rule(jaxlib, jax, rule):
     with pytest.raises(ReleaseError, match=rule):
         load_calendar().pair(jaxlib, jax)
 

@@ -106,7 +106,7 @@ def test_a_project_adds_a_release_that_this_package_lacks(monkeypatch):
     assert "Did you mean 'other'?" in dict(validation.problems(unknown))["releases", "runtimes", "othre"]
 
 
-def test_releases_are_added_only_to_the_runtime_that_owns_them():
+def test_a_runtime_without_own_releases_gets_none_added():
     policy = Policy(releases=ExtraReleases(runtimes={"savedmodel": {"9.0": RuntimeRelease(day("2026-10-01"))}}))
     message = dict(validation.problems(policy))["releases", "runtimes", "savedmodel"]
     assert message.endswith("savedmodel has the releases of tensorflow. Add them there.")

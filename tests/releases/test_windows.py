@@ -47,7 +47,7 @@ def test_nothing_is_promised_without_windows(writer, reader, backward, forward):
 
 
 @given(DAYS)
-def test_a_build_of_the_same_day_is_promised_with_empty_windows(built):
+def test_empty_windows_still_promise_the_same_day(built):
     found = promise(built, built, Windows(0, 0))
     assert (found.promised, found.direction, found.days) == (True, Direction.SAME, 0)
 

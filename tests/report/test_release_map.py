@@ -83,7 +83,7 @@ def test_releases_far_apart_are_drawn_at_their_build_date():
 # --- squares ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_worst_judgement_sets_a_squares_colour_and_count():
+def test_a_square_shows_and_counts_its_worst_judgement():
     results = [
         result(Verdict.CRASH, Judgement.BROKEN, case="t.a"),
         result(Verdict.CRASH, Judgement.KNOWN, case="t.b"),
@@ -107,7 +107,7 @@ def test_a_square_that_fails_in_part_is_drawn_as_partly():
     assert squares(drawn([outside[0], kept]), "g")[0].get("class") == "square is-partly"
 
 
-def test_rows_are_by_platform_and_the_newest_writer_is_first():
+def test_rows_are_sorted_by_platform_then_newest_writer():
     results = [on_platform("tpu"), on_platform("cpu"), on_platform("cpu", writer="0.10.1")]
     rows = mapped(results).rows
     assert [(row.platform, row.writer.name) for row in rows] == [("cpu", "0.10.1"), ("cpu", "0.9.2"), ("tpu", "0.9.2")]

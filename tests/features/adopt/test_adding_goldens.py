@@ -296,7 +296,7 @@ def test_stored_unreplayed_if_the_writer_cannot_be_built(add, tmp_path, no_envir
     the_golden(tmp_path).verify()
 
 
-def test_an_artifact_for_other_platforms_is_stored_unreplayed(add, tmp_path):
+def test_artifacts_for_other_platforms_are_not_replayed(add, tmp_path):
     golden = GOLDENS / "tests.compat.test_accelerators.test_cholesky" / "0.6.2-cpu"
     arrays = golden / "inputs.npz", golden / "outputs.npz"
     ended = add(golden / "artifact.jaxexport", *arrays, "--writer", "0.6.2", replay=True, code=0)

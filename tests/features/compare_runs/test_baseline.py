@@ -103,7 +103,7 @@ def new_run(folder: Path, results, summary, policy: Policy) -> Run:
     return Run(results, judged, plan_of(folder / "new"), folder / "new")
 
 
-def test_two_runs_are_compared_by_golden_reader_and_platform(tmp_path):
+def test_runs_are_compared_by_golden_reader_and_platform(tmp_path):
     a, b, c, d = (result(case=f"t.{name}") for name in "abcd")
     run(tmp_path / "old", a, failed(case="t.b"), c)
     other_reader = result(case="t.a", reader="0.11.0")

@@ -26,7 +26,7 @@ def lines(*results: Result) -> list[str]:
     return list(trend_lines(Trend(number_drift(results))))
 
 
-def test_a_step_shows_its_releases_and_errors_before_and_after():
+def test_a_step_shows_releases_and_errors_around_it():
     assert lines(
         read("0.10.0"), read("0.10.2", "a", 0.8), read("0.11.0", "a", 0.8), read("0.11.2", "b", 30183.0, case="t.g")
     ) == [

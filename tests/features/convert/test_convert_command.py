@@ -35,7 +35,7 @@ def record_of(path) -> ConversionRecord:
     return msgspec.json.decode(path.with_name(path.name + ".converted.json").read_bytes(), type=ConversionRecord)
 
 
-def test_a_converted_artifact_is_verified_against_its_golden(convert, refused_golden, tmp_path, here, jaxexport):
+def test_a_conversion_is_verified_against_its_golden(convert, refused_golden, tmp_path, here, jaxexport):
     original = refused_golden.artifact.read_bytes()
     ended = convert(refused_golden.artifact, "-o", "out/new.jaxexport", code=0)
     assert f"converted: jaxlib {here.jaxlib} gives the outputs of the golden {refused_golden.id}" in ended.out
@@ -218,7 +218,7 @@ def test_an_artifact_that_the_reader_loads_is_copied(convert, goldens, tmp_path)
     assert record_of(tmp_path / "same.jaxexport").converted_from.way == "unchanged"
 
 
-def test_an_artifact_without_a_golden_is_run_but_not_verified(convert, refused_golden, tmp_path):
+def test_a_conversion_without_a_golden_is_not_verified(convert, refused_golden, tmp_path):
     shutil.copy(refused_golden.artifact, "alone.jaxexport")
     shutil.rmtree("golden")
     ended = convert("alone.jaxexport", "-o", "new.jaxexport", "--json", code=3)

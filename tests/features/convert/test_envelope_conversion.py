@@ -141,7 +141,7 @@ def test_a_sharding_survives_a_round_trip_through_xlas_form(drawn):
         ("0.4.30/cholesky", "0.12.0.1", "lapack_spotrf .* not guaranteed stable by jaxlib 0.12.0.1"),
     ],
 )
-def test_an_unrewritable_artifact_is_refused_with_the_reason(name, jaxlib, reason):
+def test_a_refused_conversion_names_the_reason(name, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason):
         convert(read(DATA / f"{name}.jaxexport"), READERS[jaxlib], lambda job: RewrittenModules(job.modules, (), "x"))
 
@@ -215,7 +215,7 @@ def test_a_reader_is_found_by_its_version():
         ("0.4.30/cholesky", "0.12.0.1", ("blas_strsm", "lapack_spotrf"), "cpu"),
     ],
 )
-def test_only_custom_calls_that_the_reader_lacks_are_replaced(name, jaxlib, replaced, platform):
+def test_only_calls_that_the_reader_lacks_are_replaced(name, jaxlib, replaced, platform):
     jobs = []
 
     def write_down(job):
@@ -229,7 +229,7 @@ def test_only_custom_calls_that_the_reader_lacks_are_replaced(name, jaxlib, repl
     assert [(job.replace, job.platform) for job in jobs] == [(replaced, platform)]
 
 
-def test_custom_calls_that_the_policy_allows_are_not_replaced():
+def test_allowed_custom_calls_are_not_replaced():
     allowed = dict.fromkeys(("lapack_spotrf", "blas_strsm"), "our readers register it")
     artifact = read(DATA / "0.4.30" / "cholesky.jaxexport")
     assert convert(artifact, READERS["0.12.0.1"], no_module, allow=allowed).replaced == ()

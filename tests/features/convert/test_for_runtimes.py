@@ -225,7 +225,7 @@ def is_converted(jaxexport, tmp_path, case, reader, rewrite):
 
 
 @pytest.mark.weekly
-def test_a_matrix_says_which_runtime_cells_a_conversion_fixes(jaxexport, tmp_path):
+def test_a_matrix_says_which_cells_of_a_runtime_are_fixed(jaxexport, tmp_path):
     words = ["matrix", "--cases", "*.test_attention", "--writers", "0.9.2,0.12.0.1", "--readers", "tensorflow==2.18.1"]
     words += ["--goldens", str(GOLDENS), "--unpromised", "a test", "--results", str(tmp_path / "results")]
     ended = jaxexport(*words, "--convert", "--quiet")

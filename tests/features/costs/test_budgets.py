@@ -62,7 +62,7 @@ def test_a_few_bytes_more_do_not_count_as_growth():
     assert judgements(Budget(max_growth=1.0), *small) == ["kept", "kept"]
 
 
-def test_growth_over_a_baseline_is_measured_for_the_same_cell():
+def test_growth_over_a_baseline_is_that_of_the_same_cell():
     (cell,) = judged(Budget(max_growth=1.5), TWICE, baseline=result(cost=Cost(temp_bytes=84_000_000)))
     assert [(part.whose, part.against) for part in EXCEEDED.of(cell.facts)] == [("baseline", 84_000_000)]
 

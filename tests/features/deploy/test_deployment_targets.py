@@ -80,7 +80,7 @@ def test_targets_are_added_to_the_readers_of_the_policy(jaxexport, tmp_path):
     assert "serving" not in earlier.out
 
 
-def test_a_replay_by_pytest_names_the_targets_of_its_release(goldens, here, warm_workers):
+def test_a_pytest_replay_names_the_targets_of_its_release(goldens, here, warm_workers):
     """Pytest replays a golden by an old release, outside the window."""
     by_it = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
     old = dataclasses.replace(goldens["waves"], manifest=by_it)

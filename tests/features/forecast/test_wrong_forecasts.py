@@ -32,7 +32,7 @@ def test_unforeseen_failures_and_passes_are_two_findings():
     assert "lapack-cold-process" in second.text
 
 
-def test_a_converted_artifact_is_not_compared_with_a_forecast():
+def test_a_converted_artifact_has_no_wrong_forecast():
     assert sentences(result(forecast=NO, converted=True)) == []
 
 

@@ -169,7 +169,7 @@ def test_two_folders_are_compared_file_by_file(jaxexport, tmp_path):
     assert lines[-1] == "1 the same, 3 different, 0 not read"
 
 
-def test_a_damaged_file_is_named_and_the_others_are_compared(jaxexport, tmp_path):
+def test_a_damaged_file_does_not_stop_the_comparison(jaxexport, tmp_path):
     for folder in ("old", "new"):
         (tmp_path / folder).mkdir()
         shutil.copy(MLP, tmp_path / folder / "a.jaxexport")

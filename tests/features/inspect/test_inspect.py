@@ -286,7 +286,7 @@ def test_mlir_option_with_a_newer_module_is_one_error(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
-def test_the_quick_entry_prints_the_same_as_the_full_command(option, monkeypatch, capsys):
+def test_the_quick_entry_prints_what_the_command_prints(option, monkeypatch, capsys):
     import export_core.cli.app
     import export_core.cli.entry
 

@@ -93,14 +93,14 @@ def test_check_asks_the_installed_jaxlib_by_default(installed):
     assert export_core.check(CHOLESKY) == export_core.check(CHOLESKY, "0.9.2")
 
 
-def test_a_local_version_is_ignored_and_the_installed_jax_used(installed):
+def test_a_local_version_counts_as_its_release(installed):
     installed.update(jax="0.11.1", jaxlib="0.11.0+cuda12")
     found = export_core.check(DATA / "0.8.1" / "point.jaxexport")
     assert found.reader == "0.11.0"
     assert "jax from 0.11.1 on calls it expired" in found.reasons[0]
 
 
-def test_an_installed_jaxlib_outside_the_calendar_is_unknown(installed):
+def test_an_installed_jaxlib_not_in_the_calendar_is_unknown(installed):
     installed.update(jax="9.0", jaxlib="9.0.dev20300101")
     found = export_core.check(CHOLESKY)
     assert (found.ok, found.promised) == (None, None)

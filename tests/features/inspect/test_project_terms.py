@@ -80,7 +80,7 @@ def test_every_command_knows_the_projects_release(jaxexport, tmp_path, stored_in
     assert " → jax 0.13.0, as it says, and jaxlib 0.13.0\n" in diff.out
 
 
-def test_every_command_knows_the_calls_that_the_policy_allows(jaxexport, tmp_path):
+def test_every_command_accepts_allowed_calls(jaxexport, tmp_path):
     path = unlisted(tmp_path)
     assert (standing(jaxexport, path), jaxexport("audit", path).code) == ("unlisted", 1)
     (tmp_path / FILE).write_text(POLICY)

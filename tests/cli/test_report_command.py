@@ -37,7 +37,7 @@ def command(cwd) -> Callable[..., Ended]:
 
 
 def refused(ended: Ended) -> str:
-    """Return the message of the error, whose exit code is 3 for incomplete results, and else 2."""
+    """Return the error message of a command that ended with 3 for incomplete results, or with 2 otherwise."""
     assert isinstance(ended.exception, ExportCompatError), ended.output
     assert ended.exception.exit_code == (3 if isinstance(ended.exception, IncompleteResults) else 2)
     return str(ended.exception)

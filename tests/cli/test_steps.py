@@ -14,7 +14,7 @@ from export_core.cli.steps import Steps
 
 @pytest.fixture
 def shown(monkeypatch) -> io.StringIO:
-    """The text of stderr, which is a log here, with steps that print that they still run at once."""
+    """The text of stderr, which is a log here, for steps that report without delay that they still run."""
     text = io.StringIO()
     monkeypatch.setattr(steps_module, "console", lambda **_: Console(file=text, width=200))
     monkeypatch.setattr(steps_module, "SILENCE_SECONDS", 0.0)

@@ -34,7 +34,7 @@ def read_model(data: bytes):
     ("writer", "functions", "platforms"),
     [("jax2tf", 3, {("CPU", "TPU"), ("CPU",)}), ("keras", 2, {("CPU",)}), ("orbax", 1, {("CPU",)})],
 )
-def test_models_of_each_writer_are_read_whole(writer, functions, platforms):
+def test_savedmodels_of_each_writer_are_read_whole(writer, functions, platforms):
     artifact = read(FOLDER / writer)
     model = artifact.saved_model
     assert model is not None

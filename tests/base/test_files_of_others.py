@@ -191,7 +191,7 @@ def test_a_bad_file_fails_at_once_with_one_error(cwd, monkeypatch, file_kind, ma
 @pytest.mark.parametrize(
     "file_kind", [file_kind for file_kind in FILE_READERS if not any(part in file_kind for part in IN_A_FOLDER)]
 )
-def test_an_impossible_path_is_one_error(cwd, file_kind, letter):
+def test_an_impossible_path_gives_one_error(cwd, file_kind, letter):
     name, enters = FILE_READERS[file_kind]
     path = cwd / f"{letter}{name}"
     with pytest.raises(ExportCompatError):

@@ -40,7 +40,7 @@ def test_a_log_is_not_silent_while_a_step_runs(shown):
     assert shown.getvalue() == ended, "nothing is running"
 
 
-def test_quiet_shows_nothing(shown):
+def test_quiet_steps_print_nothing(shown):
     with Steps(quiet=True) as steps:
         steps("building")
         time.sleep(0.1)

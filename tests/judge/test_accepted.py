@@ -161,7 +161,7 @@ def test_each_field_is_said_to_weaken_a_verdict_or_not():
     assert {kind for kind, _ in fields} >= {Manifest, Options, Check, Comparison, NoiseRecord, Policy, Quirk, MARKER}
 
 
-def test_fields_listed_elsewhere_name_a_known_list():
+def test_each_field_shown_elsewhere_says_where():
     known = {*Summary.__struct_fields__, *Judgement, "pytest"}
     for field, how in WEAKENS.items():
         if isinstance(how, Elsewhere):

@@ -61,7 +61,7 @@ def test_an_answer_is_false_if_the_cell_did_otherwise(answers, worked, false_yes
         (Stage.MODULE, Verdict.ERROR, 0),
     ],
 )
-def test_the_stage_of_a_cell_answers_the_questions(stage, verdict, worked):
+def test_the_stage_of_a_cell_answers_forecast_questions(stage, verdict, worked):
     result = new_result(CELL, stage, verdict)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(YES, YES, YES, YES)}, [result])
     assert one.worked == worked
@@ -87,7 +87,7 @@ def test_each_consumer_is_counted_separately():
 
 
 @pytest.mark.parametrize(("name", "least"), [("first", 40), ("second", 20)])
-def test_a_set_has_enough_programs(name, least):
+def test_each_heldout_set_has_enough_programs(name, least):
     assert len(SETS[name].tests) >= least
 
 

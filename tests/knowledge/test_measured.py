@@ -75,7 +75,7 @@ def test_an_operation_failing_in_some_forms_is_conditional():
         ([["stablehlo.sort*", ""], ["stablehlo.tanh", ""]], True),
     ],
 )
-def test_a_use_is_an_operation_with_its_types(uses, expected):
+def test_a_use_matches_an_operation_and_its_types(uses, expected):
     assert is_concerned(About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")), {"uses": uses}) is expected
 
 

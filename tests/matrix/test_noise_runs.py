@@ -101,7 +101,7 @@ def own_variants(request: Request) -> dict[str, VariantRequest]:
     return {variant.name: variant for variant in variants[count:]}
 
 
-def test_each_run_has_moved_inputs_or_moves_inside(golden):
+def test_noise_runs_move_inputs_or_inner_results(golden):
     worker = FakeWorker()
     record = measured(golden, worker).record
     (request,) = worker.requests
@@ -137,7 +137,7 @@ def test_without_float_inputs_only_values_inside_move(tmp_path):
     ],
     ids=["nothing is rounded", "all fail alike"],
 )
-def test_failing_runs_inside_are_recorded_once(golden, why, recorded):
+def test_failing_inner_moves_are_recorded_once(golden, why, recorded):
     failed = Reply(Stage.RUN, "ok", failed=dict.fromkeys(INSIDE_NAMES, why))
     record = measured(golden, FakeWorker(lambda name: PLAIN, failed)).record
     assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 0, 0, ())

@@ -247,7 +247,7 @@ def test_arrays_of_every_shape_equal_themselves(dtype, how):
     assert (other.ok, other.worst.index, other.mismatched, other.total) == (False, (), 1, 1)
 
 
-def test_exact_compares_bits():
+def test_compare_exact_compares_bits():
     assert compared(f32(0.0), f32(-0.0)).ok
     found = compared(f32(1.0, 0.0), f32(1.0, -0.0), compare="exact")
     assert (found.ok, found.mismatched, found.total, found.tolerance) == (False, 1, 2, "equal bits (golden)")

@@ -125,7 +125,7 @@ def test_nan_and_infinity_must_agree_whatever_the_noise(expected, actual):
     assert (same.ok, same.max_noise_error) == (True, 0)
 
 
-def test_a_pass_names_its_rule():
+def test_a_passed_comparison_names_its_rule():
     assert judged(float32(1.0), float32(1.0), [0.0]).tolerance == "4 times the noise of each"
     assert judged(float32(1.0), float32(1.0), [0.0], rtol=0.5).tolerance == "rtol 0.5, atol 0.5 (golden)"
     assert judged(float32(1.0), float32(2.0), [0.0], compare="shape").tolerance == "shapes and dtypes"

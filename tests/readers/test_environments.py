@@ -505,7 +505,7 @@ def hashed() -> str:
     return hash_of_this_interpreter()
 
 
-def test_an_interpreters_hash_ignores_bytecode(site):
+def test_an_interpreters_hash_ignores_pyc_files(site):
     before = hashed()
     (site / "decides" / "__pycache__").mkdir()
     (site / "decides" / "__pycache__" / "__init__.pyc").write_bytes(b"made here")

@@ -292,7 +292,7 @@ def test_every_python_is_started_without_the_working_folder():
     assert unsafe == [TESTS_OF_THE_PROJECT], "-I, or -P where PYTHONPATH counts"
 
 
-def test_process_pools_are_started_safely():
+def test_process_pools_start_without_project_modules():
     having = [path for path in source_files() if re.search(r"multiprocessing|ProcessPool", path.read_text())]
     assert [path.name for path in having if path.name != "processes.py"] == ["folders.py"]
     (archive,) = (ast.parse(path.read_text()) for path in having if path.name == "folders.py")

@@ -57,7 +57,7 @@ def on_platform(platform, **changes):
 
 
 @given(st.lists(DAYS, min_size=1, max_size=40), DAYS, DAYS)
-def test_a_window_has_the_promised_slots_and_no_other(built, writer, as_of):
+def test_a_drawn_window_covers_the_promised_readers(built, writer, as_of):
     built.sort()
     axis = make_axis(built, as_of, 786, slot=27, end=26)
     windows = Windows()

@@ -46,7 +46,7 @@ def from_golden(name: str) -> tuple[bytes, np.ndarray, np.ndarray]:
     return (folder / "artifact.jaxexport").read_bytes(), *arrays
 
 
-def test_the_interpreters_imports_ahead_of_a_cell_succeed():
+def test_the_stablehlo_half_imports_ahead_of_a_cell():
     half = RUNTIMES / "stablehlo_worker.py"
     code = f"import runpy; runpy.run_path({str(half)!r})['start_ahead'](True)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -39,7 +39,7 @@ def test_a_target_inside_the_window_limits_no_cases():
     assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
 
 
-def test_readers_by_version_leave_targets_out():
+def test_readers_named_by_version_exclude_targets():
     assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
 
 

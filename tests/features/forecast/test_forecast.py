@@ -300,7 +300,7 @@ def test_the_picture_labels_windows_that_have_ended():
     assert "leaves on 2027-04-19, in 148 days" in texts
 
 
-def test_entries_of_one_issue_are_separate_events():
+def test_entries_of_the_same_issue_are_separate_events():
     entries = [
         KnownFailure(
             ("a",), (writer,), ("*",), "crash", "run", "m", "r", "me", "issue/1", TODAY, expires=day("2026-12-24")

@@ -143,7 +143,7 @@ def fields_of(*kinds):
     return fields
 
 
-def test_each_field_is_said_to_weaken_a_verdict_or_not():
+def test_each_field_is_listed_as_weakening_or_harmless():
     """A new field of golden.yaml, a policy or the marker needs its line in one of the two."""
     of_features = {key.name: key for key in feature_keys()}
     kinds = fields_of(Manifest, Policy)

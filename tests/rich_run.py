@@ -157,7 +157,7 @@ def rich_document() -> Document:
 
 
 def _difference(run: Run) -> BaselineDifference:
-    """Return a difference with every change: worked and fails, failed and works, only here, only there."""
+    """Return a difference with every kind of change: regressed, fixed, changed, new and gone cells."""
     earlier = {one.case: one for one in run.results}  # of a case with two readers, the second alone is not new
     earlier["t.kept"] = _cell("kept", **_CRASH)
     earlier["t.moved"] = _cell("moved", Judgement.KEPT)
@@ -173,7 +173,7 @@ def _difference(run: Run) -> BaselineDifference:
 
 
 class Element(NamedTuple):
-    """One thing that a report says: of which sort, the text, the finding that says it, and the label of a detail."""
+    """One thing that a report says: its sort, its text, the finding that it belongs to, and the label of a detail."""
 
     sort: str
     text: str

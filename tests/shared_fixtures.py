@@ -75,7 +75,7 @@ def load(tmp_path: Path) -> Callable[..., Policy]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[tuple[Path, int]]:
-    """A mounted file system of 300 kB with the number 0, or a plain folder with the most bytes of a file."""
+    """A folder on a mounted disk of 300 kB, and 0; else a plain folder, and the largest size of a file in it."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(folder)]

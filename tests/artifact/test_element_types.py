@@ -28,7 +28,7 @@ def symbolic(dtype=np.float32):
     return jax.ShapeDtypeStruct(export.symbolic_shape("b"), dtype)
 
 
-def test_an_operation_has_the_types_of_its_operands_and_results():
+def test_an_operation_has_its_operand_and_result_types():
     types = types_of(lambda x, y: jnp.where(x < 0, x, y.astype(np.float32)), F32, I32)
     assert types["stablehlo.compare"] == {"f32->i1"}
     assert types["stablehlo.convert"] == {"i32->f32"}

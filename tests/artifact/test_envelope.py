@@ -38,7 +38,7 @@ def test_every_field_equals_what_jax_recorded_at_export(path):
         ("0.12.0.1", (12, 12), 12),
     ],
 )
-def test_the_format_comes_from_the_slots_not_the_version_field(writer, formats, wire):
+def test_slots_decide_the_format_not_the_version_field(writer, formats, wire):
     found = read(DATA / writer / "symbolic.jaxexport").envelope
     assert found.format_range == formats
     assert found.serialization_version == wire
@@ -58,7 +58,7 @@ def test_nested_derivatives_are_read_to_their_last_order():
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_symbolic_dimensions_are_their_expressions(writer):
+def test_symbolic_dimensions_are_read_as_expressions(writer):
     found = read(DATA / writer / "symbolic.jaxexport").envelope
     assert found.in_avals[0].shape == ("b", 4)
     assert found.out_avals[0].shape == ("b", "b")

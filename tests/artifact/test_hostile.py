@@ -244,7 +244,7 @@ def refuse_reading(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(("most", "width"), [(MAX_DEPTH, 1), (MAX_NODES.bit_length() - 2, 2)], ids=["deep", "shared"])
-def test_attributes_are_read_up_to_a_limit_and_refused_above(most, width):
+def test_attributes_nested_too_deeply_are_refused(most, width):
     fuzz.use(_lists(most, width))
     with pytest.raises(ArtifactError, match=f"attributes and types at most {MAX_DEPTH} deep, .* in one, found more"):
         fuzz.use(_lists(most + 1, width))
@@ -283,7 +283,7 @@ def test_the_deepest_regions_leave_half_of_the_stack():
     assert len(below(300)["main"]) == MAX_NESTING
 
 
-def test_functions_with_endless_calls_have_a_digest():
+def test_recursive_functions_still_have_a_digest():
     def chain(last: str) -> Listing:
         lines = [Line("call", (), (f"f{number + 1}",), (), (), 1, ()) for number in range(5000)]
         return {f"f{number}": [line] for number, line in enumerate([*lines, lines[0]._replace(name=last, calls=())])}

@@ -34,7 +34,7 @@ def read_model(data: bytes):
     ("writer", "functions", "platforms"),
     [("jax2tf", 3, {("CPU", "TPU"), ("CPU",)}), ("keras", 2, {("CPU",)}), ("orbax", 1, {("CPU",)})],
 )
-def test_models_of_each_writer_are_read_whole(writer, functions, platforms):
+def test_savedmodels_of_each_writer_are_read_whole(writer, functions, platforms):
     artifact = read(FOLDER / writer)
     model = artifact.saved_model
     assert model is not None
@@ -117,7 +117,7 @@ def test_a_function_named_after_its_operations_is_read():
     assert call.function == "late"
 
 
-def test_a_model_of_tensorflow_alone_is_named(tmp_path):
+def test_a_savedmodel_without_jax_functions_is_refused(tmp_path):
     model = saved_model(span(1, "sum") + span(2, "AddV2"))
     with pytest.raises(ArtifactError, match=f"expected an operation {OPERATION}, found none of 1"):
         read_bytes(model)

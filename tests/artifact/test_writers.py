@@ -39,7 +39,7 @@ def test_a_bare_module_has_later_writers_as_candidates():
 
 
 @pytest.mark.parametrize("convention", [5, 8, 11])
-def test_a_convention_of_no_writer_has_no_promise(convention, tmp_path):
+def test_a_convention_that_no_jax_writes_has_no_promise(convention, tmp_path):
     path = changed(tmp_path, "0.12.0.1/cholesky", calling_convention_version=convention)
     artifact, terms = read(path), Terms(shipped_entries())
     assert find_writer(read(DATA / "0.12.0.1" / "cholesky.jaxexport"), terms.releases).candidates

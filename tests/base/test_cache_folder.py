@@ -1,4 +1,4 @@
-"""A cache folder with files of a commit is refused: they are neither run nor believed."""
+"""A cache folder with committed files is refused: they are neither run nor believed."""
 
 import subprocess
 from pathlib import Path
@@ -23,20 +23,20 @@ def commit(project: Path, name: str) -> None:
     subprocess.run(["git", "-C", project, "add", "--force", name], check=True)
 
 
-def test_a_cache_folder_without_files_of_a_commit_is_used(project):
+def test_a_cache_folder_without_committed_files_is_used(project):
     commit(project, ".cache/other")
     assert cache_path("x") == str(project / ".cache" / "jaxexport" / "x")
 
 
 @pytest.mark.parametrize("name", ["outcomes.sqlite3", "environments/bin/python"])
-def test_a_cache_folder_with_files_of_a_commit_is_refused(project, name):
+def test_a_cache_folder_with_committed_files_is_refused(project, name):
     commit(project, f".cache/jaxexport/{name}")
     with pytest.raises(CacheFolderError, match=rf"found that git tracks \.cache/jaxexport/{name}") as error:
         cache_path()
     assert error.value.exit_code == 2
 
 
-def test_a_cache_folder_behind_a_link_of_a_commit_is_refused(project):
+def test_a_link_to_committed_files_is_no_cache_folder(project):
     commit(project, "golden/outcomes.sqlite3")
     (project / ".cache").mkdir()
     (project / ".cache" / "jaxexport").symlink_to(project / "golden")
@@ -44,7 +44,7 @@ def test_a_cache_folder_behind_a_link_of_a_commit_is_refused(project):
         cache_path()
 
 
-def test_a_cache_folder_is_refused_without_git(project, monkeypatch):
+def test_a_cache_folder_is_refused_if_git_is_missing(project, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CacheFolderError, match="git does not say"):
         cache_path()
@@ -60,7 +60,7 @@ def test_git_is_asked_once_and_only_in_a_repository(tmp_path, project, monkeypat
     assert len(asked) == 1
 
 
-def test_pytest_refuses_a_cache_folder_with_files_of_a_commit(pytester, monkeypatch):
+def test_pytest_refuses_a_cache_with_committed_files(pytester, monkeypatch):
     subprocess.run(["git", "init", "-q", pytester.path], check=True)
     commit(pytester.path, "cache/x")
     monkeypatch.setenv("JAXEXPORT_CACHE", str(pytester.path / "cache"))

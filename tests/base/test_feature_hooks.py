@@ -82,7 +82,7 @@ def test_a_class_is_not_taken_for_a_protocol():
         hooks("picture", Command)
 
 
-def test_typed_hooks_lists_every_function_of_a_feature():
+def test_typed_hooks_py_lists_all_feature_functions():
     typed = ast.parse(Path(__file__).with_name("typed_hooks.py").read_text()).body
     seen = {part.id for line in typed if isinstance(line, ast.AnnAssign) for part in getattr(line.value, "elts", ())}
     of_functions = [hook for hook, kind in KINDS.items() if kind is not FeatureKey]

@@ -178,7 +178,7 @@ def packed() -> bytes:
 
 @pytest.mark.parametrize("make", [fifo, device, folder, huge, other_bytes, nothing, bomb])
 @pytest.mark.parametrize("file_kind", FILE_READERS)
-def test_a_wrong_file_is_one_error_at_once(cwd, monkeypatch, file_kind, make):
+def test_a_bad_file_fails_at_once_with_one_error(cwd, monkeypatch, file_kind, make):
     monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
     name, enters = FILE_READERS[file_kind]
     make(cwd / name)
@@ -191,7 +191,7 @@ def test_a_wrong_file_is_one_error_at_once(cwd, monkeypatch, file_kind, make):
 @pytest.mark.parametrize(
     "file_kind", [file_kind for file_kind in FILE_READERS if not any(part in file_kind for part in IN_A_FOLDER)]
 )
-def test_an_impossible_path_is_one_error(cwd, file_kind, letter):
+def test_an_impossible_path_gives_one_error(cwd, file_kind, letter):
     name, enters = FILE_READERS[file_kind]
     path = cwd / f"{letter}{name}"
     with pytest.raises(ExportCompatError):

@@ -3,7 +3,7 @@
 from tools.sentences import SIZES, drawn
 
 
-def test_one_seed_draws_one_sample_and_another_a_different_one():
+def test_a_seed_always_draws_the_same_sample():
     sample = drawn(1)
     assert {kind: len(set(sentences)) for kind, sentences in sample.items()} == SIZES
     assert drawn(1) == sample != drawn(2)

@@ -60,7 +60,7 @@ def extended(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_gate_with_a_comment_and_code_scanning_follows_its_schema(extended):
+def test_the_extended_gate_follows_its_schema(extended):
     check_schema("github-workflows", extended)
     jobs = Workflow.read(extended)["jobs"]
     # A job whose token can write must not have files of the pull request.
@@ -257,7 +257,7 @@ CONTEXTS: dict[str, Any] = {
         ("'it''s'", "it's"),
     ],
 )
-def test_expressions_have_their_values_of_github(text, value):
+def test_expressions_have_the_values_that_github_gives(text, value):
     assert evaluate(text, CONTEXTS) == value
     assert filled(f"${{{{ {text} }}}}", CONTEXTS) == value
 

@@ -190,7 +190,7 @@ def test_the_gate_is_green_for_a_kept_promise(actions, project):
 
 
 @pytest.mark.matrix
-def test_a_broken_golden_makes_the_gate_red_with_results_stored(actions, broken):
+def test_a_broken_golden_turns_the_gate_red(actions, broken):
     run = actions(broken)
     jobs = run.run(CI / "github.yml", event="push")
     assert [job.codes["Matrix"] for job in jobs["matrix"]] == [1, 1]
@@ -204,7 +204,7 @@ def test_a_broken_golden_makes_the_gate_red_with_results_stored(actions, broken)
 
 
 @pytest.mark.matrix
-def test_a_lost_machine_makes_the_gate_incomplete_never_green(actions, project):
+def test_a_lost_machine_makes_the_gate_incomplete(actions, project):
     run = actions(project)
     (judge,) = run.run(CI / "github.yml", die="jaxlib 0.11.2 on cpu")["judge"]
     assert judge.codes["Merge and judge"] == 3
@@ -232,7 +232,7 @@ def index(tmp_path) -> Iterator[str]:
 
 
 @pytest.mark.weekly
-def test_the_weekly_run_finds_releases_and_uploads_a_calendar(actions, project, readers, index):
+def test_the_weekly_run_uploads_a_calendar_of_releases(actions, project, readers, index):
     run = actions(project, UV_DEFAULT_INDEX=index)
     (job,) = run.run(CI / "github-weekly.yml", event="schedule")["weekly"]
     every_step_ran(CI / "github-weekly.yml", run.jobs)
@@ -269,7 +269,7 @@ def make_candidate(folder: Path) -> list[Path]:
 
 
 @pytest.mark.weekly
-def test_a_release_candidate_reads_and_writes_for_todays_readers(actions, project, tmp_path):
+def test_a_release_candidate_reads_and_writes_goldens(actions, project, tmp_path):
     repository = Path(shutil.copytree(project, tmp_path / "repository"))
     wheels = repository / "candidates"
     wheels.mkdir()

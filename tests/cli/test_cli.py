@@ -73,7 +73,7 @@ def test_a_missing_file_of_a_golden_is_bad_input(jaxexport, project):
     assert_bad_input(jaxexport("matrix"), "inputs.npz: expected a file of this golden, found none")
 
 
-def test_an_invalid_artifact_with_the_right_hash_is_bad_input(jaxexport, project):
+def test_an_invalid_artifact_with_a_true_hash_is_bad_input(jaxexport, project):
     store = GoldenStore(project / "golden")
     old = store.goldens()[0]
     write_golden(store, old.manifest, {**files(), "artifact.jaxexport": b"no artifact"})
@@ -129,7 +129,7 @@ def test_a_damaged_manifest_is_bad_input(command, change, message, jaxexport, pr
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )
-def test_options_without_a_plan_are_bad_input(words, message, jaxexport, project):
+def test_options_that_give_no_plan_are_bad_input(words, message, jaxexport, project):
     before = sorted(project.rglob("*"))
     ended = jaxexport("matrix", *words)
     if "--results" in words:  # the plan was printed by then
@@ -159,7 +159,7 @@ def test_unknown_words_are_usage_errors(words, jaxexport):
     ],
     ids=" ".join,
 )
-def test_bad_input_of_every_command_has_one_prefix(words, jaxexport, project):
+def test_all_bad_input_messages_share_one_prefix(words, jaxexport, project):
     assert_bad_input(jaxexport(*words))
 
 
@@ -200,7 +200,7 @@ def test_help_lists_every_command_without_jax_and_numpy():
         assert f"\n  {command} " in done.stdout
 
 
-def test_releases_are_listed_by_build_date_with_their_windows(jaxexport):
+def test_releases_are_listed_by_date_with_their_windows(jaxexport):
     ended = jaxexport("releases", "list", "--as-of", "2026-10-25", code=0)
     *rows, withdrawn = (line.split() for line in ended.out.splitlines()[1:])
     assert " ".join(rows[-1]) == "0.12.0.1 2026-10-20 5 0.12.0.1 0.10.1 … 0.12.0.1 (7) 2027-04-18 promised"
@@ -281,7 +281,7 @@ def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
     assert "t.test_g: a case without a golden" in jaxexport("goldens", "verify").err
 
 
-def test_a_pin_without_a_golden_is_reported_and_deletes_nothing(jaxexport, project):
+def test_prune_deletes_nothing_if_a_pin_has_no_golden(jaxexport, project):
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
@@ -342,7 +342,7 @@ def test_prune_deletes_nothing_if_a_golden_is_damaged(jaxexport, project, words)
     assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "golden.yaml").exists()
 
 
-def test_the_command_line_precedes_the_policys_goldens_folder(jaxexport, project):
+def test_the_goldens_option_overrides_the_policy(jaxexport, project):
     (project / "golden").rename(project / "kept")
     (project / "export_compat.yaml").write_text("goldens: kept\n")
     assert jaxexport("goldens", "verify").code == 0
@@ -382,7 +382,7 @@ def test_jobs_for_github_have_the_options_of_the_plan(jaxexport, project):
         assert (again["planned"], again["as_of"]) == (job["cells"], "2026-11-21")
 
 
-def test_jobs_for_github_run_only_promised_cells_where_asked(jaxexport, project):
+def test_github_jobs_run_only_promised_cells_if_asked(jaxexport, project):
     words = ["--readers", "0.9.2,0.12.0.1", "--only", "promised", "--format", "github"]
     jobs = json.loads(jaxexport("matrix", "--dry-run", *words).out)["include"]
     assert [job["cells"] for job in jobs] == [1, 1]
@@ -422,7 +422,7 @@ def test_a_run_with_another_plan_is_not_resumed(jaxexport, project):
     assert {path: path.read_bytes() for path in (project / ".jaxexport").iterdir()} == before
 
 
-def test_a_golden_for_other_platforms_is_listed_with_them(jaxexport, project):
+def test_goldens_list_shows_platforms_and_custom_calls(jaxexport, project):
     store = GoldenStore(project / "golden")
     write_golden(store, manifest("t.tpu", options=Options(("cuda", "tpu")), custom_calls=("Sharding", "lapack_x")))
     assert "t.tpu/0.12.0.1-cpu  built 2026-10-20  for cuda,tpu  Sharding, lapack_x" in jaxexport("goldens", "list").out

@@ -15,7 +15,7 @@ CASES = ("waves", "keys", "every_dtype", "x64", "cholesky", "eigh", "other_numbe
 
 
 @pytest.mark.matrix
-def test_a_matrix_in_two_real_releases_ends_with_its_judgement(small):
+def test_a_matrix_in_two_real_releases_is_judged(small):
     cases = CASES[:-1]
     chosen = [word for case in cases for word in ("--cases", case)]
     words = ("--readers", "0.12.0.1,0.9.2", "--as-of", "2026-11-21", "--results", "out", "--jobs", "2")
@@ -64,7 +64,7 @@ def test_run_continues_after_a_crash_by_signal_11(tmp_path):
 
 
 @pytest.mark.matrix
-def test_broken_promise_exits_1_and_reproduces_one_cell(small):
+def test_a_broken_cell_exits_1_and_can_be_reproduced(small):
     words = ["--as-of", "2026-11-21", "--jobs", "2", "--quiet"]
     ended = process(
         "matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words, cwd=small

@@ -37,7 +37,7 @@ def help_of(jaxexport, words) -> str:
     return ended.out
 
 
-def test_commands_are_in_groups_with_whole_sentences(jaxexport):
+def test_help_groups_commands_and_cuts_no_sentence(jaxexport):
     text = help_of(jaxexport, ())
     titles = [line.rstrip(":") for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
     assert titles == ["First", "Options", "Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Examples"]
@@ -45,7 +45,7 @@ def test_commands_are_in_groups_with_whole_sentences(jaxexport):
 
 
 @EVERY
-def test_every_command_has_an_example_and_a_page_of_the_docs(words, jaxexport):
+def test_the_help_of_each_command_has_example_and_page(words, jaxexport):
     command = COMMANDS[words]
     assert isinstance(command, HelpfulCommand)
     text = help_of(jaxexport, words)
@@ -57,7 +57,7 @@ def test_every_command_has_an_example_and_a_page_of_the_docs(words, jaxexport):
         assert f"\n  {example}\n" in text, "on one line, to be copied"
 
 
-def test_arguments_that_can_be_left_out_are_in_brackets():
+def test_help_puts_optional_arguments_in_brackets():
     for command in COMMANDS.values():
         for argument in (each for each in command.params if isinstance(each, click.Argument)):
             assert argument.required != argument.make_metavar(click.Context(command)).startswith("[")
@@ -122,7 +122,7 @@ def test_a_shell_completes_cases_goldens_and_releases(typed, completions, tmp_pa
     assert sorted(completed(typed, tmp_path)) == completions
 
 
-def test_an_option_is_plural_only_where_several_can_be_chosen():
+def test_options_are_plural_only_if_they_take_several():
     for words, command in COMMANDS.items():
         for option in command.params:
             several = option.multiple if isinstance(option, click.Option) else False

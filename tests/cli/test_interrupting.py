@@ -81,7 +81,7 @@ class Run:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
-def test_an_interrupted_run_leaves_nothing_behind_and_resumes(small, tmp_path, number, code):
+def test_an_interrupted_run_cleans_up_and_can_be_resumed(small, tmp_path, number, code):
     limit = ("--timeout", "600")  # longer than `ended` waits, so that no cell ends by its timeout
     run = Run(small, tmp_path, *limit)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
@@ -139,7 +139,7 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(small, tmp_path):
+def test_ctrl_c_ends_the_build_of_an_environment(small, tmp_path):
     home = tmp_path / "another"
     run = Run(small, tmp_path, JAXEXPORT_CACHE=str(home), UV_LINK_MODE="copy")
     installing, *_ = wait_for(
@@ -171,7 +171,7 @@ def test_a_run_that_cannot_print_still_stores_results(small, tmp_path, where):
 
 
 @pytest.mark.parametrize("words", ["goldens list", "report", "policy show", "--help"])
-def test_an_answer_that_cannot_be_written_is_an_error(small, tmp_path, words):
+def test_output_that_cannot_be_written_is_an_error(small, tmp_path, words):
     command = [sys.executable, "-m", "export_core", *words.split()]
     if words == "report":
         run = Run(small, tmp_path, "--timeout", "10")
@@ -217,7 +217,7 @@ def test_a_terminal_shows_progress_and_regains_its_cursor(small, tmp_path):
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
 
-def test_a_log_has_plain_lines_and_quiet_only_the_report(small, tmp_path):
+def test_a_log_is_plain_and_quiet_shows_only_a_report(small, tmp_path):
     code, printed = Run(small, tmp_path, "--timeout", "6").ended()
     assert code == 1, printed
     assert "\x1b" not in printed

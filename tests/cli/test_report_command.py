@@ -37,7 +37,7 @@ def command(cwd) -> Callable[..., Ended]:
 
 
 def refused(ended: Ended) -> str:
-    """Return the message of the error, whose exit code is 3 for incomplete results, and else 2."""
+    """Return the error message of a command that ended with 3 for incomplete results, or with 2 otherwise."""
     assert isinstance(ended.exception, ExportCompatError), ended.output
     assert ended.exception.exit_code == (3 if isinstance(ended.exception, IncompleteResults) else 2)
     return str(ended.exception)
@@ -61,7 +61,7 @@ def test_report_writes_all_formats_and_makes_their_folders(command):
     assert len(list(Path("out").iterdir())) == 3
 
 
-def test_sarif_is_a_file_and_annotations_are_printed_as_they_are(command):
+def test_sarif_goes_to_a_file_and_annotations_to_stdout(command):
     ended = command("report", "new", "--sarif", "out.sarif", "--annotations")
     assert ended.stdout.startswith("::error title=BROKEN%3A 1 of 2 promised cells%2C 1 cause::Only reader affected")
     assert json.loads(Path("out.sarif").read_bytes())["version"] == "2.1.0"
@@ -72,7 +72,7 @@ def test_the_map_is_drawn_as_svg(command):
     assert "BROKEN: 1 of 2 promised cells" in Path("map.svg").read_text()
 
 
-def test_a_badge_is_svg_or_what_shields_reads(command):
+def test_a_badge_is_svg_or_json_for_shields_io(command):
     picture = Xml.fromstring(command("report", "new", "--badge", "-").stdout)
     assert "broken: 1 of 2 promised cells" in picture.get("aria-label", "")
     command("report", "old", "--badge", "badge.json")
@@ -89,7 +89,7 @@ def test_one_format_may_go_to_standard_output(command):
     assert Xml.fromstring(command("report", "new", "--junit", "-").stdout).tag == "testsuites"
 
 
-def test_judge_prints_the_command_of_the_same_report(command):
+def test_judge_prints_a_command_that_gives_its_report(command):
     Path("other.yaml").write_text("windows: {backward: 1, forward: 1}\n")
     judged = command("judge", "new", "--policy", "other.yaml", "--as-of", "2026-11-20").stdout
     advice = "jaxexport report new --policy other.yaml --as-of 2026-11-20 --html report.html"
@@ -103,7 +103,7 @@ def test_judge_prints_the_command_of_the_same_report(command):
     assert [f"policy {other}" in head for head in heads] == [True, False], "the head names the policy that judged"
 
 
-def test_judge_omits_a_policy_equal_to_that_of_the_run(command):
+def test_printed_command_omits_the_policy_of_the_run(command):
     assert "jaxexport report new --html report.html" in command("judge", "new").stdout
 
 
@@ -113,7 +113,7 @@ def test_an_unwritable_report_leaves_files_unchanged(command):
     assert Path("out").read_text() == "before"
 
 
-def test_a_broken_run_whose_report_fails_ends_with_its_own_exit_code(command, monkeypatch):
+def test_a_broken_run_exits_1_even_if_its_report_fails(command, monkeypatch):
     def fails(*_: object, **__: object) -> None:
         raise KeyError("a cell")
 
@@ -184,7 +184,7 @@ def test_a_regression_outside_the_window_breaks_no_promise(command):
     assert (ended.exit_code, "REGRESSED" in ended.stdout) == (0, True)
 
 
-def test_a_comparison_as_json_is_the_only_output(command):
+def test_judge_json_prints_only_the_comparison(command):
     ended = command("judge", "new", "--baseline", "old", "--json")
     assert ended.exit_code == 1
     assert json.loads(ended.stdout)["counts"]["regressed"] == 1
@@ -220,12 +220,12 @@ def test_the_folder_is_an_argument_or_an_option(command):
 
 
 @pytest.mark.parametrize("words", [["--json"], ["--cases", "t.a"]], ids=" ".join)
-def test_options_of_trend_need_trend(command, words):
+def test_json_and_cases_can_only_be_used_with_trend(command, words):
     ended = command("report", "new", *words)
     assert (ended.exit_code, f"{words[0]} can only be used with --trend" in ended.stderr) == (2, True)
 
 
-def test_a_run_writes_its_report_and_ends_with_its_own_exit_code(command, monkeypatch):
+def test_matrix_writes_reports_and_exits_as_judged(command, monkeypatch):
     monkeypatch.setattr("export_core.run.session.run_matrix", lambda *_, **__: read_run(Path("new")))
     ended = command("matrix", "t.*", "--html", "page.html", "--junit", "-", "--quiet")
     assert (ended.exit_code, Xml.fromstring(ended.stdout).tag) == (1, "testsuites")

@@ -14,7 +14,7 @@ from export_core.cli.steps import Steps
 
 @pytest.fixture
 def shown(monkeypatch) -> io.StringIO:
-    """The text of stderr, which is a log here, with steps that print that they still run at once."""
+    """The text of stderr, which is a log here, for steps that report without delay that they still run."""
     text = io.StringIO()
     monkeypatch.setattr(steps_module, "console", lambda **_: Console(file=text, width=200))
     monkeypatch.setattr(steps_module, "SILENCE_SECONDS", 0.0)
@@ -40,7 +40,7 @@ def test_a_log_is_not_silent_while_a_step_runs(shown):
     assert shown.getvalue() == ended, "nothing is running"
 
 
-def test_quiet_shows_nothing(shown):
+def test_quiet_steps_print_nothing(shown):
     with Steps(quiet=True) as steps:
         steps("building")
         time.sleep(0.1)
@@ -65,7 +65,7 @@ def test_steps_print_nothing_between_items(shown):
     assert len(lengths) == 2
 
 
-def test_a_terminal_has_a_moving_line_and_stdout_stays_free(monkeypatch, capsys):
+def test_a_spinner_on_a_terminal_leaves_stdout_clean(monkeypatch, capsys):
     text = io.StringIO()
     console = Console(file=text, width=80, force_terminal=True, force_interactive=True, color_system=None)
     monkeypatch.setattr(steps_module, "console", lambda **_: console)

@@ -159,13 +159,13 @@ def test_json_escapes_only_a_name_that_is_not_utf8():
     assert json.loads(safe_json(value)) == expected
 
 
-def test_results_and_cache_keys_take_names_that_are_not_utf8():
+def test_results_and_cache_take_names_that_are_not_utf8():
     line = safe_json(result(Verdict.ERROR, message=NAME))
     assert json.loads(line)["message"] == "m\\xffd.jaxexport"
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
 
 
-def test_an_unstorable_outcome_stops_only_the_cache(tmp_path):
+def test_an_unstorable_outcome_only_ends_caching(tmp_path):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
     warnings: list[str] = []

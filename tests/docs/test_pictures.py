@@ -46,7 +46,7 @@ def test_a_map_has_the_style_and_the_legend_of_today(name):
     assert len(words) >= 4
 
 
-def test_the_map_of_the_readme_has_the_writers_of_the_goldens():
+def test_the_map_of_the_readme_has_all_writers():
     picture = (IMAGES / "map.svg").read_text(encoding="utf-8")
     drawn = set(re.findall(r'class="writer"[^>]*>([^<]*)', picture))
     goldens = GoldenStore(ROOT / "golden").goldens()

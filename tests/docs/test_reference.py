@@ -41,7 +41,7 @@ def test_a_reference_page_matches_the_code(page):
     assert text == renewed(text), "run `python -m tools.reference`"
 
 
-def test_every_part_is_in_one_page():
+def test_every_generated_part_is_on_exactly_one_page():
     assert Counter(name for page in pages() for name in parts_of(page.read_text(encoding="utf-8"))) == Counter([*PARTS])
 
 
@@ -146,7 +146,7 @@ def valid(name: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_committed_schema_is_current_and_describes_each_field(name):
+def test_a_schema_is_current_and_describes_each_field(name):
     path = ROOT / "schema" / f"{name}.schema.json"
     assert path.read_bytes() == written(name), "run `python -m tools.schemas`"
     jsonschema.Draft202012Validator.check_schema(json.loads(path.read_bytes()))
@@ -159,7 +159,7 @@ def test_a_committed_schema_is_current_and_describes_each_field(name):
     assert [key for key, field in fields.items() if not field.get("description")] == []
 
 
-def test_the_schema_that_the_package_prints_is_the_committed_one():
+def test_the_printed_schema_is_the_committed_one():
     assert policy_schema_file() == (ROOT / "schema" / "policy.schema.json").read_bytes()
 
 
@@ -168,7 +168,7 @@ def test_every_schema_file_is_generated():
     assert written_files == {f"{name}.schema.json" for name in KINDS}
 
 
-def test_the_entry_for_schemastore_names_the_policy_and_its_schema():
+def test_the_schemastore_entry_names_file_and_schema():
     entry = json.loads((ROOT / "schema" / "schemastore.json").read_bytes())
     assert {*entry} == {"name", "description", "fileMatch", "url"}
     assert entry["fileMatch"] == [FILE]
@@ -185,14 +185,14 @@ def test_another_schema_can_refer_to_one_of_ours_by_its_id():
     assert not checker.is_valid([{"case": "t.f"}])
 
 
-def test_a_manifest_and_the_goldens_of_this_project_are_valid():
+def test_manifests_of_this_project_follow_the_schema():
     manifests = sorted((ROOT / "golden").glob("*/*/golden.yaml"))
     assert manifests
     for text in (dump_manifest(manifest()), *(path.read_bytes() for path in manifests)):
         valid("manifest", plain(yaml.load(text, yaml.CSafeLoader)))
 
 
-def test_this_projects_policy_and_one_with_everything_are_valid():
+def test_this_policy_and_one_with_every_key_are_valid():
     examples = [ROOT / "tests" / "policy" / "everything.yaml", *ROOT.glob("tests/features/*/policy.yaml")]
     for path in (ROOT / FILE, *examples):
         load_policy(path)

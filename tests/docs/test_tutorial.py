@@ -35,7 +35,7 @@ def test_every_page_runs_and_prints_what_it_shows(played):
     assert [page.path for page in LAST.session] == sorted((ROOT / "docs" / "tutorial").glob("[0-9]*.md"))
 
 
-def test_the_map_is_the_picture_of_the_page(played):
+def test_the_picture_of_the_map_is_current(played):
     if images := os.environ.get("PAGE_IMAGES"):
         shutil.copy(played / "map.svg", Path(images) / "tutorial-map.svg")
     assert (ROOT / "docs" / "images" / "tutorial-map.svg").read_text() == (played / "map.svg").read_text()

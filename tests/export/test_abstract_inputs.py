@@ -39,7 +39,7 @@ RULE = {
 
 
 @pytest.mark.parametrize("dtype", RULE)
-def test_the_rule_gives_these_values(dtype: str):
+def test_the_input_rule_never_changes_its_values(dtype: str):
     (made,) = values(Struct((3, 4), dtype))
     assert (made.shape, str(made.dtype)) == ((3, 4), dtype)
     assert hashlib.sha256(leaf_from(made).data.tobytes()).hexdigest()[:8] == RULE[dtype]
@@ -117,7 +117,7 @@ def test_a_function_may_have_an_argument_named_inputs(exported, inputs: Any):
     assert golden.manifest.signature.inputs == ("float32[2,3]",)
 
 
-def test_inputs_that_hold_a_type_belong_to_the_function():
+def test_inputs_with_a_type_are_the_functions_argument():
     assert take_inputs((X,), {"inputs": [X]}) == (None, {"inputs": [X]})
 
 

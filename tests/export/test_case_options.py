@@ -51,7 +51,7 @@ def test_calls_and_refusals_are_stored_in_order(symbolic):
     ],
     ids=["no refusal", "an endless pattern", "another reason", "other arguments"],
 )
-def test_an_unexpected_further_call_is_an_error_at_writing(symbolic, call, message):
+def test_a_further_call_must_end_as_declared(symbolic, call, message):
     with pytest.raises(ExportError, match=message):
         add_checks(symbolic, [call])
 

@@ -115,7 +115,7 @@ def test_factors_among_500_results_are_found_quickly():
     ],
     ids=["calls in circles", "a wide loop"],
 )
-def test_a_module_of_endless_calls_is_traced_quickly(line, arguments, count, monkeypatch):
+def test_a_recursive_or_wide_module_is_traced_quickly(line, arguments, count, monkeypatch):
     results = count * len(line.types)
     returned = Line("return", (), (), (), tuple(range(arguments, arguments + results)), tracing.BODY, ())
     monkeypatch.setattr(tracing, "listing", lambda module: {"main": [line] * count + [returned]})

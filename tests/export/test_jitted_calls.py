@@ -79,7 +79,7 @@ def test_the_object_of_a_method_may_be_static(exported):
     assert outputs(golden) == [[0, 3, 6]]
 
 
-def test_a_self_that_is_neither_static_nor_a_tree_is_an_error(exported):
+def test_a_self_must_be_static_or_a_tree(exported):
     with pytest.raises(ExportError, match=r"argument \[0\] is .*Layer.* make it static"):
         exported(Layer(3).not_static, X)
 
@@ -132,7 +132,7 @@ def test_a_library_jit_takes_only_arrays_as_inputs(exported):
     assert outputs(golden) == [[0, 1, 8]]
 
 
-def test_further_calls_of_a_library_jit_must_have_its_constants(exported):
+def test_further_calls_must_have_the_same_constants(exported):
     golden = exported(FilterJit(lambda tree: tree["f"](tree["w"])), {"f": jnp.square, "w": X})
     assert add_checks(golden, [ExtraCall(({"f": jnp.square, "w": X + 1},), {})]).manifest.checks[0].name == "call1"
     with pytest.raises(ExportError, match=r"a further call has other constants: expected .*square.*, found .*sin"):
@@ -163,7 +163,7 @@ def test_a_pmap_is_exported_inside_a_jit(exported):
 
 
 @pytest.mark.parametrize("value", ["text", None, 3, (1, 2), jnp.sin, True], ids=lambda value: type(value).__name__)
-def test_an_argument_static_by_name_is_no_input(exported, value):
+def test_an_argument_static_by_name_is_not_an_input(exported, value):
     function = jax.jit(lambda x, n: x * 2, static_argnames=("n",))
     by_name = exported(function, X, kwargs={"n": value})
     by_position = exported(function, X, value)

@@ -68,7 +68,7 @@ def test_a_constant_of_another_module_gets_no_hash(exported):
     assert with_hashes(2 * text, module) == 2 * text
 
 
-def test_another_long_constant_has_another_hash(exported):
+def test_different_long_constants_have_different_hashes(exported):
     one, other = (exported(sums(RANDOM.random(200, np.float32)), X).files["module.mlir"] for _ in range(2))
     assert one != other
 
@@ -100,7 +100,7 @@ def test_arrays_are_written_and_read_with_one_copy(tmp_path):
     assert peak_of(lambda: from_npz(tmp_path / "a.npz")) < 8 + 1
 
 
-def test_the_scale_of_weights_takes_little_memory():
+def test_measuring_the_scale_takes_little_memory():
     assert peak_of(lambda: scale_of([leaf_of(WEIGHTS)])) < 4
     assert scale_of([leaf_of(np.float32([1, -3, np.inf]))]) == 3
 

@@ -45,7 +45,7 @@ def test_the_manifest_records_mesh_and_output_shardings(exported):
     assert produced.manifest.out_shardings == ("0:[0:2,0:2] 1:[2:4,0:2]", "0:[] 1:[]")
 
 
-def test_an_artifact_is_not_compiled_before_checks_are_added(exported, monkeypatch):
+def test_nothing_is_compiled_before_checks_are_added(exported, monkeypatch):
     compiled = []
     monkeypatch.setattr(api, "call_of", lambda each, real=api.call_of: compiled.append(each) or real(each))
     produced = exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
@@ -59,7 +59,7 @@ def test_the_mesh_of_arguments_on_devices_is_found(exported):
     assert produced.manifest.options.mesh == {"a": 2, "b": 2}
 
 
-def test_a_mesh_of_other_axes_and_a_single_device_are_checked(exported):
+def test_calls_on_another_mesh_and_one_device_are_checked(exported):
     produced = add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     other, one = produced.manifest.checks
     assert (other.name, other.mesh, other.outputs) == ("other-mesh", {"other_a": 2}, "outputs.npz")

@@ -144,7 +144,7 @@ def test_a_refusal_names_the_line_of_user_code(exported, function):
     ],
     ids=["at least", "max", "more", "at most", "in a function of jax", "shapes for large sizes only"],
 )
-def test_a_symbolic_size_without_a_bound_has_the_remedy(exported, function, bound):
+def test_an_unbounded_symbolic_size_error_has_a_remedy(exported, function, bound):
     with pytest.raises(ExportError, match=re.escape(f'constraints=("{bound}",) beside symbolic_shapes')) as refused:
         exported(function, X, symbolic_shapes="n, 2")
     if "inconclusive" in str(refused.value):
@@ -157,7 +157,7 @@ def test_a_symbolic_size_without_a_bound_has_the_remedy(exported, function, boun
     [lambda x: x.reshape((2, -1, 2)), lambda x: x[: x.shape[0] // 2] + x[x.shape[0] // 2 :]],
     ids=["divided", "halves"],
 )
-def test_a_symbolic_size_that_is_divided_has_the_remedy(exported, function):
+def test_a_divided_symbolic_size_error_has_a_remedy(exported, function):
     with pytest.raises(ExportError, match=re.escape('write it as one: "2*n" in symbolic_shapes')):
         exported(function, X, symbolic_shapes="n, 2")
     exported(function, X, symbolic_shapes="2*n, 2")

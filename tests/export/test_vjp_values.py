@@ -37,7 +37,7 @@ def test_derivatives_agree_with_the_exported_vjp(function, args):
                 np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
-def test_cotangents_are_the_same_every_run_and_differ_by_output():
+def test_cotangents_differ_by_output_but_not_by_run():
     ((first, _),) = derivatives(lambda x: (x, x * 2), [X], 1)
     ((second, _),) = derivatives(lambda x: (x, x * 2), [X], 1)
     np.testing.assert_array_equal(first[1], second[1])
@@ -70,7 +70,7 @@ def test_a_golden_without_outputs_has_the_same_inputs(exported):
     }  # fmt: skip
 
 
-def test_each_order_has_a_check_and_the_next_must_be_refused(exported):
+def test_the_derivative_beyond_vjp_order_must_be_refused(exported):
     produced = add_checks(exported(lambda x: x**3, X, vjp_order=2), [])
     checks = produced.manifest.checks
     assert [(check.name, check.vjp, check.outputs, check.refused) for check in checks] == [
@@ -83,7 +83,7 @@ def test_each_order_has_a_check_and_the_next_must_be_refused(exported):
     np.testing.assert_allclose(gradient, 3 * x**2 * cotangent, rtol=1e-6)
 
 
-def test_a_function_without_derivative_fails_when_written(exported):
+def test_writing_a_nondifferentiable_function_fails(exported):
     def forward_only(x):
         return jax.lax.while_loop(lambda s: s.sum() < 10, lambda s: s * 2, x)
 

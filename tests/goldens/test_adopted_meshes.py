@@ -107,7 +107,7 @@ def test_a_mesh_that_does_not_fit_is_refused(fields, text, problem, tmp_path):
         mesh_for(artifact_with(tmp_path, **fields), parse_mesh(text) if text else {})
 
 
-def test_a_mesh_with_other_names_than_the_artifacts_is_refused():
+def test_a_mesh_with_wrong_axis_names_is_refused():
     with pytest.raises(GoldenError, match=r"expected the mesh data=2,model=2, which its shardings name, found a=2,b=2"):
         mesh_for(read(stored("test_four_devices", "0.12.0.1").artifact), {"a": 2, "b": 2})
 
@@ -136,7 +136,7 @@ def test_a_damaged_sharding_is_refused(data):
 
 
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: b"\x08\x03\x1a\x02\x02\x02" + tail))
-def test_random_bytes_are_a_sharding_or_refused(data):
+def test_random_bytes_parse_as_a_sharding_or_are_refused(data):
     with contextlib.suppress(ArtifactError):
         spec_on({"x": 2, "y": 2}, tiles_of(data, "x"))
 

@@ -199,7 +199,7 @@ GOOD = to_npz([leaf_of(np.arange(4, dtype=np.float32)), leaf_of(np.zeros((2, 2),
 
 @settings(max_examples=300)
 @given(st.integers(0, len(GOOD) - 1), st.integers(1, 255), st.integers(0, len(GOOD)))
-def test_a_damaged_npz_is_arrays_or_a_golden_error(position, flip, cut):
+def test_a_damaged_npz_is_read_or_raises_golden_error(position, flip, cut):
     damaged = bytearray(GOOD)
     damaged[position] ^= flip
     for data in (bytes(damaged), GOOD[:cut]):
@@ -212,7 +212,7 @@ def test_a_damaged_npz_is_arrays_or_a_golden_error(position, flip, cut):
 
 @settings(max_examples=200)
 @given(st.binary(max_size=300))
-def test_random_bytes_are_a_golden_error(data):
+def test_random_bytes_raise_golden_error(data):
     with pytest.raises(GoldenError):
         from_npz(data)
 

@@ -103,7 +103,7 @@ def test_an_artifact_is_not_converted_from_itself(store):
     ],
     ids=["converted", "derived"],
 )
-def test_every_command_refuses_a_claim_against_the_bytes(store, jaxexport, tmp_path, words, claims, jaxlib, message):
+def test_every_command_checks_claims_against_the_bytes(store, jaxexport, tmp_path, words, claims, jaxlib, message):
     write_golden(store, manifest("t.a", jaxlib, **claims), files(jaxlib="0.9.2"))
     (tmp_path / "export_compat.yaml").write_text("deployed: [{name: x, jaxlib: 0.10.2}]\n")
     ended = jaxexport(*words)
@@ -229,7 +229,7 @@ def on_another_platform(store: GoldenStore) -> None:
     ],
     ids=["converted", "derived", "platform", "date"],
 )
-def test_a_pytest_replay_refuses_a_claim_against_the_bytes(store, write, message):
+def test_pytest_checks_claims_against_the_bytes(store, write, message):
     write(store)
     with pytest.raises(GoldenError, match=message):
         plan_here(Policy(), Selection(), RunOptions(), store.goldens(), release(NEWEST))

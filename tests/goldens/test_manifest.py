@@ -144,7 +144,7 @@ def test_no_manifest_depends_on_the_time():
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 
 
-def test_a_refusal_is_not_searched_in_quoted_source():
+def test_quoted_source_does_not_count_as_a_refusal():
     check = Check("refused1", refused="b >= 2")
     message = (
         "Error refining shapes.\nx.py:3:4: error: does not fit\n    f(x, match='b >= 2')\n    ^\n"

@@ -73,7 +73,7 @@ def test_recorded_packages_of_a_golden_are_not_removed(store):
     assert store.goldens() == [golden]
 
 
-def test_another_build_of_the_same_jaxlib_replaces_its_golden(store):
+def test_another_build_of_a_jaxlib_replaces_its_golden(store):
     golden = write_golden(store, with_extension_version(manifest(), 505))
     assert golden.manifest.writer.jaxlib_extension_version == 505
     assert golden.manifest.writer.id == manifest().writer.id, "not a part of the writer's name"
@@ -141,7 +141,7 @@ def test_a_file_that_git_changed_is_an_error_with_a_remedy(store, data, message)
         golden.verify()
 
 
-def test_one_error_names_ten_goldens(store):
+def test_one_error_names_at_most_ten_goldens(store):
     for number in range(MOST + 2):
         write_golden(store, manifest(f"t.test_{number:02}")).artifact.write_bytes(b"")
     with pytest.raises(GoldenError) as refused:
@@ -260,7 +260,7 @@ KILLER = """
 
 
 @pytest.mark.parametrize("how", ["exchange", "two renames"])
-def test_a_killed_writer_leaves_the_old_golden_or_the_new_one(store, how):
+def test_a_killed_writer_leaves_the_old_or_new_golden(store, how):
     counts = json.loads(output_of(python(KILLER, store.root, KILLS, how)))
     assert counts["kills"] == KILLS
     assert set(counts["seen"]) == {0, 1}, "kills left both the old and the new golden"

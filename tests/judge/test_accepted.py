@@ -45,7 +45,7 @@ def allowing(case, **options):
     return golden(case, options=Options(("cpu",), **options))
 
 
-def test_each_target_and_check_has_its_reason_and_cases():
+def test_accepted_targets_have_reasons_and_cases():
     accepted = accepted_in(
         [
             allowing("a", allow={"my_target": "pinned in our build"}),
@@ -143,7 +143,7 @@ def fields_of(*kinds):
     return fields
 
 
-def test_each_field_is_in_one_half_of_the_table():
+def test_each_field_is_listed_as_weakening_or_harmless():
     """A new field of golden.yaml, a policy or the marker needs its line in one of the two."""
     of_features = {key.name: key for key in feature_keys()}
     kinds = fields_of(Manifest, Policy)
@@ -161,7 +161,7 @@ def test_each_field_is_in_one_half_of_the_table():
     assert {kind for kind, _ in fields} >= {Manifest, Options, Check, Comparison, NoiseRecord, Policy, Quirk, MARKER}
 
 
-def test_fields_listed_elsewhere_name_a_known_list():
+def test_each_field_shown_elsewhere_says_where():
     known = {*Summary.__struct_fields__, *Judgement, "pytest"}
     for field, how in WEAKENS.items():
         if isinstance(how, Elsewhere):

@@ -48,7 +48,7 @@ def test_67_broken_cells_have_three_causes_worst_first():
     assert [(cause.since, cause.mended_in) for cause in broken] == [("", "0.10.0"), ("0.12.0.1", ""), ("0.12.0", "")]
 
 
-def test_names_and_numbers_in_a_message_make_no_cause():
+def test_names_and_numbers_do_not_separate_causes():
     alike = [
         failed(Verdict.ERROR, message=f"Function f{n} at 0x{n}ff: 'x{n}' has {n} axes", case=f"t.{n}") for n in range(3)
     ]
@@ -58,7 +58,7 @@ def test_names_and_numbers_in_a_message_make_no_cause():
     assert len(causes(*(failed(Verdict.ERROR, message=text, case=text[49:52]) for text in lost))) == 1
 
 
-def test_crashes_with_different_starts_are_two_causes():
+def test_crashes_since_different_releases_are_two_causes():
     began = [result(case="t.a", reader="0.10.0"), result(case="t.b", reader="0.10.2")]
     for verdict, count in ((Verdict.ERROR, 1), (Verdict.CRASH, 2), (Verdict.TIMEOUT, 2), (Verdict.NUMERICS, 2)):
         ends = [failed(verdict, case="t.a"), failed(verdict, "0.11.0", case="t.b")]
@@ -76,7 +76,7 @@ def test_goldens_wrong_in_every_reader_are_a_cause_each():
     assert [cause.cases for cause in causes(*moved)] == [("t.a",), ("t.b",)]
 
 
-def test_a_cause_has_one_id_in_every_judgement_and_run():
+def test_the_id_of_a_cause_is_the_same_in_every_run():
     inside = failed(Verdict.ERROR)
     outside = msgspec.structs.replace(inside, case="t.b", golden="t.b/0.9.2-cpu", judgement=Judgement.OUTSIDE)
     both = causes(inside, outside)
@@ -133,7 +133,7 @@ def test_a_cell_shows_an_issue_if_all_its_facts_fit(cell, folder, issue):
     assert upstream_of(cell, Golden(golden().manifest, GOLDENS / folder), known_issues()) == issue
 
 
-def test_a_file_adds_issues_and_replaces_those_of_one_id(tmp_path):
+def test_a_file_adds_issues_or_replaces_them_by_id(tmp_path):
     file = tmp_path / "newer.yaml"
     file.write_text(
         "- {id: cpu-rank-8, title: Another title, todo: Wait., outcome: crash, message: signal}\n"
@@ -253,7 +253,7 @@ def test_a_message_class_leaves_out_names_and_addresses():
     assert message_class(" \n") == ""
 
 
-def test_cells_of_one_upstream_issue_are_one_cause():
+def test_cells_of_the_same_upstream_issue_share_a_cause():
     one, other = (judge_again(result(verdict), Policy()) for verdict in (Verdict.CRASH, Verdict.ERROR))
     first, second = (msgspec.structs.replace(cell, upstream="jax-1") for cell in (one, other))
     assert cell_signature(first) == cell_signature(second)
@@ -266,6 +266,6 @@ def test_cells_of_one_upstream_issue_are_one_cause():
         ("0.10.0", "Fails since jaxlib 0.10.0 (built 2026-04-16); ran when it was exported by jaxlib 0.9.2"),
     ],
 )
-def test_a_writer_without_a_replay_ran_the_function(reader, change):
+def test_a_cause_says_that_its_writer_ran_the_function(reader, change):
     (cause,) = causes(failed(writer="0.9.2", reader=reader))
     assert cause.change.startswith(change)

@@ -61,7 +61,7 @@ def judged(*results, declared=CHANGE, as_of=TODAY, windows=None):
         ("2026-08-28", Phase.OVER),
     ],
 )
-def test_the_phases_of_a_change_begin_on_their_days(date, phase):
+def test_the_day_decides_the_phase_of_a_call_change(date, phase):
     status = status_of(CHANGE, Windows(), day(date))
     assert (status.phase, status.new_from, status.delete_from) == (phase, day("2026-02-25"), day("2026-08-28"))
 
@@ -90,7 +90,7 @@ OLD = "scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 d
         ),
     ],
 )
-def test_what_must_hold_is_listed_in_sentences(date, sentences):
+def test_what_exports_and_readers_must_do_is_listed(date, sentences):
     assert list(status_of(CHANGE, Windows(), day(date)).must) == sentences
 
 
@@ -190,7 +190,7 @@ def test_a_call_of_the_new_target_too_early_is_broken():
 @pytest.mark.parametrize(
     ("introduced", "calls"), [("2026-02-07", "scale_v2"), ("2026-02-08", "scale_v1"), ("2026-02-08", "another")]
 )
-def test_the_new_target_after_21_days_is_not_broken(introduced, calls):
+def test_calling_the_new_target_after_21_days_is_fine(introduced, calls):
     assert judged(ran("0.9.1", "0.9.1", calls), declared=change(introduced=day(introduced))).broken == ()
 
 
@@ -216,7 +216,7 @@ def test_only_promised_readers_with_the_change_measure_it():
     assert (compiled.measured, compiled.cells) == ((), 1), "what was only compiled measures nothing"
 
 
-def test_a_reader_of_the_day_of_introduction_measures_it():
+def test_a_reader_built_on_the_first_day_measures_it():
     introduced = change(introduced=day_of("0.9.2"), release=day_of("0.10.0"))
     status = judged(ran("0.9.1", "0.9.2", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v1"), declared=introduced)
     assert (status.cells, status.passed) == (1, 1)
@@ -296,7 +296,7 @@ def test_deleting_the_old_target_too_early_is_broken(release, changes, code):
         assert f"calls scale_v1, which jaxlib 0.9.2 (built 2026-03-18) does not run: readers run it {until}," in text
 
 
-def test_a_broken_rule_is_reported_first_and_the_change_last():
+def test_a_broken_rule_of_a_change_is_reported_first():
     results = [ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")]
     findings = document(results, summary(*results, declared=change(introduced=day("2026-02-14")))).findings
     assert [finding.title for finding in findings] == ["BROKEN PROMISE", "custom call"]

@@ -81,7 +81,7 @@ def test_a_failure_the_writers_release_lacks_is_broken():
     assert "jaxlib 0.9.2 (built 2026-03-18), which wrote it, compiles it for TPU v5 lite." in finding.sentence
 
 
-def test_without_the_writers_release_a_failure_is_broken():
+def test_a_failure_is_broken_if_its_writer_was_not_run():
     run = judged_run([failed("0.10.2")])
     finding = finding_of(run)
     assert (finding.title, run.summary.exit_code) == ("BROKEN PROMISE", 1)
@@ -114,13 +114,13 @@ def test_without_the_writers_release_a_failure_is_broken():
         ],  # what a process lacks is no limit of the device
     ],
 )
-def test_a_different_failure_of_the_writer_excuses_none(own, later):
+def test_a_writer_that_fails_otherwise_excuses_nothing(own, later):
     run = judged_run([failed("0.9.2", **own), failed("0.10.2", **later)])
     assert run.results[-1].judgement is Judgement.BROKEN
     assert run.results[-1].control is not Control.ALIKE
 
 
-def test_a_golden_written_on_the_device_has_no_such_limit():
+def test_a_golden_written_on_the_device_is_not_excused():
     own, later = (
         msgspec.structs.replace(one, mode=Mode.RUN, writer=msgspec.structs.replace(one.writer, platform="tpu"))
         for one in (failed("0.9.2"), failed("0.10.2"))

@@ -285,7 +285,7 @@ def test_a_cell_that_times_out_is_broken(running, tmp_path):
     assert "still in stage" in ended.out
 
 
-def test_a_run_outside_all_windows_is_0_only_with_a_reason(running):
+def test_a_run_outside_all_windows_needs_a_reason_for_0(running):
     ended = running("crash")
     assert (ended.code, "NOTHING PROMISED: every cell is outside its window" in ended.out) == (3, True), ended
     accepted = running("crash", "--unpromised", "an archive")

@@ -127,7 +127,7 @@ def test_a_lost_bonus_fails_with_fail_on_bonus_lost(then, now, code, jaxexport, 
     assert (line in ended.out) is (code == 1)
 
 
-def test_a_lost_bonus_needs_a_baseline(jaxexport, tmp_path):
+def test_fail_on_bonus_lost_needs_a_baseline(jaxexport, tmp_path):
     finished(tmp_path / "out", KEPT)
     assert_bad_input(jaxexport("judge", "out", "--fail-on", "bonus-lost"), "it needs --baseline OLD")
 
@@ -135,7 +135,7 @@ def test_a_lost_bonus_needs_a_baseline(jaxexport, tmp_path):
 @pytest.mark.parametrize(
     ("options", "then"), [(("--fail-on", "outside"), None), (("--fail-on", "bonus-lost", "--baseline", "old"), BONUS)]
 )
-def test_the_report_judge_names_has_the_same_headline(options, then, jaxexport, tmp_path):
+def test_the_report_that_judge_names_has_its_headline(options, then, jaxexport, tmp_path):
     finished(tmp_path / "new", KEPT, DIED_OUTSIDE)
     if then:
         finished(tmp_path / "old", KEPT, then)

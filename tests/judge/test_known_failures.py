@@ -72,7 +72,7 @@ def test_an_entry_with_brackets_names_the_case_of_that_name():
 @pytest.mark.parametrize(
     "changes", [{"message": "died by signal 6 (SIGABRT)"}, {"stage": Stage.COMPILE}, {"verdict": Verdict.TIMEOUT}]
 )
-def test_a_different_failure_is_broken_and_makes_stale(changes):
+def test_a_different_failure_makes_its_entry_stale(changes):
     other = judge_again(msgspec.structs.replace(crash(), **changes), rules(known=[ENTRY]))
     assert other.judgement is Judgement.BROKEN
     (message,) = stale(other)

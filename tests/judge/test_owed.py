@@ -79,7 +79,7 @@ def test_an_owed_cell_fails_the_run():
     assert made.causes[0].judgement is Judgement.OWED
 
 
-def test_a_run_of_deployed_cells_only_is_not_empty():
+def test_a_run_of_deployed_cells_alone_can_exit_with_0():
     works = summary(cell(Verdict.PASS))
     assert (works.exit_code, works.unpromised, works.judgements) == (0, "", {"bonus": 1})
     assert summary(cell(Verdict.PASS), policy=Policy()).exit_code == 0, "its result names the deployment target"
@@ -141,7 +141,7 @@ def test_the_forecast_has_targets_with_their_last_days():
     ]
 
 
-def test_a_target_that_is_named_is_forecast_after_its_last_day():
+def test_a_named_target_is_forecast_after_its_last_day():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     later = day("2027-06-01")
     assert forecast(goldens, POLICY, load_calendar(), later, 0).deployed == ()

@@ -108,7 +108,7 @@ def test_a_plan_lacks_nothing_on_its_own_day(readers, only, as_of, golden, load)
     ],
 )
 @only_some
-def test_a_promised_cell_of_the_plan_that_is_lost_is_missing(readers, only, as_of, golden, load):
+def test_a_lost_promised_cell_is_reported_missing(readers, only, as_of, golden, load):
     policy, selection = load(DEPLOYED), Selection(readers=readers, only=only)
     ran = passed_cells(plan_matrix(policy, selection, RunOptions(as_of=as_of)), policy)
     # A release that is named is not planned anew: only what words mean is.

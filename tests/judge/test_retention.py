@@ -127,7 +127,7 @@ def test_a_window_needs_goldens_and_readers_on_its_last_day():
         assert ("0.9.2" in live_readers([built], CALENDAR, Windows(), when, ())) is needed
 
 
-def test_a_golden_of_the_day_is_not_of_the_future():
+def test_a_golden_written_today_is_already_needed():
     built = CALENDAR.built("0.9.2")
     before = built - datetime.timedelta(days=1)
     for when, reason in (
@@ -138,7 +138,7 @@ def test_a_golden_of_the_day_is_not_of_the_future():
         assert reason in reasons
 
 
-def test_a_target_stays_until_its_last_golden_may_go():
+def test_a_call_target_stays_until_its_last_golden_goes():
     change = CustomCallChange("old", "new", day("2026-02-04"), day("2026-02-28"), "r", "o", "i")
     goldens = [golden("a", version, custom_calls=("old",)) for version in ("0.9.2", "0.10.2", "0.9.1")]
     assert deletion_day(change, goldens, Windows()) == CALENDAR.built("0.10.2") + datetime.timedelta(days=181)

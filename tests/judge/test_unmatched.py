@@ -157,7 +157,7 @@ def keys_of(kind: type[msgspec.Struct], path: str = "") -> set[str]:
     return keys
 
 
-def test_each_policy_key_is_matched_or_has_no_pattern():
+def test_no_policy_key_escapes_the_unmatched_check():
     features = {key.name for key in feature_keys()}
     limits = {f"{key.name}.{field}" for key in feature_keys() for field in key.in_marker}
     assert set(PATTERNS).isdisjoint(OTHER_KEYS)
@@ -251,7 +251,7 @@ def test_a_run_does_not_repeat_warnings_of_its_report(project, cases, warned):
     assert [name for name in ("oars", "t.z") if any(name in warning for warning in plan.warnings)] == warned
 
 
-def test_readers_of_another_runtime_are_readers(warnings):
+def test_patterns_match_readers_of_other_runtimes_too(warnings):
     failing = f"known_failures: [{{cases: ['t.b'], writers: ['*'], readers: ['tensorflow==*'], {FAILS}}}]"
     assert warnings(f"required: {{readers: ['iree==3.13.0', 'pjrt==0.12.*']}}\n{failing}\n") == []
     assert warnings("required: {readers: ['iree==2.*']}\n") == ["required.readers: 'iree==2.*' matches no reader."]

@@ -81,12 +81,12 @@ def test_no_two_judgements_look_alike(look):
     assert len({getattr(judgement.facts, look) for judgement in Judgement}) == len(Judgement)
 
 
-def test_no_two_entries_have_one_mark():
+def test_no_two_entries_share_a_mark():
     marks = [facts.mark for facts in TABLE.values()] + [name.facts.mark for name in Judgement if name.facts.mark]
     assert not [mark for mark, count in Counter(marks).items() if count > 1]
 
 
-def test_no_two_kinds_of_finding_have_one_title():
+def test_no_two_kinds_of_finding_share_a_title():
     assert not [title for title, count in Counter(kind.title for kind in KINDS).items() if count > 1]
 
 

@@ -45,7 +45,7 @@ def outcome(reader, answers, worked):
         ((NO, NO, NO, NO), 1, False, True),  # it does not run, and loads
     ],
 )
-def test_an_answer_is_false_where_the_cell_did_otherwise(answers, worked, false_yes, false_no):
+def test_an_answer_is_false_if_the_cell_did_otherwise(answers, worked, false_yes, false_no):
     one = outcome("0.12.0.1", answers, worked)
     assert (one.is_false_yes, one.is_false_no) == (false_yes, false_no)
 
@@ -61,7 +61,7 @@ def test_an_answer_is_false_where_the_cell_did_otherwise(answers, worked, false_
         (Stage.MODULE, Verdict.ERROR, 0),
     ],
 )
-def test_the_stage_of_a_cell_answers_the_questions(stage, verdict, worked):
+def test_the_stage_of_a_cell_answers_forecast_questions(stage, verdict, worked):
     result = new_result(CELL, stage, verdict)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(YES, YES, YES, YES)}, [result])
     assert one.worked == worked
@@ -87,12 +87,12 @@ def test_each_consumer_is_counted_separately():
 
 
 @pytest.mark.parametrize(("name", "least"), [("first", 40), ("second", 20)])
-def test_a_set_has_enough_programs(name, least):
+def test_each_heldout_set_has_enough_programs(name, least):
     assert len(SETS[name].tests) >= least
 
 
 @pytest.mark.parametrize(("answers", "false_yes"), [((YES, YES, NO, NO), False), ((YES, YES, YES, YES), True)])
-def test_a_reader_that_was_not_asked_denies_only_a_last_yes(answers, false_yes):
+def test_a_refusal_to_read_makes_only_a_full_yes_false(answers, false_yes):
     result = new_result(CELL, Stage.READ, Verdict.REFUSED)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(*answers)}, [result])
     assert one.is_false_yes is false_yes

@@ -124,14 +124,14 @@ def test_an_unlisted_call_is_named_for_an_accelerator():
 @pytest.mark.parametrize(
     ("platform", "dtype", "answer"), [("tpu", "int64", NO), ("tpu", "int32", UNKNOWN), ("cuda", "int64", UNKNOWN)]
 )
-def test_a_measured_limit_of_a_device_is_no(platform, dtype, answer):
+def test_a_measured_limit_of_a_device_gives_a_no(platform, dtype, answer):
     with jax.enable_x64(True):
         x = jax.ShapeDtypeStruct((4, 4), dtype)
         data = export(jax.jit(lambda x: x @ x), platforms=(platform,))(x).serialize()
     assert of(read_bytes(bytes(data)), "0.12.0.1", platform).compiles.answer == answer
 
 
-def test_devices_are_needed_and_a_matrix_has_them():
+def test_only_a_matrix_surely_has_enough_devices():
     sharded = stored_artifact("sharded")
     known = of(sharded, "0.12.0.1")
     assert (known.compiles.answer, known.runs.answer) == (YES, YES_BUT)
@@ -151,7 +151,7 @@ def test_only_jax_registers_calls_of_lapack():
     assert known.compiles.reasons[0].text.startswith(ONLY_JAX.partition("{")[0])
 
 
-def test_a_release_without_a_date_may_have_what_others_have():
+def test_an_undated_release_may_have_any_known_issue():
     reader = find_reader("0.9.2", CALENDAR)
     reader = reader._replace(release=reader.release._replace(built=""))
     assert forecast(stored_artifact("cholesky", "0.9.2"), reader).runs.answer == UNKNOWN

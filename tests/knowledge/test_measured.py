@@ -75,7 +75,7 @@ def test_an_operation_failing_in_some_forms_is_conditional():
         ([["stablehlo.sort*", ""], ["stablehlo.tanh", ""]], True),
     ],
 )
-def test_a_use_is_an_operation_with_its_types(uses, expected):
+def test_a_use_matches_an_operation_and_its_types(uses, expected):
     assert is_concerned(About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")), {"uses": uses}) is expected
 
 
@@ -84,7 +84,7 @@ def test_an_operation_never_measured_is_unknown():
     assert forecast_of("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
 
 
-def test_a_custom_call_that_a_runtime_lacks_is_no():
+def test_a_custom_call_that_a_runtime_lacks_gives_a_no():
     known = forecast_of("test_safety_checks.test_allowed_target", "iree==3.13.0")
     assert known.runs.answer == NO
     assert "pytest_jaxexport.scale" in str(known.runs.reasons[0])
@@ -98,7 +98,7 @@ def test_every_runtime_has_a_table(reader):
     assert release in measured()[runtime].releases
 
 
-def test_the_settings_of_a_reader_are_asked():
+def test_a_forecast_depends_on_the_readers_settings():
     case = "test_dtypes.test_wide_dtype[float64]"
     assert forecast_of(case, "iree==3.13.0").runs.answer == NO
     assert forecast_of(case, "iree==3.13.0[--iree-input-demote-f64-to-f32=false]").runs.answer == YES

@@ -51,14 +51,14 @@ def test_an_unchanged_cell_is_not_forecast_again(tmp_path):
     assert (forecasts, forecast_cells) == (["no: it crashes"] * 2, [CELL])
 
 
-def test_the_releases_of_a_policy_change_the_key():
+def test_the_releases_of_a_policy_change_the_cache_key():
     added = ExtraReleases(jaxlib={"0.99.0": JaxlibRelease(built=load_calendar().jaxlib["0.12.0.1"].built)})
     policies = Policy(), Policy(releases=added)
     keys = {OutcomeKeys(ReplayOptions(load_calendar(), policy)).of(CELL, environment()) for policy in policies}
     assert len(keys) == 2
 
 
-def test_each_cell_of_a_golden_has_the_forecast_of_its_own_reader():
+def test_each_cell_has_the_forecast_of_its_own_reader():
     golden_folder = Path(__file__).parents[2] / "golden"
     _, cholesky = GoldenStore(golden_folder).find("tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu")
     cells = [Cell(cholesky, release(reader), "cpu") for reader in ("0.9.2", "0.12.0.1")]

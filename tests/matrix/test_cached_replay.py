@@ -101,11 +101,11 @@ def test_another_machine_or_code_changes_the_key(monkeypatch, module, name, othe
     ],
     ids=["name", "files for the eye", "timeout and jobs", "other variables"],
 )
-def test_what_decides_no_outcome_leaves_the_key(same):
+def test_what_decides_no_outcome_changes_no_key(same):
     assert same == key()
 
 
-def test_other_expected_outputs_leave_the_key():
+def test_expected_outputs_do_not_change_the_key():
     runs = ExecutionKeys(LIMITS)
     first, *others = (
         runs.of(Cell(golden(case, files=files, comparison=how), READER, "cpu"))
@@ -285,7 +285,7 @@ def test_another_registered_module_changes_the_key():
     assert key(one) != key(other)
 
 
-def test_an_environment_requested_again_is_not_cached(tmp_path):
+def test_outcome_after_environment_retry_is_not_cached(tmp_path):
     cache = OutcomeCache(tmp_path)
     assert not is_stored(PLAIN, cache, times=2)
     cache.close()

@@ -54,7 +54,7 @@ def test_equal_bits_are_as_written(check):
     assert results.difference.tolerance == "8 times the noise of each"
 
 
-def test_noise_without_runs_inside_uses_inputs_only(tmp_path):
+def test_noise_by_inputs_alone_has_its_own_factor(tmp_path):
     record = NoiseRecord("0.12.0.1", "AVX2", 6, (), {"vjp1/inside": "timed out", "vjp2/inside 3": "no"}, inside=6)
     outputs = [leaf_of(ONES)]
     names = ("vjp1", "vjp2")
@@ -84,7 +84,7 @@ def test_the_error_in_noise_is_the_largest_of_all_calls(check):
     assert check(large, small).difference.max_noise_error == pytest.approx(1.0)
 
 
-def test_later_calls_count_after_one_like_rounding(check, monkeypatch):
+def test_the_worst_diagnosis_of_all_calls_is_reported(check, monkeypatch):
     def diagnosed(expected, actual, limit, dtype):
         return Diagnosis("rounding: both signs" if actual[0] == 2 else "garbage")
 
@@ -132,14 +132,14 @@ OTHER_REFUSALS = [
 
 
 @pytest.mark.parametrize("message", OTHER_REFUSALS)
-def test_only_a_refusal_of_the_platform_counts_as_one(message, tmp_path):
+def test_only_a_refusal_for_the_platform_counts(message, tmp_path):
     cell = cell_of(options=Options(("tpu",), refused_on=("cpu",)))
     (check,) = cell.checks
     results = check_calls(cell, Reply(Stage.RUN, "ok", refusals={check.name: message}), tmp_path, OPTIONS)
     assert results.problem == f"expected a refusal with {WRONG_PLATFORM!r} in its message, found {message}"
 
 
-def test_a_golden_without_outputs_has_a_call_without_any():
+def test_without_outputs_a_call_expects_no_outputs():
     options = Options(("cpu",), without_outputs="no TPU here")
     assert cell_of(options=options).checks == (Check("", inputs=INPUTS),)
 

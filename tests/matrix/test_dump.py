@@ -24,7 +24,7 @@ def test_every_cell_dumps_its_module_and_its_compiled_one(run, goldens, here, tm
         assert "func.func public @main" in lowered.read_text()
 
 
-def test_the_writers_module_is_above_those_of_readers(run, goldens, tmp_path):
+def test_a_dump_has_the_writers_module_above_readers(run, goldens, tmp_path):
     golden = goldens["waves"]
     (golden.folder / "module.mlir").write_text("as its writer printed it")
     run("waves", dump=tmp_path)

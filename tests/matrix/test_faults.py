@@ -79,7 +79,7 @@ def test_output_of_a_cell_is_a_message_or_garbage(noise, data):
     assert (died["end"], died["signal"]) == ("crash", 11), "its own signal is the verdict, whatever it wrote"
 
 
-def test_an_endless_line_takes_no_more_memory_than_a_message():
+def test_an_endless_line_takes_limited_memory():
     transcript = Transcript()
     tracemalloc.start()
     for _ in range(4 * LONGEST_LINE >> 16):

@@ -101,7 +101,7 @@ def own_variants(request: Request) -> dict[str, VariantRequest]:
     return {variant.name: variant for variant in variants[count:]}
 
 
-def test_each_run_has_moved_inputs_or_moves_inside(golden):
+def test_noise_runs_move_inputs_or_inner_results(golden):
     worker = FakeWorker()
     record = measured(golden, worker).record
     (request,) = worker.requests
@@ -137,7 +137,7 @@ def test_without_float_inputs_only_values_inside_move(tmp_path):
     ],
     ids=["nothing is rounded", "all fail alike"],
 )
-def test_failing_runs_inside_are_recorded_once(golden, why, recorded):
+def test_failing_inner_moves_are_recorded_once(golden, why, recorded):
     failed = Reply(Stage.RUN, "ok", failed=dict.fromkeys(INSIDE_NAMES, why))
     record = measured(golden, FakeWorker(lambda name: PLAIN, failed)).record
     assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 0, 0, ())
@@ -289,7 +289,7 @@ def test_a_golden_for_other_platforms_is_not_run(tmp_path, refused_on):
     assert (reason, worker.requests) == ("it was exported for other platforms than cpu", [])
 
 
-def test_a_run_that_is_far_off_counts(golden):
+def test_a_run_that_is_far_off_counts_as_noise(golden):
     worker = FakeWorker(lambda name: PLAIN * 2 if name == "moved 3" else PLAIN)
     noise = measured(golden, worker)
     assert noise.record.failed == {}
@@ -302,7 +302,7 @@ def test_a_run_with_other_types_is_left_out(golden):
     assert measured(golden, worker).record.failed == {"inside 1": "its outputs have other types"}
 
 
-def test_calls_with_the_same_outputs_have_one_noise(tmp_path):
+def test_calls_with_the_same_outputs_share_noise(tmp_path):
     made = manifest(checks=(Check("again", outputs=OUTPUTS),))
     golden = write_golden(GoldenStore(tmp_path / "golden"), made)
     worker = FakeWorker(lambda name: PLAIN + np.float32(0.0625) * (name == "again/inside 1"))
@@ -462,7 +462,7 @@ def test_the_oldest_release_that_runs_it_measures_noise(unbuilt, not_run, tried,
     assert measured_in(unbuilt, not_run) == (tried, by)
 
 
-def test_without_environments_the_writers_reason_is_given(measured_in):
+def test_if_nothing_is_built_the_writers_error_is_shown(measured_in):
     tried, reason = measured_in({*measuring_noise.Policy().calendar().versions()}, set())
     assert (tried[:2], reason) == (["0.9.2", "0.10.0"], "no 0.9.2")
 

@@ -48,7 +48,7 @@ def test_a_cell_equal_to_a_promised_one_runs_with_it():
     assert shown(groups) == ["twin in 0.9.2 b in 0.9.2", "twin in 0.12.0.1", "other in 0.9.2"]
 
 
-def test_readers_with_one_jax_alternate_with_others():
+def test_readers_with_the_same_jax_alternate_with_others():
     first, second = release("0.10.1"), release("0.10.2")
     assert first.jax == second.jax != OLD.jax
     cells = [cell(case, reader, promised=case == "b") for reader in (first, second, OLD) for case in ("a", "b")]
@@ -123,7 +123,7 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, warm
     assert open_workers == set()
 
 
-def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, warm_workers, monkeypatch, tmp_path):
+def test_a_new_environment_shares_with_earlier_ones(in_two_readers, here, warm_workers, monkeypatch, tmp_path):
     shared: list[tuple[str, ...]] = []
     monkeypatch.setattr(
         "export_core.matrix.replay.share",

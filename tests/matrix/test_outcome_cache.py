@@ -115,7 +115,7 @@ def test_a_timeout_deletes_an_outcome_and_not_run_does_not(tmp_path):
     assert set(stored(tmp_path, "hung", "missed")) == {"missed"}
 
 
-def test_a_changed_verdict_is_flaky_with_its_date(tmp_path):
+def test_a_changed_verdict_is_noted_flaky_with_date(tmp_path):
     today = datetime.datetime.now(datetime.UTC).date()
     assert flaky_when_stored(tmp_path, CRASH) == ""
     assert (

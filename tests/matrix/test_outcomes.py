@@ -42,7 +42,7 @@ def ran(monkeypatch, results, **changes):
     return ended(Stage.RUN, "ok", **changes)
 
 
-def test_verdicts_work_fail_and_are_compared_as_listed():
+def test_verdicts_that_work_fail_or_compare_are_listed():
     assert {verdict for verdict in Verdict if verdict.works} == {"pass", "compiled", "converted"}
     assert {verdict for verdict in Verdict if verdict.fails} == {"numerics", "refused", "error", "crash", "timeout"}
     assert {verdict for verdict in Verdict if verdict.is_compared} == {"pass", "converted", "numerics"}

@@ -55,7 +55,7 @@ def test_selected_readers_are_ordered_by_build_date(selection, expected):
     assert readers(planned([golden(jaxlib="0.9.2")], **selection)) == expected
 
 
-def test_a_converted_golden_meets_its_release_unpromised():
+def test_a_converted_golden_is_planned_in_its_release():
     old = [golden(jaxlib="0.9.2", converted_from=CONVERTED)]
     assert readers(planned(old, readers="0.9.1,0.9.2,0.12.0.1", only="backward")) == ["0.9.2", "0.12.0.1"]
 

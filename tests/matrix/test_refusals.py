@@ -41,7 +41,7 @@ def test_a_message_is_a_refusal_only_in_listed_releases(failure, jax, refused):
 
 
 @pytest.mark.parametrize("entry", load_refusals(), ids=lambda entry: entry.meaning)
-def test_each_entry_begins_and_ends_on_its_day(entry):
+def test_each_refusal_entry_begins_and_ends_on_its_day(entry):
     examples = {"^deserialize": VERSION, "seems to": AGE, "^Cannot": CHECK, "was (exp": PLATFORM}
     (message,) = (failure[2] for start, failure in examples.items() if entry.message.startswith(start))
     one = datetime.timedelta(days=1)

@@ -34,7 +34,7 @@ def ending(outcome: Result) -> tuple[Verdict, Stage, int | None]:
 
 
 @BOTH
-def test_goldens_of_this_interpreter_pass_in_it(run, fork, monkeypatch):
+def test_goldens_of_this_python_pass_in_it(run, fork, monkeypatch):
     monkeypatch.setattr(pool, "start_process", START)  # workers that are no forks
     cases = WELL if fork else ("x64",)  # without fork each imports jax anew
     outcomes = run(*cases, fork=fork, environment_of=this_interpreter)
@@ -48,7 +48,7 @@ def test_goldens_of_this_interpreter_pass_in_it(run, fork, monkeypatch):
         assert outcome.timings.run > 0
 
 
-def test_other_numbers_name_both_processors(run, goldens):
+def test_different_numbers_name_both_processors(run, goldens):
     golden = goldens["other_numbers"]
     made = msgspec.structs.replace(golden.manifest, instruction_set="x86_64 SSE")
     goldens = {"other_numbers": dataclasses.replace(golden, manifest=made)}
@@ -58,7 +58,7 @@ def test_other_numbers_name_both_processors(run, goldens):
     assert outcome.processors == "", "the processor that wrote it is unknown"
 
 
-def test_other_numbers_have_their_index_and_error(run):
+def test_different_numbers_have_index_and_error(run):
     outcomes = run("other_numbers", "other_count")
     outcome = outcomes["other_numbers"]
     assert ending(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_artifact_reaches_no_worker(run):
     assert "artifact.jaxexport" in outcome.message
 
 
-def test_a_comparator_that_does_not_fit_is_not_run(run):
+def test_a_cell_with_a_wrong_comparator_is_not_run(run):
     outcome = run("wrong_comparator")["wrong_comparator"]
     assert outcome.verdict is Verdict.NOT_RUN
     assert "compare='svd': expected the outputs (U, s, V^H), found float32[2]." in outcome.message

@@ -147,7 +147,7 @@ def test_a_wheel_file_is_a_reader_with_its_build_date(wheel, wheels):
     assert requirements(plan.readers[0], plan.calendar, plan.sources)[1] == "jaxlib==0.12.0.1"
 
 
-def test_a_wheel_file_with_a_published_jax(wheel, wheels, tmp_path):
+def test_a_wheel_file_can_go_with_a_published_jax(wheel, wheels, tmp_path):
     candidate = make_wheel(tmp_path, "jaxlib", "0.12.0.0", stamps=("2026-10-12",))
     assert pairs(planned(readers=f"{candidate}-jax0.12.0.1")) == [("0.12.0.0", "0.12.0.1")]
     with pytest.raises(ReleaseError, match="a jaxlib must not be newer than its jax"):
@@ -182,7 +182,7 @@ def test_a_wheel_named_as_another_release_is_refused(tmp_path):
         planned(readers=str(other))
 
 
-def test_a_folder_brings_its_releases_into_the_window(wheel, wheels):
+def test_a_wheel_folder_adds_releases_to_the_window(wheel, wheels):
     wheel.rename(wheels / wheel.name)
     plan = planned(wheels=(str(wheels),))
     assert plan.readers[-1].jaxlib == NIGHTLY

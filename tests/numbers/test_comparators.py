@@ -78,7 +78,7 @@ def test_a_users_comparator_decides_and_errors_are_measured(compared):
     assert (found.ok, str(found)) == (False, "our_checks:Checks.same_set: another set")
 
 
-def test_a_failed_assertion_of_a_comparator_is_the_difference(compared):
+def test_a_failed_assertion_becomes_the_difference(compared):
     assert compared("asserts", actual=(1.0, 2.0)).ok
     found = compared("asserts")
     assert not found.ok
@@ -99,7 +99,7 @@ def test_a_comparator_is_not_called_for_other_shapes(compared):
         ("says_nothing", "compare='our_checks:says_nothing' returned ' ': expected None"),
     ],
 )
-def test_a_comparator_that_raises_or_returns_nonsense_is_an_error(compared, name, message):
+def test_a_failing_comparator_gives_an_error_with_why(compared, name, message):
     with pytest.raises(CompareError) as raised:
         compared(name)
     assert str(raised.value).startswith(message)

@@ -192,7 +192,7 @@ def test_computing_in_a_narrower_type_is_recognised(dtype, text):
     assert text in looks(*computed(dtype))
 
 
-def test_float32_is_not_diagnosed_for_a_float32_part():
+def test_float32_rounding_of_float32_is_not_diagnosed():
     rng = np.random.default_rng(2)
     values = rng.standard_normal((20, 20))
     assert "float32" in diagnose(values, narrowed(values, np.float32), None).looks_like
@@ -273,7 +273,7 @@ def test_diagnosing_any_arrays_does_not_raise(expected, allowed):
 
 
 @pytest.mark.parametrize("dtype", NARROW)
-def test_narrow_dtypes_do_not_raise(dtype):
+def test_diagnosing_narrow_dtypes_does_not_raise(dtype):
     bits = np.random.default_rng(2).integers(0, 256, (2, 8, 9), dtype=np.uint8)
     expected, actual = (values.astype(getattr(ml_dtypes, dtype)) for values in bits.astype(np.float32))
     for limit in (None, np.full((8, 9), 0.5)):

@@ -59,7 +59,7 @@ def test_distances_via_a_number_in_between_add_up(one, other, third):
     assert int(ulp_distance(low, high)) == int(ulp_distance(low, middle)) + int(ulp_distance(middle, high))
 
 
-def test_the_two_zeros_are_equal_and_their_neighbours_two_apart():
+def test_zeros_are_equal_and_their_neighbours_two_apart():
     smallest = np.finfo(np.float32).smallest_subnormal
     one, other = np.array([0.0, -smallest], np.float32), np.array([-0.0, smallest], np.float32)
     assert ulp_distance(one, other).tolist() == [0, 2]
@@ -72,7 +72,7 @@ def test_the_largest_distance_does_not_overflow():
 
 @pytest.mark.parametrize(("dtype", "part"), [(np.complex64, np.float32), (np.complex128, np.float64)])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)], ids=str)
-def test_complex_numbers_have_the_distance_of_their_farther_part(dtype, part, shape):
+def test_complex_distance_is_that_of_the_worse_part(dtype, part, shape):
     one = np.full(shape, 1 + 2j, dtype)
     near = part(1).view(f"i{part().itemsize}")
     other = np.full(shape, (near + 3).view(part) + 1j * np.nextafter(part(2), part(3)), dtype)
@@ -103,7 +103,7 @@ def digest(*arrays: object) -> bytes:
     ],
     ids=["order", "shape", "dtype", "kind", "one more", "none", "sign of a zero"],
 )
-def test_other_outputs_have_another_digest(other):
+def test_different_outputs_have_different_digests(other):
     assert digest(*other) != digest(HALVES)
     quiet, nan = (np.array(bits, np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7FC00001))
     assert digest(quiet) != digest(nan)

@@ -47,7 +47,7 @@ def test_infinite_errors_and_limits_are_left_out():
     assert (grid.errors, grid.allowed) == ((None, 0.25), (0.0, 0.0))
 
 
-def test_zeros_of_another_sign_have_no_grid():
+def test_zeros_differing_in_sign_get_no_error_grid():
     difference = compared(np.array([0.0, 1.0]), np.array([-0.0, 1.0]), compare="exact")
     assert not difference.ok
     assert difference.grid is None

@@ -210,7 +210,7 @@ def test_a_schur_form_must_be_triangular_by_blocks():
     ],
     ids=str,
 )
-def test_a_block_of_a_schur_form_with_real_eigenvalues_is_split(triangle, split):
+def test_schur_blocks_of_real_eigenvalues_must_be_split(triangle, split):
     factors = [np.array(triangle, np.float64), np.eye(len(triangle))]
     *_, blocks = parts_of("schur", factors, factors)
     assert blocks.what == "2x2 blocks of T that should be split"
@@ -278,7 +278,7 @@ def test_nearly_dependent_vectors_have_a_limited_tolerance():
 
 
 @EACH
-def test_columns_that_tie_for_a_qr_pivot_may_be_in_any_order(dtype):
+def test_columns_that_tie_for_a_qr_pivot_may_swap(dtype):
     a = matrix(dtype, 5, 3)[0]
     a[:, 1] = a[:, 0] * (1 if "float" in dtype else 1j)
     a[:, 2] /= 10
@@ -416,7 +416,7 @@ MEANINGS = {
 
 
 @pytest.mark.parametrize(("name", "meaning"), MEANINGS.items())
-def test_outputs_unlike_the_decompositions_are_an_error(name, meaning):
+def test_outputs_must_fit_the_named_factorization(name, meaning):
     for outputs, found in (
         ([np.zeros(3, np.float32), *[np.zeros((2, 7), np.float32)] * 4], f"float32[3]{', float32[2,7]' * 4}."),
         ([np.array([True])] * len(factors_of(name)), "bool[1]"),
@@ -427,7 +427,7 @@ def test_outputs_unlike_the_decompositions_are_an_error(name, meaning):
         assert str(raised.value).startswith(f"compare={name!r}: expected the outputs {meaning}, found {found}")
 
 
-def test_an_unknown_comparator_is_an_error_with_the_nearest_name():
+def test_an_unknown_comparator_suggests_the_nearest_one():
     with pytest.raises(CompareError) as raised:
         compared([np.zeros(1)], [np.zeros(1)], "scur")
     names = "allclose, exact, shape, eigh, eig, svd, qr, lu, schur"
@@ -460,7 +460,7 @@ def test_only_outputs_of_a_factor_group_may_change_sign():
     assert wrong.of_type == "outputs 4, 5 as qr: Q R"
 
 
-def test_vectors_that_are_not_orthonormal_are_compared_by_element():
+def test_vectors_not_orthonormal_are_compared_by_element():
     a = matrix("float32")
     values, vectors = np.linalg.eigh(a + adjoint(a))
     masked = np.triu(vectors)
@@ -479,7 +479,7 @@ def test_factors_of_a_batch_may_change_sign():
     assert not in_groups([q, r], [-q, -r], ("qr", (0, 0))).ok
 
 
-def test_values_of_factors_are_compared_with_the_noise_of_their_output():
+def test_values_of_factors_use_the_noise_of_their_output():
     a = matrix("float64")
     values, vectors = np.linalg.eigh(a + adjoint(a))
     noise = CallNoise((None, np.zeros(vectors.shape), np.full(values.shape, 1e-6)))

@@ -92,7 +92,7 @@ def test_rounding_noise_around_zero_passes():
     assert not judged(one, other + np.float32(1e-6), noise).ok
 
 
-def test_a_quiet_element_borrows_noise_only_of_many_noisy_ones():
+def test_a_quiet_element_borrows_noise_only_from_many():
     assert judged(float32(0, 1, 1, 1, 1), float32(1e-3, 1, 1, 1, 1), [0.0, 1e-3, 1e-3, 1e-3, 1e-3]).ok
     assert not judged(float32(*[1.0] * 10), float32(1.0, 1.001, *[1.0] * 8), [1e-3, *[0.0] * 9]).ok
 
@@ -125,7 +125,7 @@ def test_nan_and_infinity_must_agree_whatever_the_noise(expected, actual):
     assert (same.ok, same.max_noise_error) == (True, 0)
 
 
-def test_a_pass_names_its_rule():
+def test_a_passed_comparison_names_its_rule():
     assert judged(float32(1.0), float32(1.0), [0.0]).tolerance == "4 times the noise of each"
     assert judged(float32(1.0), float32(1.0), [0.0], rtol=0.5).tolerance == "rtol 0.5, atol 0.5 (golden)"
     assert judged(float32(1.0), float32(2.0), [0.0], compare="shape").tolerance == "shapes and dtypes"
@@ -155,7 +155,7 @@ def test_errors_within_the_noise_are_diagnosed_as_rounding():
 
 
 @pytest.mark.parametrize("asked", [{"rtol": {"float64": 1.0}}, {"tolerances": {"cuda": {"float32": Tolerance(1.0)}}}])
-def test_a_tolerance_for_another_dtype_leaves_the_noise_rule(asked):
+def test_another_dtypes_tolerance_keeps_the_noise_rule(asked):
     assert not judged(float32(1.0), float32(1.1), [0.0], **asked).ok
 
 
@@ -166,7 +166,7 @@ def test_another_platform_has_a_wider_noise_limit():
     assert not judged(expected, float32(1.01, 0.5), [0.0, 0.0], platforms=("cpu", "cuda")).ok
 
 
-def test_shape_and_exact_ignore_the_noise():
+def test_compare_shape_and_exact_ignore_noise():
     others = float32(np.nan), float32(1.0, 2.0), np.float64([1.0])
     assert [judged(float32(1.0), other, [0.0], compare="shape").ok for other in others] == [True, False, False]
     assert not judged(float32(1.0), float32(1.0000001), [1.0], compare="exact").ok
@@ -185,7 +185,7 @@ def test_floors_never_lower_the_noise(values):
     assert (with_floors > 0).all()
 
 
-def test_noise_of_a_tenth_of_the_largest_number_is_undecided():
+def test_noise_of_a_tenth_of_the_largest_is_undecided():
     def undecided(values, noise):
         return count_undecided(leaf_of(values), np.asarray(noise))
 
@@ -208,13 +208,13 @@ def test_noise_lent_by_more_elements_is_larger():
     assert judged_by(34**4) == pytest.approx(2.0)
 
 
-def test_constants_of_the_noise_rule_are_the_documented_ones():
+def test_constants_of_the_noise_rule_are_as_documented():
     assert (FACTOR, FACTOR_OF_INPUTS) == (4, 8)
     assert (ULPS, SMOOTH, JUMPS, PART) == (64, 16, 128, 0.5)
     assert UNITS == ((2.0**-10, 1), (2.0**-7, 0.5), (1, 0))
 
 
-def test_the_scale_of_outputs_is_their_largest_finite_number():
+def test_the_scale_is_the_largest_finite_number():
     arrays = (float32(1, -5, np.inf), float32(2, np.nan), np.asarray([9], np.int32))
     assert [scale_of([leaf_of(array) for array in some]) for some in (arrays, arrays[::-1], arrays[2:])] == [5, 5, 0]
 
@@ -273,7 +273,7 @@ def test_an_integer_that_ever_moved_jumps():
 
 
 @pytest.mark.parametrize("missing", ["near", "far", "both"])
-def test_an_output_that_must_be_equal_has_no_noise_and_no_jumps(missing):
+def test_an_output_that_must_be_equal_has_no_noise(missing):
     near, far = (None if missing in (name, "both") else np.ones(4) for name in ("near", "far"))
     assert noise_and_jumps(leaf_of(ONES), near, far) == (None, 0)
 

@@ -69,7 +69,7 @@ def found(folder, made):
         user_code.close()
 
 
-def test_the_policys_tolerance_counts_for_its_platform_alone(tmp_path):
+def test_a_policys_tolerance_counts_for_its_platform(tmp_path):
     made, tolerances = stored(tmp_path), {"cuda": {"float32": Tolerance(rtol=1e30)}}
     assert nothing_compared(made, "cpu", tolerances) == ""
     assert nothing_compared(made, "cuda", tolerances) == ZEROS

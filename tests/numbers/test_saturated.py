@@ -99,7 +99,7 @@ def test_outputs_that_are_not_saturated_have_no_remark(function):
     assert not [text for text in remarks_on(function, X) if "bound" in text]
 
 
-def test_the_module_is_read_only_for_outputs_with_few_values():
+def test_only_outputs_with_few_values_need_the_module():
     asked = []
 
     def bounded(numbers):

@@ -163,7 +163,7 @@ def test_outputs_that_depend_on_their_inputs_have_no_remark(function, arrays):
     assert remarks(function, *arrays) == {}
 
 
-def test_another_call_with_other_outputs_prevents_the_remark():
+def test_a_call_with_other_outputs_prevents_the_remark():
     assert remarks(lambda x: np.maximum(x, 0), -abs(X), calls=[[X]]) == {}
 
 
@@ -225,7 +225,7 @@ def test_leaves_with_the_same_remark_share_a_line():
     assert remark_lines(many)[-1] == "and 12 more remarks on leaves that show nothing"
 
 
-def test_a_name_means_a_leaf_or_a_subtree():
+def test_a_leaf_name_also_means_its_subtree():
     assert is_named("result['state'].mu[0]", ["result['state']"])
     assert not is_named("result['state_2']", ["result['state"])
     assert unknown_leaves(["args[0]", "args[1]"], ["args[0]['x']", "result"]) == ["args[1]"]

@@ -45,7 +45,7 @@ def names(golden, jumping=None, **noise):
     return {name: output.elements for name, output in found.items()}
 
 
-def test_an_output_with_noise_as_large_as_itself_is_undecided(made):
+def test_an_output_as_small_as_its_noise_is_undecided(made):
     golden = made(ONES * 4, checks=(DERIVATIVE, SECOND))
     found = undecided_outputs(golden, {OUTPUTS: (LARGE * 3,), "vjp1.npz": (LARGE,), "vjp2.npz": (SMALL,)}, {})
     assert found == {

@@ -119,7 +119,7 @@ def test_unchanged_exports_pass(written):
     assert written.pytest().code == 0
 
 
-def test_ignore_forward_compatibility_is_also_a_flag(written):
+def test_a_manifest_records_ignore_forward_compat_flag(written):
     manifest = written.manifest("test_a.test_newest_readers_only")
     assert manifest["options"]["ignore_forward_compatibility"] is True
     assert manifest["flags"]["jax_export_ignore_forward_compatibility"] is True

@@ -71,7 +71,7 @@ def test_the_plugin_works_without_autoload(configured):
     assert "3 goldens new" in configured.written.text
 
 
-def test_the_header_names_the_folder_of_the_policy(configured):
+def test_the_header_names_the_policys_golden_folder(configured):
     folder = configured.project.folder / "of_policy"
     assert f"updating goldens in {folder}" in configured.written.text
     assert f"goldens: {folder}" in configured.checked.text

@@ -57,7 +57,7 @@ def test_a_difference_in_the_last_process_is_found():
     assert ask(False, True)[0] is True
 
 
-def test_no_difference_is_reported_if_all_seeds_export_alike():
+def test_seeds_that_export_alike_show_no_difference():
     differs, processes = ask(False, False)
     assert differs is False
     assert all(process.asked for process in processes)

@@ -126,7 +126,7 @@ def test_a_failure_shows_the_largest_and_first_errors(life):
     ]
 
 
-def test_a_failure_lists_signature_calls_then_numbers(life):
+def test_a_failure_shows_numbers_last_signature_first(life):
     text = life.changed["test_solve"].text
     signature = text.index("signature: out_tree: golden PyTreeDef(*); now PyTreeDef((*,))")
     calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")

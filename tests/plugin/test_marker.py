@@ -233,7 +233,7 @@ ORDER = ["marker", "command line", "ini", "policy", "nobody"]
 
 
 @pytest.mark.parametrize(("key", "first"), [(key, first) for key, sources in EFFECTIVE.items() for first in sources])
-def test_marker_precedes_command_line_ini_file_and_policy(pytester, monkeypatch, key, first):
+def test_a_marker_overrides_options_ini_file_and_policy(pytester, monkeypatch, key, first):
     """Set a value in the source `first` and in all sources that it precedes."""
     values = {source: text for source, text in VALUES[key].items() if ORDER.index(source) >= ORDER.index(first)}
     option = "--goldens" if key == "goldens" else f"--export-{key}"

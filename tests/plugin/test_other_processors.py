@@ -41,7 +41,7 @@ def test_flags_that_the_replay_lacks_are_named(written):
     assert "The fault is in what was exported" not in report.text
 
 
-def test_a_golden_records_the_instruction_set_of_xla(written):
+def test_a_golden_records_the_cpu_instruction_set(written):
     assert written.update["test_wave"].outcome == "passed", written.update.text
     (manifest,) = (text for name, text in written.project.stored().items() if name.endswith("golden.yaml"))
     assert f"\ninstruction_set: {OLDER}\n" in manifest.decode()

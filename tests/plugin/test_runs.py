@@ -77,7 +77,7 @@ def test_a_missing_golden_fails_without_a_terminal_too(project):
     assert "pytest --update-goldens test_marked.py::test_marked" in run["test_marked"].text
 
 
-def test_the_title_of_the_summary_has_no_blank_line_below_it(project):
+def test_no_blank_line_follows_the_title_of_the_summary(project):
     lines = project.pytest("--update-goldens", "test_marked.py").text.splitlines()
     (title,) = (number for number, line in enumerate(lines) if " export compatibility " in line)
     assert lines[title + 1].startswith("1 golden new: test_marked.test_marked/")

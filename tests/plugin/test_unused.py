@@ -243,7 +243,7 @@ def test_a_golden_is_unused_once_its_test_is_gone(tmp_path, there, tests, collec
         ("print(type(3))\nif __name__ == '__main__': ...", "t.py::test_f", {"t.py"}, True),
     ],
 )
-def test_goldens_that_another_machine_may_make_stay(tmp_path, text, test, files, expected):
+def test_goldens_made_on_other_machines_are_not_unused(tmp_path, text, test, files, expected):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", test=test))
     if text is not None:
         (tmp_path / "t.py").write_text(text)
@@ -273,7 +273,7 @@ GENERATED = """
 """
 
 
-def test_goldens_of_tests_generated_at_import_are_not_deleted(projects, monkeypatch):
+def test_goldens_of_generated_tests_are_not_deleted(projects, monkeypatch):
     monkeypatch.setenv("NAMES", "sin")
     project = projects(test_a=GENERATED)
     add(project, "test_a.py::test_cos")

@@ -209,7 +209,7 @@ def test_noise_later_writes_a_golden_without_noise(unmeasured, written_later):
     assert f"1 golden without noise yet: {COMMAND}" in written_later.text
 
 
-def test_the_summary_of_a_check_counts_goldens_without_noise(unmeasured, written_later):
+def test_a_check_counts_goldens_without_noise(unmeasured, written_later):
     checked = unmeasured.pytest("--goldens", "stored")
     assert "2 cases checked against 2 goldens: 2 kept" in checked.text
     assert f"1 golden without noise yet: {COMMAND}" in checked.text

@@ -92,11 +92,11 @@ def test_a_window_is_a_number_of_days_or_weeks(load, length, days):
     assert load(f"windows: {{backward: {length}, forward: {length}}}").windows == WindowDays(days, days)
 
 
-def test_a_list_of_platforms_has_the_mode_auto(load):
+def test_platforms_in_a_list_get_mode_auto(load):
     assert load("platforms: [cpu, tpu]").platforms == {"cpu": "auto", "tpu": "auto"}
 
 
-def test_quotes_a_byte_order_mark_and_lines_change_nothing(load):
+def test_quotes_line_numbers_and_a_bom_change_nothing(load):
     plain = load(EVERYTHING).without_locations()
     quoted = EVERYTHING.replace("added: 2026-10-01", 'added: "2026-10-01"')
     assert quoted != EVERYTHING

@@ -49,7 +49,7 @@ def test_a_quirk_for_one_dtype_leaves_the_others_unchanged(own, quirk, wanted):
 
 
 @pytest.mark.parametrize("compare", ["exact", "module:function"])
-def test_a_quirk_for_a_comparator_without_tolerances_is_an_error(compare):
+def test_a_quirk_needs_a_comparator_with_tolerances(compare):
     one = golden(CASE, "0.9.2", comparison=Comparison(compare=compare))
     with pytest.raises(
         MatrixError, match=r"^export_compat\.yaml:3: expected a golden whose comparator takes tolerances"
@@ -81,7 +81,7 @@ def test_a_quirk_is_reported_as_accepted_with_its_end():
         ("another", "2026-11-21", "matches no golden of this run. Delete it."),
     ],
 )
-def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, problem):
+def test_an_expired_or_unused_quirk_makes_a_run_stale(case, as_of, problem):
     summary = summarize([result(case=case)], policy=Policy(quirks=(QUIRK,)), as_of=day(as_of))
     wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {problem}"] if problem else []
     assert (summary.stale, summary.exit_code) == (wanted, 4 if problem else 0)

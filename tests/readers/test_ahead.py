@@ -103,7 +103,7 @@ def test_at_most_half_as_many_spares_as_cells_wait(started):
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
 
 
-def test_a_spare_copies_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path, cache):
+def test_a_spare_copies_pages_that_earlier_cells_wrote(here, goldens, tmp_path, cache):
     started = Started(this_interpreter(here), goldens["waves"], tmp_path)
     unaware = own_bytes(started.ahead)
     assert started.run().end == "ok"
@@ -204,7 +204,7 @@ def test_a_cell_on_an_accelerator_ends_before_its_reply(here, goldens, tmp_path,
     [({"JAX_PLATFORMS": "no_such"}, "error"), ({"XLA_FLAGS": "--xla_no_such"}, "crash")],
     ids=["refuses", "dies"],
 )
-def test_a_client_that_cannot_start_is_reported_by_each_cell(here, goldens, tmp_path, variables, end):
+def test_each_cell_reports_a_client_that_cannot_start(here, goldens, tmp_path, variables, end):
     plain = this_interpreter(here)
     worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, **variables}))
     request = plain_request(goldens["waves"], tmp_path)
@@ -273,7 +273,7 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
         worker.close()
 
 
-def test_imports_of_the_first_cell_are_noted_for_later_workers(here, environment, goldens, tmp_path):
+def test_imports_are_noted_for_later_workers(here, environment, goldens, tmp_path):
     plain = this_interpreter(here)
     notes = Path(prepare_notes(plain))
     notes.write_text("{")  # no notes
@@ -287,7 +287,7 @@ def test_imports_of_the_first_cell_are_noted_for_later_workers(here, environment
     assert ends(worker, goldens["waves"], tmp_path) == "ok"
 
 
-def test_a_worker_without_notes_uses_anothers(environment, goldens, tmp_path):
+def test_a_worker_without_notes_uses_those_of_another(environment, goldens, tmp_path):
     new, other = tmp_path / "new", tmp_path / "other"
     new.mkdir()
     other.mkdir()
@@ -305,7 +305,7 @@ def test_a_worker_without_notes_uses_anothers(environment, goldens, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '"marking"', "\0", "[" * 2_000])
-def test_damaged_notes_count_as_none(tmp_path, text):
+def test_damaged_notes_are_ignored(tmp_path, text):
     (tmp_path / "notes").write_text(text)
     assert read_notes(str(tmp_path / "notes")) == []
     assert read_notes(str(tmp_path)) == read_notes("") == []

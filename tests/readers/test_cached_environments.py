@@ -76,7 +76,7 @@ def test_list_shows_reader_plugin_size_and_last_use(cache):
     assert "3 environments of 0.0 GB" in text
 
 
-def test_clean_with_yes_removes_environments_unused_for_days(cache):
+def test_clean_with_yes_removes_unused_environments(cache):
     old, new = made(cache, "jaxlib-0.9.0-a", days=40), made(cache, "jaxlib-0.9.1-b")
     half = made(cache, "jaxlib-0.9.2-c", whole=False)
     assert "2 environments of 0.0 GB would be removed" in run("clean", "--dry-run")
@@ -106,7 +106,7 @@ def test_clean_leaves_folders_that_this_tool_did_not_make(cache, tmp_path):
         CliRunner().invoke(jaxexport, ["environments", "clean", "conda", "--yes"], catch_exceptions=False)
 
 
-def test_an_environment_is_marked_before_anything_is_installed(cache, monkeypatch):
+def test_an_environment_is_marked_before_installation(cache, monkeypatch):
     class KilledError(BaseException):
         pass
 

@@ -54,7 +54,7 @@ def tiny(tmp_path) -> tuple[str]:
     return (str(make_wheel(tmp_path, "tiny", "1.0")),)
 
 
-def test_a_reader_requires_jax_jaxlib_and_their_dependencies():
+def test_a_reader_requires_jax_and_its_dependencies():
     newest = ("jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy", "flatbuffers")
     assert requirements(release("0.12.0.1"), load_calendar()) == newest
     assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")
@@ -83,7 +83,7 @@ def test_a_local_wheel_changes_only_runtimes_made_of_it(tmp_path):
         ("ml_dtypes", "0.5.4", ["0.12.0.1", "0.11.2"]),
     ],
 )
-def test_a_rebuilt_local_wheel_makes_another_environment(tmp_path, name, version, decides):
+def test_a_rebuilt_local_wheel_gets_a_new_environment(tmp_path, name, version, decides):
     held = (read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.0.1")),)
     (tmp_path / "none.whl").write_text("")  # which uv ignores
 
@@ -146,7 +146,7 @@ def test_cells_get_no_settings_and_no_secrets(monkeypatch):
         ("aarch64", {}, None),
     ],
 )
-def test_other_kernels_are_chosen_for_the_processor(monkeypatch, processor, variables, other):
+def test_another_openblas_kernel_suits_the_processor(monkeypatch, processor, variables, other):
     monkeypatch.setattr(hardware, "instruction_set", lambda: processor)
     assert hardware.other_openblas_core(variables) == other
 
@@ -184,12 +184,12 @@ def test_the_policy_passes_variables_by_name(monkeypatch):
     assert this_interpreter(release("0.12.0.1"), ("MY_TOKEN",)).variables["MY_TOKEN"] == "s3cret"
 
 
-def test_variables_of_one_machine_do_not_decide(monkeypatch):
+def test_machine_variables_do_not_decide_an_outcome(monkeypatch):
     variables = {"PATH": "/bin", "HOME": "/x", "LC_ALL": "C", "LD_LIBRARY_PATH": "/cuda", "MY_FLAG": "1"}
     assert deciding_variables(variables) == [("LD_LIBRARY_PATH", "/cuda"), ("MY_FLAG", "1")]
 
 
-def test_the_cache_folder_is_set_by_a_variable_or_the_users(cache, monkeypatch):
+def test_a_variable_overrides_the_users_cache_folder(cache, monkeypatch):
     assert cache_folder() == cache.parent
     monkeypatch.delenv("JAXEXPORT_CACHE")
     assert "jaxexport" in str(cache_folder())
@@ -331,7 +331,7 @@ def test_a_cache_folder_that_cannot_be_made_is_an_error(cache, tiny):
         build("tiny", sys.executable, tiny, CHECK)
 
 
-def test_a_failed_build_has_uvs_reason(cache):
+def test_a_failed_build_gives_the_reason_of_uv(cache):
     with pytest.raises(EnvironmentFailed) as raised:
         build("missing", sys.executable, ("/nowhere/missing-1.0-py3-none-any.whl",), CHECK)
     failed = "installing /nowhere/missing-1.0-py3-none-any.whl failed with status 1: "
@@ -374,7 +374,7 @@ ImportError: libmissing.so: cannot open shared object file
     ],
     ids=["offline", "no answer", "import"],
 )
-def test_uvs_reason_is_found_in_its_output(printed, reason):
+def test_the_reason_of_a_uv_failure_is_extracted(printed, reason):
     assert module._reason(printed) == reason
 
 
@@ -414,7 +414,7 @@ def test_messages_of_uv_are_shown_without_passwords(cache, tmp_path):
     assert "s3" not in str(raised.value)
 
 
-def test_no_check_runs_where_a_worker_checks(cache, tiny, monkeypatch, tmp_path):
+def test_a_build_omits_the_check_that_a_worker_does(cache, tiny, monkeypatch, tmp_path):
     """Such an environment is found again by builds with a check, and none of its packages was imported."""
     raises = ("tiny", sys.executable, tiny, "raise ImportError")
     with EnvironmentLocks() as locks:
@@ -430,7 +430,7 @@ def test_no_check_runs_where_a_worker_checks(cache, tiny, monkeypatch, tmp_path)
         (runtime_readers("tensorflow==2.21.0", load_calendar())[0], True, ""),
     ],
 )
-def test_only_workers_of_jax_replace_the_check(reader, for_workers, expected):
+def test_only_a_jax_worker_replaces_the_builds_check(reader, for_workers, expected):
     environments = ReaderEnvironments(load_calendar(), for_workers=for_workers)
     assert environments._recipe(Placement(reader), module.CPython(sys.executable)).expected == expected
 
@@ -505,7 +505,7 @@ def hashed() -> str:
     return hash_of_this_interpreter()
 
 
-def test_an_interpreters_hash_ignores_bytecode(site):
+def test_an_interpreters_hash_ignores_pyc_files(site):
     before = hashed()
     (site / "decides" / "__pycache__").mkdir()
     (site / "decides" / "__pycache__" / "__init__.pyc").write_bytes(b"made here")

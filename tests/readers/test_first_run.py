@@ -40,7 +40,7 @@ def measured(request: Request) -> Request:
     return replace(request, checks=(check,))
 
 
-def test_the_first_replay_of_a_measured_golden_does_not_run(tmp_path):
+def test_the_first_replay_after_measuring_runs_nothing(tmp_path):
     worker, runs = (
         FakeWorker(Reply(Stage.RUN, "ok", variant="moved 0", failed={"moved 0": "no"}, seconds=9, ran=1)),
         FirstRuns(),
@@ -62,14 +62,14 @@ def test_a_replay_of_another_artifact_runs(tmp_path):
     assert len(worker.requests) == 2
 
 
-def test_a_measurement_ended_by_a_variant_answers_no_replay(tmp_path):
+def test_if_only_moved_inputs_crashed_the_replay_runs(tmp_path):
     worker, runs = FakeWorker(Reply(Stage.RUN, "crash", variant="moved 0")), FirstRuns()
     runs.run(worker, measured(request_in(tmp_path / "first")))
     runs.before(worker).submit(request_in(tmp_path / "again"))
     assert len(worker.requests) == 2
 
 
-def test_a_measurement_ended_by_the_plain_call_answers_replays(tmp_path):
+def test_a_crash_of_the_plain_call_answers_replays(tmp_path):
     worker, runs = FakeWorker(Reply(Stage.RUN, "crash", signal=11)), FirstRuns()
     runs.run(worker, measured(request_in(tmp_path / "first")))
     reply = runs.before(worker).submit(request_in(tmp_path / "again")).result()

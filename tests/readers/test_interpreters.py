@@ -42,7 +42,7 @@ def find(machine: Path, version: str = WANTED) -> str:
     return find_python(version, str(machine / "uv-command"))
 
 
-def test_the_running_interpreters_own_version_needs_no_search(machine):
+def test_the_version_of_this_python_needs_no_search(machine):
     found = find(machine, f"{sys.version_info.major}.{sys.version_info.minor}")
     assert Path(found) == Path(sys._base_executable)
 
@@ -77,7 +77,7 @@ def test_uv_downloads_a_python_that_is_missing(machine):
     assert find(machine) == WANTED
 
 
-def test_a_downloaded_python_has_the_same_path_in_the_next_run(machine):
+def test_a_downloaded_python_has_a_lasting_path(machine):
     expected = machine / "uv" / f"cpython-{WANTED}.1-linux" / "bin" / f"python{WANTED}"
     downloading = (
         f"mkdir -p {expected.parent}; printf '#!/bin/sh\necho Python {WANTED}.1\n' > {expected}; chmod +x {expected}"
@@ -128,7 +128,7 @@ def test_a_release_runs_on_another_python_found_here(machine):
     assert chosen.note == "runs on CPython 3.76, since CPython 3.77 was not found here"
 
 
-def test_a_python_that_uv_downloads_precedes_another_one(machine):
+def test_a_python_that_uv_downloads_is_preferred(machine):
     python(machine / "path" / "python3.76", "3.76.1")
     script(machine / "uv-command", f'echo "$*" >> {machine}/asked')
     chosen = interpreter_for(("3.76", WANTED), str(machine / "uv-command"))
@@ -146,7 +146,7 @@ def test_a_failed_download_is_not_tried_again(machine):
     assert (machine / "asked").read_text() == f"python install {WANTED}\n"
 
 
-def test_another_python_has_another_environment_and_a_note(machine, monkeypatch):
+def test_a_fallback_python_gets_its_own_environment(machine, monkeypatch):
     recipes: list[Recipe] = []
 
     def build(recipe: Recipe, *_: object, **__: object) -> Built:

@@ -74,7 +74,7 @@ def test_a_sum_in_16_bits_is_rounded_once():
     assert units(unmoved, moved).max() == 1
 
 
-def test_a_sum_moves_by_a_quarter_of_the_square_root_of_its_terms():
+def test_a_sum_moves_by_a_quarter_root_of_its_term_count():
     assert [2 ** doublings(terms) for terms in (1, 63, 64, 255, 256, 1024, 2**16)] == [1, 1, 2, 2, 4, 8, 64]
 
 
@@ -84,7 +84,7 @@ def test_moves_depend_on_the_seed_alone():
     assert (np.asarray(run(1, 1)[0]) == np.asarray(run(1, 1)[0])).all()
 
 
-def test_two_computations_of_one_value_move_differently():
+def test_two_computations_of_a_value_move_differently():
     x = np.full(2000, 1.1, np.float32) + np.arange(2000, dtype=np.float32) / 4096
     run = program(lambda x: (jnp.exp(x), jax.lax.optimization_barrier(jnp.exp(jax.lax.optimization_barrier(x)))), x)
     one, other = run(1, 1)
@@ -134,7 +134,7 @@ def test_results_fixed_by_ieee_754_do_not_move(function):
         program(function, X)
 
 
-def test_exact_values_stay():
+def test_exact_and_nonfinite_values_are_not_moved():
     """Masks, counts and halves are exact, infinities and NaN have no neighbour, and tiny values would change sign."""
     values = np.asarray([0.0, 1.0, 0.5, 3.0, np.inf, -np.inf, np.nan, 1e-44], np.float32)
     run = program(lambda x: jax.lax.dot(x[:, None], jnp.ones((1, 1), jnp.float32)), values)
@@ -159,7 +159,7 @@ def test_symbolic_dimensions_follow_the_arguments():
     assert (unmoved != moved).any()
 
 
-def test_derivatives_move_inside_too():
+def test_results_inside_derivatives_move_too():
     exported = export.export(jax.jit(jnp.tanh), platforms=["cpu"])(X)
     args = (X, np.ones_like(X))
     compiled = lower_moved(exported.vjp().call, args, {}).compile()
@@ -256,7 +256,7 @@ def test_a_transposed_matrix_that_moves_stays_transposed(divisor):
         lambda x: jax.nn.one_hot(x, 30) @ jnp.ones((30, 2), jnp.float32),
     ],
 )
-def test_exact_sums_of_few_bits_stay(function):
+def test_exact_sums_of_few_bits_do_not_move(function):
     assert not moved_by_one_unit(function, COUNTS).any()
 
 

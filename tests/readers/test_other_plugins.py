@@ -24,7 +24,7 @@ def test_a_cell_names_a_plugin_of_another_release(tmp_path, monkeypatch):
     ]
 
 
-def test_building_an_environment_names_a_plugin_of_another_release(tmp_path, monkeypatch):
+def test_a_build_names_a_plugin_of_another_release(tmp_path, monkeypatch):
     for name in ("jaxlib-0.12.0.1", "jax_cuda12_plugin-0.11.2", "jax_cuda12_pjrt-0.12.0.1"):
         info = tmp_path / "lib" / "python3.12" / "site-packages" / f"{name}.dist-info"
         info.mkdir(parents=True)

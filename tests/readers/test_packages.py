@@ -195,7 +195,7 @@ def installed(tmp_path) -> Distribution:
     return package
 
 
-def test_a_changed_package_is_installed_again_as_it_is(installed, tmp_path):
+def test_local_changes_of_a_package_are_installed_too(installed, tmp_path):
     requirement = make_own_requirement(installed)
     install(requirement, tmp_path / "there")
     assert content(tmp_path / "there") == content(tmp_path / "here")
@@ -205,7 +205,7 @@ def test_a_changed_package_is_installed_again_as_it_is(installed, tmp_path):
     assert make_own_requirement(installed) != requirement, "and other code is another one"
 
 
-def test_a_lost_file_is_reported(installed, tmp_path):
+def test_a_lost_file_of_a_package_is_reported(installed, tmp_path):
     (tmp_path / "here" / "fork" / "more.py").unlink()
     with pytest.raises(EnvironmentFailed, match=r"one of its files cannot be read: .*more\.py.*Install"):
         make_own_requirement(installed)

@@ -122,7 +122,7 @@ def test_only_cells_that_run_share_an_accelerator():
     assert [each.shares_device for each in (Placement(NEWEST), tpu, runs)] == [False, False, True]
 
 
-def test_a_plan_has_cells_for_the_goldens_exported_platforms():
+def test_goldens_are_planned_only_where_exported_for():
     both, tpu = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu", "tpu")), ("b", ("tpu",))))
     made = plan(both, tpu, platforms=("cpu", "tpu:compile"), targets=("tpu=v6e",))
     assert [(cell.golden.manifest.case, cell.platform, cell.mode, str(cell.target)) for cell in made.cells] == [
@@ -134,7 +134,7 @@ def test_a_plan_has_cells_for_the_goldens_exported_platforms():
     assert made.without_cells == ""
 
 
-def test_goldens_without_a_cell_on_these_platforms_are_reported():
+def test_goldens_without_a_cell_are_reported():
     both = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
     made = plan(*both)
     message = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run does not test it."

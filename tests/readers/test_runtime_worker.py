@@ -126,7 +126,7 @@ def test_a_runtime_runs_several_checks_in_order(environment, adder, fork):
     assert times.lower is None
 
 
-def test_arrays_of_every_dtype_survive_the_way_to_a_runtime(environment, adder):
+def test_arrays_of_every_dtype_reach_a_runtime_unchanged(environment, adder):
     key = key_leaf("key<fry>", np.uint32([[1, 2], [3, 4]]))
     arrays = np.array([1, 2], ml_dtypes.bfloat16), np.array([1, -2], ml_dtypes.int4), np.array(3, np.int8)
     nothing = np.zeros(3, [("float0", "V")])
@@ -220,14 +220,14 @@ def children(pid: int) -> list[str]:
     return [child for child in pids if ") Z " not in Path(f"/proc/{child}/stat").read_text()]
 
 
-def test_a_runtimes_half_runs_by_path_and_stays_clean(environment, adder, half):
+def test_a_worker_half_runs_by_path_and_writes_no_file(environment, adder, half):
     (reply,) = replies(environment, adder.request(adder.check()))
     assert reply.end == "ok"
     assert [path.name for path in half.parent.iterdir()] == [half.name]
 
 
 @pytest.mark.parametrize("where", ["import", "warm"])
-def test_a_runtime_with_threads_gets_a_new_interpreter_for_each_cell(environment, adder, half, where):
+def test_a_runtime_with_threads_is_never_forked(environment, adder, half, where):
     half.write_text(THREADS + HALF if where == "import" else HALF.replace("    import numpy\n", indented(THREADS)))
     worker = start_worker(environment, 2)
     assert isinstance(worker, FreshInterpreters)

@@ -1,4 +1,4 @@
-"""Environments of one run share the bytecode of the files that they share; see test_ahead.py for their notes."""
+"""Environments of one run share the Python bytecode of the files that they share; see test_ahead.py for their notes."""
 
 import py_compile
 from pathlib import Path
@@ -37,20 +37,20 @@ def bytecode(folder: Path) -> set[str]:
     return {f"{path.parents[1].name}.{path.name.partition('.')[0]}" for path in folder.rglob("*.pyc")}
 
 
-def test_a_file_that_two_environments_share_is_compiled_once(compiled, new):
+def test_a_file_shared_by_environments_is_compiled_once(compiled, new):
     share(new, [compiled])
     assert bytecode(new) == {"numpy.__init__", "numpy.core"}
     (one,) = new.rglob("core.*.pyc")
     assert one.samefile(compiled / one.relative_to(new))
 
 
-def test_an_environment_used_before_keeps_its_bytecode(compiled, new):
+def test_an_environment_used_before_keeps_its_pyc_files(compiled, new):
     py_compile.compile(str(new / SITE / "numpy" / "__init__.py"))
     share(new, [compiled])
     assert bytecode(new) == {"numpy.__init__"}
 
 
-def test_bytecode_comes_from_the_first_environment_with_it(compiled, new, tmp_path):
+def test_pyc_files_come_from_the_first_environment(compiled, new, tmp_path):
     (tmp_path / "empty").mkdir()
     share(new, [tmp_path / "empty", compiled, compiled])
     assert bytecode(new) == {"numpy.__init__", "numpy.core"}

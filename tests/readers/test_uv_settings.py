@@ -162,7 +162,7 @@ def test_writers_of_two_projects_have_separate_environments(tmp_path, cache, hom
 # --- settings of the user ---------------------------------------------------------------------------------------------
 
 
-def test_an_installation_gets_these_variables_only(tmp_path, home, monkeypatch):
+def test_an_installation_gets_only_allowed_variables(tmp_path, home, monkeypatch):
     passed = {
         *("PATH", "HOME", "LC_ALL", "HTTPS_PROXY", "no_proxy", "SSL_CERT_FILE", "UV_INDEX_MINE_PASSWORD"),
         *("UV_DEFAULT_INDEX", "UV_CACHE_DIR"),
@@ -181,7 +181,7 @@ def test_an_installation_gets_these_variables_only(tmp_path, home, monkeypatch):
     assert passed_on["UV_CACHE_DIR"] == str(tmp_path / "a-value"), "uv runs in another folder"
 
 
-def test_only_listed_keys_of_the_users_configuration_count(tmp_path, home, monkeypatch):
+def test_only_known_keys_of_uv_toml_are_used(tmp_path, home, monkeypatch):
     (home / "uv.toml").write_text(
         'index-url = "https://me:s3cret@index"\nfind-links = ["links", "https://host/x"]\nno-proxy = ["a"]\n'
         'override-dependencies = ["jax==0.1"]\nno-binary-package = ["numpy"]\n'
@@ -218,7 +218,7 @@ def test_a_configuration_that_is_no_toml_is_reported(home):
 # --- an environment's name --------------------------------------------------------------------------------------------
 
 
-def test_whatever_decides_the_content_changes_the_name(cache, home, wheels, monkeypatch):
+def test_what_decides_an_environment_changes_its_name(cache, home, wheels, monkeypatch):
     plain = recipe(wheels)
     before = plain.folder
     names = {before, replace(plain, from_source=("tiny",)).folder, replace(plain, project="/a").folder}
@@ -234,7 +234,7 @@ def test_whatever_decides_the_content_changes_the_name(cache, home, wheels, monk
     assert plain.folder == before, "where packages are fetched from decides, not how"
 
 
-def test_a_password_does_not_change_the_name(cache, home, wheels, monkeypatch):
+def test_an_environments_name_ignores_passwords(cache, home, wheels, monkeypatch):
     folders = set()
     for password in ("one", "two"):
         monkeypatch.setenv("UV_DEFAULT_INDEX", f"https://me:{password}@index/simple")
@@ -243,7 +243,7 @@ def test_a_password_does_not_change_the_name(cache, home, wheels, monkeypatch):
     assert len(folders) == 1
 
 
-def test_the_name_without_settings_is_unchanged(cache, home):
+def test_the_name_without_settings_never_changes(cache, home):
     assert Recipe("a", "3.12", ("tiny",), "").folder.name == "a-5196d69de463"
 
 
@@ -292,7 +292,7 @@ def test_every_python_is_started_without_the_working_folder():
     assert unsafe == [TESTS_OF_THE_PROJECT], "-I, or -P where PYTHONPATH counts"
 
 
-def test_process_pools_are_started_safely():
+def test_process_pools_start_without_project_modules():
     having = [path for path in source_files() if re.search(r"multiprocessing|ProcessPool", path.read_text())]
     assert [path.name for path in having if path.name != "processes.py"] == ["folders.py"]
     (archive,) = (ast.parse(path.read_text()) for path in having if path.name == "folders.py")

@@ -31,7 +31,7 @@ def small(**jaxlib: str) -> Calendar:
     )
 
 
-def test_each_jaxlib_is_paired_with_the_newest_jax_whose_rules_allow_it():
+def test_each_jaxlib_gets_the_newest_jax_that_allows_it():
     minimum = {version: (Version(entry.minimum_jaxlib), Version(version)) for version, entry in CALENDAR.jax.items()}
     for jaxlib in CALENDAR.jaxlib.keys() - {"0.4.13"}:
         fitting = [name for name, (oldest, newest) in minimum.items() if oldest <= Version(jaxlib) <= newest]
@@ -58,7 +58,7 @@ def test_known_jaxlibs_are_paired_with_known_jax_versions(jaxlib, jax):
         ("0.13.0rc1", "0.13.0"),
     ],
 )
-def test_development_versions_pair_by_their_numbers_as_in_jax(jaxlib, jax):
+def test_development_versions_pair_by_number_as_in_jax(jaxlib, jax):
     calendar = CALENDAR.extended(
         {jaxlib: JaxlibRelease(day("2026-11-20"))}, {jax: JaxRelease(day("2026-11-20"), "0.12.0")}
     )
@@ -127,7 +127,7 @@ def test_as_of_hides_later_jax_as_well_as_later_jaxlib():
         CALENDAR.as_of(day("2026-09-17")).pair("0.11.2", "0.12.0.1")
 
 
-def test_versions_are_ordered_by_day_and_by_number_within_a_day():
+def test_versions_are_ordered_by_day_then_by_number():
     calendar = small(v0_10_0="2026-01-02", v0_9_9="2026-01-02", v0_9_8="2026-01-03")
     assert calendar.versions() == ["0.9.9", "0.10.0", "0.9.8"]
     assert calendar.newest() == "0.9.8"
@@ -207,7 +207,7 @@ def test_a_jaxlib_goes_with_every_jax_whose_rules_allow_it():
         ("0.99", "0.12.0.1", r"jaxlib 0\.99 is not in the release calendar"),
     ],
 )
-def test_a_pair_that_jax_refuses_is_an_error_that_names_the_rule(jaxlib, jax, rule):
+def test_a_pair_that_jax_refuses_names_the_broken_rule(jaxlib, jax, rule):
     with pytest.raises(ReleaseError, match=rule):
         load_calendar().pair(jaxlib, jax)
 

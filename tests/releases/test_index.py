@@ -96,7 +96,7 @@ def serve(wheels) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_an_index_with_and_without_ranges_gives_the_same_lines(serve, wheels, ranges):
+def test_an_index_without_ranges_gives_the_same_lines(serve, wheels, ranges):
     make_wheel(wheels, "jaxlib", "0.12.0", stamps=("2026-10-16",), modules={"big": "x" * 400_000}, python="cp312")
     server = serve(ranges=ranges)
     short = shortened()
@@ -157,7 +157,7 @@ def test_credentials_of_an_index_go_only_to_its_own_server(serve):
         ("file:///nowhere", "cannot be reached"),
     ],
 )
-def test_an_index_that_does_not_answer_is_an_error_that_names_it(index, message):
+def test_the_error_names_an_index_that_does_not_answer(index, message):
     with pytest.raises(ReleaseError, match=message):
         index_files(index, "jaxlib")
 

@@ -57,7 +57,7 @@ def test_releases_have_the_documented_facts(name, version, expected):
 
 
 @pytest.mark.matrix  # needs the newest jaxlib, which writes all of these versions
-def test_the_test_artifact_of_a_version_needs_just_that_version(tmp_path):
+def test_each_test_artifact_needs_only_its_version(tmp_path):
     write_artifacts(tmp_path)
     for path in tmp_path.iterdir():
         data = path.read_bytes()
@@ -106,7 +106,7 @@ def test_a_project_adds_a_release_that_this_package_lacks(monkeypatch):
     assert "Did you mean 'other'?" in dict(validation.problems(unknown))["releases", "runtimes", "othre"]
 
 
-def test_releases_are_added_only_to_the_runtime_that_owns_them():
+def test_a_runtime_without_own_releases_gets_none_added():
     policy = Policy(releases=ExtraReleases(runtimes={"savedmodel": {"9.0": RuntimeRelease(day("2026-10-01"))}}))
     message = dict(validation.problems(policy))["releases", "runtimes", "savedmodel"]
     assert message.endswith("savedmodel has the releases of tensorflow. Add them there.")

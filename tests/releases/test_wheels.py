@@ -68,7 +68,7 @@ def test_a_file_that_is_no_wheel_is_an_error_with_its_name(tmp_path, content, na
         read_wheel(path)
 
 
-def test_only_wheels_of_jax_and_jaxlib_are_read_from_a_folder(tmp_path):
+def test_a_folder_gives_only_wheels_of_jax_and_jaxlib(tmp_path):
     make_wheel(tmp_path, "jaxlib", NIGHTLY)
     make_wheel(tmp_path, "jax", NIGHTLY, needs="jaxlib>=0.12.0")
     make_wheel(tmp_path, "jax_cuda12_plugin", NIGHTLY)

@@ -13,7 +13,7 @@ LENGTHS = st.integers(0, 400)
 
 
 @given(DAYS, LENGTHS, LENGTHS)
-def test_backward_window_ends_on_its_last_day(writer, backward, forward):
+def test_the_last_day_of_the_backward_window_is_promised(writer, backward, forward):
     windows = Windows(backward, forward)
     last = writer + datetime.timedelta(days=backward)
     assert promise(writer, last, windows).promised
@@ -22,7 +22,7 @@ def test_backward_window_ends_on_its_last_day(writer, backward, forward):
 
 
 @given(DAYS, LENGTHS, LENGTHS)
-def test_forward_window_begins_on_its_first_day(writer, backward, forward):
+def test_the_first_day_of_the_forward_window_is_promised(writer, backward, forward):
     windows = Windows(backward, forward)
     first = writer - datetime.timedelta(days=forward)
     assert promise(writer, first, windows).promised
@@ -47,7 +47,7 @@ def test_nothing_is_promised_without_windows(writer, reader, backward, forward):
 
 
 @given(DAYS)
-def test_a_build_of_the_same_day_is_promised_with_empty_windows(built):
+def test_empty_windows_still_promise_the_same_day(built):
     found = promise(built, built, Windows(0, 0))
     assert (found.promised, found.direction, found.days) == (True, Direction.SAME, 0)
 

@@ -168,7 +168,7 @@ def test_sarif_has_a_rule_per_cause_and_a_result_per_test():
     assert run["tool"]["driver"]["rules"][0]["helpUri"] == "https://github.com/jax-ml/jax/issues/29610"
 
 
-def test_an_alert_is_at_its_tests_line_or_else_at_its_golden(project, monkeypatch):
+def test_an_alert_is_at_its_test_or_else_at_its_golden(project, monkeypatch):
     def locations() -> list[tuple[str, int]]:
         made = run_of(document([CRASH]))["results"][0]["locations"][0]["physicalLocation"]
         return [(made["artifactLocation"]["uri"], made["region"]["startLine"])]

@@ -142,7 +142,7 @@ def test_a_finding_has_its_evidence_and_what_to_do(title, label, text):
     assert dict(finding.details)[label][: len(text)] == text
 
 
-def test_findings_of_several_cells_name_issue_goldens_and_outputs():
+def test_findings_of_several_cells_name_what_they_share():
     crashed, wrong = (one for one in rich_document().findings if one.title == "BROKEN PROMISE")
     details = dict(crashed.details)
     issue = "https://github.com/jax-ml/jax/issues/29610, fixed in 0.10.0"

@@ -61,13 +61,13 @@ def test_a_broken_cell_has_dates_evidence_and_command():
         ("0.9.2", True, "same: reader and writer were built on the same day; {} until 2026-09-14 (180 days)"),
     ],
 )
-def test_the_window_line_has_days_and_dates_in_each_direction(reader, promised, expected):
+def test_the_window_line_has_days_dates_and_direction(reader, promised, expected):
     assert window_line(result(writer="0.9.2", reader=reader, promised=promised)).startswith(
         expected.format("promised to jaxlibs built")
     )
 
 
-def test_wrong_numbers_outside_the_window_say_why_they_are_broken():
+def test_wrong_numbers_outside_the_window_are_explained():
     message = "output 0: far\n  largest error at [3]: expected 1, got 2"
     text = broken_cell(wrong("0.12.0.1", promised=False, message=message)).text
     assert "ran with different numbers, which breaks the promise outside the window too." in text
@@ -101,7 +101,7 @@ def test_causes_are_ordered_by_cells_with_numbers_last():
     ]  # fmt: skip
 
 
-def test_a_golden_its_own_writer_cannot_replay_is_not_broken():
+def test_a_golden_that_its_writer_fails_is_not_broken():
     own, newer, other = crash(reader="0.9.2"), crash(), crash("t.other")
     found = findings(own, newer, other)
     assert [(finding.title, [cell.key for cell in finding.results]) for finding in found] == [
@@ -133,7 +133,7 @@ def unwrapped(*results):
 BOTH = "written on x86_64 SSE4_2, read on x86_64 AMX with XLA_FLAGS=--xla_x"
 
 
-def test_the_writers_other_numbers_blame_the_other_processor():
+def test_a_writers_changed_numbers_name_the_processor():
     own = wrong("0.9.2", processors=BOTH)
     for finding in (*findings(own, wrong("0.10.2", processors=BOTH)), broken_cell(own)):
         assert finding.title == "OTHER PROCESSOR"
@@ -150,12 +150,12 @@ def test_the_processor_is_shown_if_the_writer_reproduces():
     assert (finding.title, dict(finding.details)["processor"]) == ("BROKEN PROMISE", BOTH)
 
 
-def test_crashes_and_equal_processors_are_not_replayable():
+def test_crash_and_same_processor_say_not_replayable():
     results = wrong("0.9.2", processors=BOTH), wrong("0.9.2", "t.g"), crash("t.h", "0.9.2")
     assert sorted(finding.title for finding in findings(*results)) == ["NOT REPLAYABLE"] * 2 + ["OTHER PROCESSOR"]
 
 
-def test_other_failures_of_an_unreplayable_golden_say_either():
+def test_each_failure_of_an_unreplayable_golden_says_so():
     own, newer = crash(reader="0.9.2"), crash(message="died by signal 6 (SIGABRT)")
     found = findings(own, newer)
     assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
@@ -181,7 +181,7 @@ def test_the_finding_of_one_cell_names_its_known_issue():
     assert "  to do      Upgrade the reader to jaxlib 0.10.0" in found.text
 
 
-def test_crashes_that_began_in_different_releases_are_two_causes():
+def test_crashes_since_different_releases_are_separate():
     results = [
         *(result(case="t.a", reader="0.10.0"), crash("t.a", "0.10.2")),
         *(result(case="t.b", reader="0.10.2"), crash("t.b", "0.11.0")),
@@ -193,7 +193,7 @@ def test_crashes_that_began_in_different_releases_are_two_causes():
     assert "Fails since jaxlib 0.11.0" in second.sentence
 
 
-def test_each_kind_of_finding_is_cut_separately():
+def test_each_kind_of_finding_is_limited_separately():
     results = [crash(f"t.{number}", message=f"{chr(97 + number)} died") for number in range(9)]
     results += [result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel")]
     shown, left_out = capped(findings(*results), 4)
@@ -208,7 +208,7 @@ def test_adjacent_releases_are_written_as_a_range():
     assert ranges([], among) == ""
 
 
-def test_numbers_that_changed_in_one_release_are_one_finding():
+def test_numbers_changed_in_a_release_are_one_finding():
     results = [
         *(result(reader="0.10.0", case=case) for case in ("t.a", "t.b")),
         *(wrong(reader, case) for case in ("t.a", "t.b") for reader in ("0.10.2", "0.11.0")),
@@ -293,13 +293,13 @@ def test_the_example_of_changed_numbers_has_the_most_noise():
     assert "  example    t.b, " in finding.text
 
 
-def test_goldens_whose_numbers_changed_are_listed_up_to_twenty():
+def test_at_most_twenty_changed_goldens_are_listed():
     results = [wrong("0.10.2", f"t.{number:02}") for number in range(25)]
     (finding,) = findings(*results)
     assert "/0.9.2-cpu: off by 0.5\n             and 5 more, in results.jsonl\n" in finding.text
 
 
-def test_broken_comes_before_incomplete_stale_known_and_outside():
+def test_findings_are_ordered_from_broken_to_outside():
     results = [
         result(Verdict.ERROR, Judgement.OUTSIDE, case="o", stage=Stage.COMPILE, message="e", promised=False),
         result(Verdict.CRASH, Judgement.KNOWN, case="k", stage=Stage.RUN, message="c"),
@@ -433,7 +433,7 @@ def test_rounding_is_titled_numbers_moved_and_exits_1():
     assert broken_cell(results[0]).title == "NUMBERS MOVED"
 
 
-def test_rounding_is_reduced_or_explained_and_not_reported_to_jax():
+def test_rounding_is_to_be_reduced_not_reported_to_jax():
     reproduce = (
         "jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1 --platforms cpu --goldens 'my goldens'"
     )
@@ -471,14 +471,14 @@ def test_suggested_commands_set_the_variables_of_the_cell():
     assert passed in to_do(moved(reproduce=again.replace("OPENBLAS_CORETYPE=Haswell ", flags)))
 
 
-def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():
+def test_rounding_and_wrong_numbers_are_two_findings():
     results = [moved(), moved(case="t.g"), wrong("0.12.0.1", "t.h", writer="0.11.0")]
     found = findings(*results)
     assert [(finding.title, len(finding.results)) for finding in found] == [("NUMBERS MOVED", 2), ("BROKEN PROMISE", 1)]
     assert "2 causes, 1 of which looks like rounding." in headline(summarize(results))[0]
 
 
-def test_rounding_with_a_known_cause_has_the_title_of_that_cause():
+def test_rounding_with_a_known_cause_has_its_title():
     own_writer = findings(moved("0.11.0"), wrong("0.12.0.1", writer="0.11.0"))
     assert [finding.title for finding in own_writer] == ["NOT REPLAYABLE"]
     known = moved(upstream="lapack-cold-process")
@@ -510,7 +510,7 @@ def test_the_headline_lists_readers_by_cause():
     assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summarize(results[:3]))[0]
 
 
-def test_headline_terminal_and_page_have_one_order_of_causes():
+def test_headline_terminal_and_page_order_causes_alike():
     results = [
         crash("t.few", "0.9.1", message="a"),
         *(crash(f"t.many{number}", "0.12.0", message="b") for number in range(3)),

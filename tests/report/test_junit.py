@@ -137,7 +137,7 @@ def test_suites_count_their_test_cases():
     ],
     ids=["kept", "a result is missing", "the list is stale"],
 )
-def test_the_suite_of_the_run_fails_if_no_cell_explains_the_code(results, planned, end):
+def test_the_run_suite_fails_if_no_cell_explains_why(results, planned, end):
     made = summary(results, planned)
     found = cases_of(results, made)["jaxexport"]
     assert [child.tag for child in found] == [end]
@@ -194,7 +194,7 @@ def test_a_test_case_has_the_file_and_the_line_of_its_test(tmp_path, monkeypatch
     assert schema.is_valid(text.replace(' file="test_a.py" line="4"', "")), "nothing else is not in it"
 
 
-def test_each_golden_and_reader_has_a_test_case_of_its_own_name(broken):
+def test_junit_test_cases_have_unique_names(broken):
     cases = list(broken.iter("testcase"))
     assert len(cases) == len(broken_run()[0]) + 1
     # GitLab shows only the first of two test cases with one name.
@@ -211,7 +211,7 @@ def test_suites_have_their_reader_and_the_run_as_properties():
     assert root.get("tests") == "8"
 
 
-def test_a_failing_test_case_names_its_cause_and_known_issue(broken):
+def test_a_failing_test_case_names_cause_and_issue(broken):
     text = next(broken.iter("failure")).text
     assert "  cause      64 cells crashed in stage run: written by 0.6.2, 0.9.2, read by 0.6.2 to 0.9.2." in text
     assert "  known as   LAPACK calls crash in a fresh process, https://github.com/jax-ml/jax/issues/29610" in text

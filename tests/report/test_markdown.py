@@ -68,14 +68,14 @@ def test_markdown_shows_everything_but_pictures_and_tables():
 
 
 @pytest.mark.parametrize("judgement", Judgement)
-def test_a_square_of_the_map_has_the_symbol_of_its_judgement(judgement):
+def test_a_map_square_has_the_symbol_of_its_judgement(judgement):
     text = markdown_map(release_map(run_of([result(judgement=judgement)])))
     symbol = judgement.facts.symbol
     assert f"| 0.9.2 | {symbol}{' 1' if judgement.fails_run else ''} |" in text
     assert f"\n{symbol} {judgement}: {judgement.facts.meaning}\n" in text
 
 
-def test_the_row_of_a_cause_says_that_it_looks_like_rounding():
+def test_a_cause_says_if_it_looks_like_rounding():
     moved = result(Verdict.NUMERICS, Judgement.BROKEN, message="far", looks_like="rounding: errors of both signs")
     text = markdown_text(document([moved]))
     assert "**numerics in stage compare, looks like rounding**: far<br>To do: Find the operation" in text
@@ -213,7 +213,7 @@ WORKS = result(case="t.a"), result(case="t.b", reader="0.11.0")
 FAILS = cell(Verdict.CRASH, Judgement.BROKEN, "t.a"), cell(Verdict.CRASH, Judgement.BROKEN, "t.b", reader="0.11.0")
 
 
-def test_changes_since_the_baseline_come_before_the_findings():
+def test_changes_since_the_baseline_come_first():
     now = [FAILS[0], WORKS[1], result(case="t.new")]
     text = markdown_text(compared([WORKS[0], FAILS[1]], now, ["the baseline is another plan"]))
     assert_whole(text)

@@ -66,7 +66,7 @@ def test_a_kept_headline_counts_the_cells_of_targets():
 
 
 @pytest.mark.parametrize("cases", [("*",), ("t.slover",)], ids=["other readers", "misspelled cases"])
-def test_a_target_without_cells_names_the_command_to_run_them(cases):
+def test_a_target_without_cells_names_the_command(cases):
     policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2", cases=cases),))
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
     chosen = {"readers": "0.12.0.1", "whole": False, "platforms": ("cpu",)}

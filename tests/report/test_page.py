@@ -173,7 +173,7 @@ def test_addresses_of_cells_and_filters_are_escaped():
     assert cell_link(key) == "#cell=t.f%2F0.9.2-cpu%200.10.2-jax0.10.2%20cpu"
 
 
-def test_more_than_the_listed_causes_are_counted():
+def test_causes_beyond_the_listed_ones_are_counted():
     many = [failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(45)]
     page = html_page(document(many))
     assert page.count('<article id="cause=') == MOST_FINDINGS

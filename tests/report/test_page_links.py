@@ -85,7 +85,7 @@ def test_a_click_opens_a_cell_and_back_closes_it(opened):
     page.wait_for_url(lambda address: "cell=" not in address)
 
 
-def test_clicking_in_a_range_opens_the_reader_under_the_pointer(opened):
+def test_a_click_in_a_range_opens_the_reader_below_it(opened):
     page = opened(filter_link(cause="lapack-cold-process", judgement="broken", writer="0.6.2"))
     box = page.locator("#grid .cell").first.bounding_box()
     page.locator("#grid .cell").first.click(position={"x": box["width"] * 0.4, "y": 5})
@@ -198,7 +198,7 @@ def readers(page: Any) -> list[str]:
         ("case:( judgement:[", 0),
     ],
 )
-def test_a_filter_selects_these_cells(query, cells, opened):
+def test_each_filter_selects_the_expected_cells(query, cells, opened):
     page = opened()
     page.fill("#query", query)
     assert count(page) == f"{cells:,} of 4,692 cells"
@@ -298,7 +298,7 @@ def test_enter_opens_and_escape_returns_to_the_cell(opened):
     assert focused(page).startswith("test_cholesky | broken")
 
 
-def test_enter_on_a_map_square_goes_to_its_rows_and_escape_back(opened):
+def test_enter_leads_from_a_map_square_to_its_rows(opened):
     page = opened()
     page.locator('.map a[aria-label^="written by 0.9.2, read by 0.9.1"]').focus()
     page.keyboard.press("Enter")
@@ -364,7 +364,7 @@ def test_a_case_and_a_reader_have_an_address(address, cells, opened):
     assert count(page) == "4,692 of 4,692 cells"
 
 
-def test_clicking_a_count_filters_the_table_and_marks_the_count(opened):
+def test_clicking_a_count_filters_the_table(opened):
     page = opened()
     chips = page.locator(".chip")
     assert chips.all_inner_texts() == ["4,692 cells", "67 broken", "1,283 kept", "1,446 bonus", "1,896 outside"]

@@ -222,7 +222,7 @@ def test_map_squares_of_other_runtimes_are_on_the_right(size, opened, other_runt
     assert_accessible(page)
 
 
-def test_the_filter_knows_runtimes_and_cells_name_the_promise(opened, other_runtimes):
+def test_cells_of_a_runtime_can_be_filtered(opened, other_runtimes):
     page = opened("#filter=runtime%3Atensorflow", file=other_runtimes)
     assert page.locator("#count").inner_text().startswith("552 of 5,520")
     assert page.locator("[role=columnheader] b").all_inner_texts() == ["tensorflow 2.20.0", "tensorflow 2.21.0"]
@@ -281,7 +281,7 @@ def test_clicking_a_map_square_filters_the_table(opened):
     assert page.locator("#count").inner_text().startswith("60 of 4,692")
 
 
-def test_the_map_is_scrolled_to_the_newest_reader_on_a_phone(opened):
+def test_a_phone_shows_the_newest_reader_on_the_map(opened):
     page = opened(size=SIZES["phone"])
     box = page.locator('.map a[aria-label*="read by 0.12.0.1"] rect').first.bounding_box()
     assert 0 <= box["x"] <= SIZES["phone"][0] - box["width"]

@@ -43,7 +43,7 @@ def test_cells_are_counted_by_reader_writer_platform_and_promise():
     }
 
 
-def test_the_printed_plan_has_a_line_for_each_cell_and_counts():
+def test_the_printed_plan_lists_and_counts_its_cells():
     out = io.StringIO()
     print_plan_report(Console(file=out, width=160), plan(), Windows())
     lines = out.getvalue().splitlines()
@@ -91,7 +91,7 @@ def test_each_job_runs_a_shard_with_the_plans_options():
         assert job["shard"] == number
 
 
-def test_jobs_with_the_same_environments_have_the_same_cache_key():
+def test_jobs_share_a_cache_key_if_environments_match():
     def named(**selection):
         return [job["environments"] for job in github_jobs(plan(**selection), [])["include"]]
 

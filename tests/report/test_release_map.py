@@ -57,7 +57,7 @@ def on_platform(platform, **changes):
 
 
 @given(st.lists(DAYS, min_size=1, max_size=40), DAYS, DAYS)
-def test_a_window_has_the_promised_slots_and_no_other(built, writer, as_of):
+def test_a_drawn_window_covers_the_promised_readers(built, writer, as_of):
     built.sort()
     axis = make_axis(built, as_of, 786, slot=27, end=26)
     windows = Windows()
@@ -83,7 +83,7 @@ def test_releases_far_apart_are_drawn_at_their_build_date():
 # --- squares ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_worst_judgement_sets_a_squares_colour_and_count():
+def test_a_square_shows_and_counts_its_worst_judgement():
     results = [
         result(Verdict.CRASH, Judgement.BROKEN, case="t.a"),
         result(Verdict.CRASH, Judgement.KNOWN, case="t.b"),
@@ -107,7 +107,7 @@ def test_a_square_that_fails_in_part_is_drawn_as_partly():
     assert squares(drawn([outside[0], kept]), "g")[0].get("class") == "square is-partly"
 
 
-def test_rows_are_by_platform_and_the_newest_writer_is_first():
+def test_rows_are_sorted_by_platform_then_newest_writer():
     results = [on_platform("tpu"), on_platform("cpu"), on_platform("cpu", writer="0.10.1")]
     rows = mapped(results).rows
     assert [(row.platform, row.writer.name) for row in rows] == [("cpu", "0.10.1"), ("cpu", "0.9.2"), ("tpu", "0.9.2")]
@@ -170,7 +170,7 @@ def test_the_map_has_titles_and_the_day():
     assert "as of 2026-11-22" in texts
 
 
-def test_a_release_has_one_name_in_map_tables_and_sentences():
+def test_map_tables_and_sentences_name_a_release_alike():
     other = {"jax": "0.11.2"}
     crash = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0", message="died")
     crash = msgspec.structs.replace(crash, reader=msgspec.structs.replace(crash.reader, **other))

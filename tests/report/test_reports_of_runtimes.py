@@ -106,7 +106,7 @@ def test_a_map_without_jaxlib_has_columns_and_no_axis():
     ]
 
 
-def test_a_map_of_many_runtimes_is_wide_enough_for_all_squares():
+def test_a_map_of_many_runtimes_has_room_for_all():
     many = [
         of_runtime(one, f"tensorflow==2.{minor}.0", "2026-03-05") for one in made("test_f")[:1] for minor in range(40)
     ]
@@ -283,7 +283,7 @@ def test_wrong_numbers_of_a_runtime_break_no_promise():
     assert broken_cell(finding.results[0]).title == "OTHER NUMBERS"
 
 
-def test_a_known_issue_of_a_runtime_says_since_which_release(tmp_path):
+def test_a_known_issue_names_the_release_it_began_in(tmp_path):
     issues = tmp_path / "issues.yaml"
     issues.write_text(
         "- {id: iree-pow, title: Powers of negative bases are NaN, consumer: iree, since: 3.13.0, outcome: numerics, "

@@ -52,7 +52,7 @@ def test_the_full_report_shows_everything_but_pictures():
     assert_shown(text, lambda element: element.sort not in ("picture", "row line", "looks like"))
 
 
-def test_the_short_report_shows_the_first_finding_of_each_kind():
+def test_the_short_report_shows_one_finding_of_a_kind():
     reported = rich_document()
     text = drawn(print_report, reported, width=10_000)
     assert_shown(
@@ -115,7 +115,7 @@ def test_each_verdict_and_judgement_has_its_mark():
     assert {mark: reader for mark, _, reader in printed} == {mark: one.reader.jaxlib for mark, one in cells.items()}
 
 
-def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
+def test_one_jaxlib_with_two_jax_makes_two_rows():
     plain = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0.1", stage=Stage.RUN)
     older = msgspec.structs.replace(
         result(writer="0.11.2", reader="0.12.0.1"),
@@ -166,7 +166,7 @@ def test_names_with_brackets_are_not_markup():
         ([], 0, "INCOMPLETE: the run does not cover what it must. 0 of 0 planned cells: no cell."),
     ],
 )
-def test_the_last_two_lines_have_the_counts_and_the_exit_code(results, planned, expected):
+def test_the_last_two_lines_have_counts_and_exit_code(results, planned, expected):
     last = " ".join(reported(results, planned).strip().splitlines()[-2:])
     code = {"K": 0, "B": 1, "I": 3}[expected[0]]
     assert last == f"{expected} As of 2026-11-21, 12 s, exit code {code}."

@@ -134,7 +134,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("use", REFUSED)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_run_is_refused_after_a_change(project, jaxexport, monkeypatch, change, use):
+def test_a_run_is_refused_if_its_evidence_changed(project, jaxexport, monkeypatch, change, use):
     apply, difference = CHANGES[change]
     apply(monkeypatch)
     ended = jaxexport(*REFUSED[use], code=2)
@@ -161,7 +161,7 @@ def test_a_run_is_refused_after_a_change_of_the_policy(project, jaxexport, key):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_run_is_no_yes_after_a_change(project, jaxexport, monkeypatch, change):
+def test_changed_evidence_makes_can_i_deploy_unknown(project, jaxexport, monkeypatch, change):
     assert "YES" in jaxexport("can-i-deploy", "--to", "serving", code=0).out
     apply, difference = CHANGES[change]
     apply(monkeypatch)
@@ -169,7 +169,7 @@ def test_a_run_is_no_yes_after_a_change(project, jaxexport, monkeypatch, change)
     assert f"the results in .jaxexport do not count: they were made by {difference}" in ended.err
 
 
-def test_a_run_of_another_tool_version_is_no_yes(project, jaxexport):
+def test_another_tool_version_makes_the_answer_unknown(project, jaxexport):
     # This version cannot read a plan in which another one adds or leaves out a key.
     Path(".jaxexport", PLAN).write_text(json.dumps({"tool": "9.0 (abc)", "another": "form"}))
     ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
@@ -338,7 +338,7 @@ def record(*goldens, policy: Policy = Policy()) -> PlanRecord:  # noqa: B008 - i
     return record_of(plan, policy, CellLimits())
 
 
-def test_one_digest_covers_every_part(project):
+def test_the_evidence_digest_depends_on_every_part(project):
     evidence = recorded_plan(project / ".jaxexport").evidence
     parts = {"tool", "policy", "goldens", "limits", "wheels", "comparator checks.mine:close", "variable OUR_SETTING"}
     assert set(evidence.parts) == parts
@@ -426,7 +426,7 @@ def test_an_installed_comparators_hash_covers_its_package(cwd, monkeypatch):
     assert source_hash("ours.checks:close") != before
 
 
-def test_other_packages_count_by_version(cwd, monkeypatch):
+def test_a_comparators_other_packages_count_by_version(cwd, monkeypatch):
     write("mine.py", "import numpy as np\n")
     of_numpy = source_hash("mine:close")
     write("other.py", "import msgspec\n")

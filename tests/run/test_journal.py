@@ -304,7 +304,7 @@ def test_another_plan_is_not_resumed_but_says_what_differs(tmp_path, change, mes
     assert resumed(tmp_path) == LINES, "and the folder is as it was, and free"
 
 
-def test_other_code_of_this_tool_does_not_resume(tmp_path, monkeypatch):
+def test_a_run_by_changed_tool_code_is_not_resumed(tmp_path, monkeypatch):
     begun(tmp_path, *LINES)
     monkeypatch.setattr(cache_keys, "hash_of_code", lambda: "0123456789abcdef")
     with pytest.raises(RunError, match=r"another version of pytest-jaxexport: .*, now .* \(0123456789ab\)"):
@@ -315,7 +315,7 @@ def test_other_code_of_this_tool_does_not_resume(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("change", ["half", "refusals", "releases"])
-def test_another_version_of_a_runtime_is_another_plan(tmp_path, monkeypatch, change, two_runtimes):
+def test_a_changed_runtime_makes_a_different_plan(tmp_path, monkeypatch, change, two_runtimes):
     runtimes = known_runtimes()
     shown = {name: msgspec.structs.replace(one, folder=tmp_path) for name, one in runtimes.items()}
     monkeypatch.setattr(plan_record, "runtime_of", lambda reader: shown[reader.partition("==")[0]])

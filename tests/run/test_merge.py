@@ -198,7 +198,7 @@ def test_shards_of_different_plans_name_what_differs(shards, changes, what, numb
         merge_shards(shards)
 
 
-def test_shards_of_different_divisions_are_refused(shards):
+def test_shards_of_3_and_of_4_do_not_merge(shards):
     summary = read_summary(shards[2])
     other(shards[2], shard="3/4")
     write_summary(shards[2], msgspec.structs.replace(summary, shard=Shard(3, 4)))

@@ -80,14 +80,14 @@ def test_a_working_runtime_passes(matrix):
     ],
     ids=["not installed", "another version", "no wheel", "import"],
 )
-def test_a_runtime_that_cannot_start_leaves_its_cells_incomplete(matrix, parts, message):
+def test_cells_of_a_runtime_that_fails_to_start_do_not_run(matrix, parts, message):
     ended, results = matrix(**parts, code=3)
     assert verdicts(results) == {"int32": "not_run", "float32": "not_run"}
     assert all(message in row["message"] for row in results.values()), results
     assert "INCOMPLETE" in ended.out
 
 
-def test_a_runtime_with_threads_runs_each_cell_in_a_new_interpreter(matrix, tmp_path):
+def test_cells_of_a_threaded_runtime_start_interpreters(matrix, tmp_path):
     warm = f"open({str(tmp_path / 'warm')!r}, 'a').write('.'); threading.Thread(target=time.sleep, args=(9,)).start()"
     _, results = matrix(warm=warm)
     assert verdicts(results) == {"int32": "pass", "float32": "pass"}

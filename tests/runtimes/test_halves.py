@@ -22,7 +22,7 @@ def parsed(half: Path) -> ast.Module:
 
 
 @by_half
-def test_a_half_imports_only_the_standard_library_when_loaded(half):
+def test_a_half_loads_with_only_the_standard_library(half):
     imports = [node for node in parsed(half).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
@@ -44,7 +44,7 @@ def test_a_half_has_the_functions_warm_and_run(half):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_runtimes_yaml_names_existing_files_and_valid_patterns(path):
+def test_each_runtime_file_is_complete_and_valid(path):
     runtime = load_runtime(path)
     assert runtime.name == path.stem
     assert runtime.half in HALVES

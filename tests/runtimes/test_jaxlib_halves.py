@@ -46,7 +46,7 @@ def from_golden(name: str) -> tuple[bytes, np.ndarray, np.ndarray]:
     return (folder / "artifact.jaxexport").read_bytes(), *arrays
 
 
-def test_the_interpreters_imports_ahead_of_a_cell_succeed():
+def test_the_stablehlo_half_imports_ahead_of_a_cell():
     half = RUNTIMES / "stablehlo_worker.py"
     code = f"import runpy; runpy.run_path({str(half)!r})['start_ahead'](True)"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -93,7 +93,7 @@ def test_pjrt_passes_tokens_of_ordered_effects(tmp_path):
     np.testing.assert_allclose(called.outputs[0], expected, rtol=1e-6)
 
 
-def test_the_interpreter_refuses_tokens(tmp_path):
+def test_the_stablehlo_interpreter_refuses_tokens(tmp_path):
     artifact, given, _ = from_golden("tests.compat.test_effects.test_ordered")
     called = call_half("stablehlo", artifact, given, folder=tmp_path)
     assert called.stage == "read"

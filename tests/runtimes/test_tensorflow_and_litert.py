@@ -52,7 +52,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "fields", "message"), REFUSED)
-def test_unsupported_values_are_refused_before_the_first_stage(stubs, name, fields, message):
+def test_unsupported_values_are_refused_at_once(stubs, name, fields, message):
     call = {"tokens": 0, "inputs": [], "outputs": [], "kept": [], "module": "", "platforms": ["cpu"]}
     stages = []
     with pytest.raises(NotImplementedError, match=message):

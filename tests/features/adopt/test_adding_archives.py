@@ -123,14 +123,14 @@ def of_a_test(archive) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("words", [("--no-replay",), ("--dry-run",)])
-def test_an_archived_file_does_not_replace_a_tests_golden(archive, of_a_test, add, words):
+def test_an_archived_file_replaces_no_golden_of_a_test(archive, of_a_test, add, words):
     ended = add(*words)
     assert (ended.code, ended.out.splitlines()[-1]) == (2, "1 artifact: 1 not added; left out: 3 other files")
     assert "old/mlp.bin: would replace the golden old.mlp/0.9.2-cpu, which tests/test_a.py::old.mlp wrote" in ended.err
     assert content_of(Path("golden/old.mlp/0.9.2-cpu")) == of_a_test
 
 
-def test_a_tests_golden_with_the_same_files_is_not_replaced(archive, add):
+def test_an_equal_golden_of_a_test_is_not_replaced(archive, add):
     content = {name: (MLP / name).read_bytes() for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz")}
     golden = write_golden(GoldenStore(Path("golden")), manifest("old.mlp", "0.9.2"), content)
     before = content_of(golden.folder)
@@ -138,12 +138,12 @@ def test_a_tests_golden_with_the_same_files_is_not_replaced(archive, add):
     assert (ended.code, content_of(golden.folder)) == (2, before)
 
 
-def test_a_tests_golden_is_replaced_if_replace_names_it(archive, of_a_test, add):
+def test_replace_option_replaces_a_golden_of_a_test(archive, of_a_test, add):
     ended = add("--no-replay", "--replace", "old.mlp")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "1 artifact: 1 replaced; left out: 3 other files")
 
 
-def test_other_arrays_do_not_replace_an_adopted_golden(archive, jaxexport):
+def test_new_arrays_do_not_replace_an_adopted_golden(archive, jaxexport):
     words = ("goldens", "add", "--from", archive, "--no-replay")
     assert jaxexport(*words).code == 0
     before = content_of(Path("golden/old.mlp/0.9.2-cpu"))
@@ -177,7 +177,7 @@ def test_the_case_is_named_after_the_path(path, case):
     assert case_of(PurePath(path)) == case
 
 
-def test_two_artifacts_of_one_case_and_writer_are_refused(archive, add):
+def test_two_artifacts_for_the_same_golden_are_refused(archive, add):
     shutil.copytree(archive / "old", archive / "old.mlp")
     (archive / "old.mlp" / "mlp.bin").rename(archive / "old.mlp" / "artifact.bin")
     for kind in ("inputs", "outputs"):
@@ -320,7 +320,7 @@ def test_inputs_that_cannot_be_made_are_refused(name, words, message, bare_archi
     assert not Path("golden").exists()
 
 
-def test_inputs_in_the_domain_are_made_where_others_give_nan(bare_archive, add, writers_here):
+def test_the_next_input_rule_is_tried_if_one_gives_nan(bare_archive, add, writers_here):
     """The Cholesky factor of random numbers is NaN, and of positive ones too."""
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
     ended = add(code=0)
@@ -332,7 +332,7 @@ def test_inputs_in_the_domain_are_made_where_others_give_nan(bare_archive, add, 
     assert "golden/cholesky/0.9.2-cpu: unchanged" in again.out
 
 
-def test_refused_if_outputs_of_all_made_inputs_are_nan(bare_archive, add, writers_here, monkeypatch):
+def test_an_artifact_is_refused_if_all_inputs_give_nan(bare_archive, add, writers_here, monkeypatch):
     monkeypatch.setattr(adoption, "RULES", ("", "positive"))
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
     ended = add(code=2)

@@ -187,7 +187,7 @@ def test_writer_option_chooses_among_possible_writers(artifact, writer, name, bu
 
 
 @pytest.mark.parametrize("case", ["", ".", "a/b", "..", ".hidden", "a\nb"])
-def test_a_case_that_no_folder_can_be_named_is_bad_input(case, add, tmp_path):
+def test_a_case_that_cannot_name_a_folder_is_bad_input(case, add, tmp_path):
     ended = add(SYMBOLIC, zeros((3, 4)), zeros((3, 3)), case=case, code=2)
     assert "--case: expected a name that a folder can have" in ended.err
     assert not (tmp_path / "golden").exists()
@@ -276,7 +276,7 @@ def test_a_golden_of_a_savedmodel_runs_in_tensorflow(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"no arrays", b"PK\x03\x04 damaged"], ids=["missing", "text", "zip"])
-def test_a_file_that_is_no_npz_is_bad_input(content, add, tmp_path):
+def test_a_file_that_is_not_an_npz_is_bad_input(content, add, tmp_path):
     path = tmp_path / "given.npz"
     if content is not None:
         path.write_bytes(content)
@@ -296,7 +296,7 @@ def test_stored_unreplayed_if_the_writer_cannot_be_built(add, tmp_path, no_envir
     the_golden(tmp_path).verify()
 
 
-def test_an_artifact_for_other_platforms_is_stored_unreplayed(add, tmp_path):
+def test_artifacts_for_other_platforms_are_not_replayed(add, tmp_path):
     golden = GOLDENS / "tests.compat.test_accelerators.test_cholesky" / "0.6.2-cpu"
     arrays = golden / "inputs.npz", golden / "outputs.npz"
     ended = add(golden / "artifact.jaxexport", *arrays, "--writer", "0.6.2", replay=True, code=0)
@@ -305,7 +305,7 @@ def test_an_artifact_for_other_platforms_is_stored_unreplayed(add, tmp_path):
 
 
 @pytest.mark.matrix
-def test_not_stored_if_its_writer_computes_other_outputs(add, tmp_path):
+def test_refused_if_its_writer_gives_different_outputs(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "inputs.npz", replay=True, code=2)
     outputs = [leaf.data + 1 for leaf in from_npz(MLP / "outputs.npz")]
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", outputs, replay=True)

@@ -69,7 +69,7 @@ def test_an_older_writer_writes_a_golden_that_pytest_judges(
         ("import os; os._exit(5)", 1, ""),
     ],
 )
-def test_incomplete_if_pytest_exits_before_its_session_ends(
+def test_backfill_is_incomplete_if_pytest_exits_early(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
     conftest: str, code: int, message: str,
 ) -> None:  # fmt: skip

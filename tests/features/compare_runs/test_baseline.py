@@ -64,7 +64,7 @@ def failed(verdict: Verdict = Verdict.CRASH, judgement: Judgement = Judgement.BR
         (COMPILED, KEPT, Change.CHANGED),
     ],
 )
-def test_each_pair_of_results_has_its_word(then, now, change):
+def test_each_pair_of_results_has_its_kind_of_change(then, now, change):
     assert change_of(then, now) is change
 
 
@@ -75,7 +75,7 @@ STANDINGS = [KEPT, BONUS, COMPILED, NOT_RUN] + [
 ]
 
 
-def test_no_failure_is_fixed_and_no_regression_is_mutual():
+def test_regressed_cells_fail_now_and_fixed_cells_work():
     for then, now in itertools.product(STANDINGS, repeat=2):
         change, back = change_of(then, now), change_of(now, then)
         works = now.judgement in (Judgement.KEPT, Judgement.BONUS)
@@ -103,7 +103,7 @@ def new_run(folder: Path, results, summary, policy: Policy) -> Run:
     return Run(results, judged, plan_of(folder / "new"), folder / "new")
 
 
-def test_two_runs_are_compared_by_golden_reader_and_platform(tmp_path):
+def test_runs_are_compared_by_golden_reader_and_platform(tmp_path):
     a, b, c, d = (result(case=f"t.{name}") for name in "abcd")
     run(tmp_path / "old", a, failed(case="t.b"), c)
     other_reader = result(case="t.a", reader="0.11.0")

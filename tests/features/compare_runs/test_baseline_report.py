@@ -32,7 +32,7 @@ def findings(then: list[Result], now: list[Result], caveats=()) -> list[Finding]
     return as_run_difference(difference(then, now, caveats)).findings
 
 
-def test_a_regression_has_verdicts_dates_arithmetic_and_command():
+def test_a_regression_shows_verdicts_dates_and_command():
     (finding,) = findings([result(case="t.f")], [crash()])
     assert finding.title == "REGRESSED"
     assert finding.text.splitlines() == [
@@ -71,7 +71,7 @@ def test_a_finding_says_if_its_golden_has_changed():
     assert "  golden     not the same as in the baseline" in finding.text.splitlines()
 
 
-def test_the_last_line_has_counts_and_whose_exit_code_it_is():
+def test_the_last_line_has_counts_and_the_exit_code():
     assert as_run_difference(difference([result(case="t.f")], [crash()])).line == (
         "Since the baseline (as of 2026-11-21, 1 cell): 1 regressed, 0 fixed, 0 new, 0 gone, 0 changed, 0 unchanged. "
         "Exit code 1 is that of the new run alone."

@@ -26,7 +26,7 @@ def lines(*results: Result) -> list[str]:
     return list(trend_lines(Trend(number_drift(results))))
 
 
-def test_a_step_shows_its_releases_and_errors_before_and_after():
+def test_a_step_shows_releases_and_errors_around_it():
     assert lines(
         read("0.10.0"), read("0.10.2", "a", 0.8), read("0.11.0", "a", 0.8), read("0.11.2", "b", 30183.0, case="t.g")
     ) == [
@@ -74,7 +74,7 @@ def test_a_step_names_the_platform_and_the_device():
     assert "  1 x noise -> 1 x noise  t.f/0.9.2-cpu on cuda H100" in lines(*on_gpu)
 
 
-def test_the_caption_says_how_goldens_of_two_runtimes_count():
+def test_the_caption_explains_counts_of_two_runtimes():
     cells = [read("0.10.0"), of_runtime(read("0.10.0", "a"), "tensorflow==2.21.0", "2026-11-05")]
     caption = lines(*cells)[0]
     assert caption.startswith("numbers of 1 golden in ")
@@ -226,12 +226,12 @@ def test_a_cost_step_lies_between_two_adjacent_releases():
     assert steps(*cells) == [("0.10.1", "0.10.2", "temp_bytes", 80_000, 160_000)]
 
 
-def test_the_largest_step_is_first_up_or_down():
+def test_the_largest_step_is_first_in_either_direction():
     cells = [costing("0.9.2", flops=9e6, temp_bytes=10_000), costing("0.10.2", flops=3e6, temp_bytes=20_000)]
     assert [step[2] for step in steps(*cells)] == ["flops", "temp_bytes"]
 
 
-def test_a_change_below_one_percent_is_no_step():
+def test_a_change_below_one_percent_is_not_a_step():
     assert steps(costing("0.9.2", flops=1e6), costing("0.10.2", flops=1.009e6)) == []
 
 
@@ -340,7 +340,7 @@ def test_releases_with_the_same_bits_form_a_stretch(results, expected):
     assert stretches(*cells(results)) == expected
 
 
-def test_a_writer_that_was_not_run_is_a_point_without_error():
+def test_a_writer_that_was_not_run_counts_with_no_error():
     (drift,) = number_drift([giving("0.10.0", "a")])
     assert drift.stretches[0].max_abs_error == 0
 

@@ -35,7 +35,7 @@ def record_of(path) -> ConversionRecord:
     return msgspec.json.decode(path.with_name(path.name + ".converted.json").read_bytes(), type=ConversionRecord)
 
 
-def test_a_converted_artifact_is_verified_against_its_golden(convert, refused_golden, tmp_path, here, jaxexport):
+def test_a_conversion_is_verified_against_its_golden(convert, refused_golden, tmp_path, here, jaxexport):
     original = refused_golden.artifact.read_bytes()
     ended = convert(refused_golden.artifact, "-o", "out/new.jaxexport", code=0)
     assert f"converted: jaxlib {here.jaxlib} gives the outputs of the golden {refused_golden.id}" in ended.out
@@ -104,7 +104,7 @@ def test_a_converted_golden_is_judged_but_never_kept(convert, refused_golden, tm
     assert wrong.judgement is Judgement.BROKEN
 
 
-def test_a_dry_run_says_what_would_be_written_and_writes_nothing(convert, refused_golden, tmp_path, here):
+def test_a_dry_run_only_says_what_would_be_written(convert, refused_golden, tmp_path, here):
     ended = convert(refused_golden.artifact, "-o", "out/new.jaxexport", "--dry-run", code=0)
     assert ended.out == (f"out/new.jaxexport: would be {refused_golden.artifact}, converted for jaxlib {here.jaxlib}\n")
     assert not (tmp_path / "out").exists()
@@ -117,7 +117,7 @@ def test_for_option_accepts_the_name_of_a_deployment_target(convert, refused_gol
     assert_bad_input(convert(*words, reader="servin"), "(serving), found 'servin'. Did you mean 'serving'?")
 
 
-def test_another_golden_is_only_replaced_if_replace_names_it(convert, refused_golden, tmp_path):
+def test_replacing_a_different_golden_needs_replace(convert, refused_golden, tmp_path):
     other = write_golden(GoldenStore(tmp_path / "converted"), refused_golden.manifest, files())
     assert_bad_input(convert(refused_golden.folder, "-o", "converted", "-q"), f"--replace {refused_golden.id}")
     other.verify()
@@ -218,7 +218,7 @@ def test_an_artifact_that_the_reader_loads_is_copied(convert, goldens, tmp_path)
     assert record_of(tmp_path / "same.jaxexport").converted_from.way == "unchanged"
 
 
-def test_an_artifact_without_a_golden_is_run_but_not_verified(convert, refused_golden, tmp_path):
+def test_a_conversion_without_a_golden_is_not_verified(convert, refused_golden, tmp_path):
     shutil.copy(refused_golden.artifact, "alone.jaxexport")
     shutil.rmtree("golden")
     ended = convert("alone.jaxexport", "-o", "new.jaxexport", "--json", code=3)

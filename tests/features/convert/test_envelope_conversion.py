@@ -141,7 +141,7 @@ def test_a_sharding_survives_a_round_trip_through_xlas_form(drawn):
         ("0.4.30/cholesky", "0.12.0.1", "lapack_spotrf .* not guaranteed stable by jaxlib 0.12.0.1"),
     ],
 )
-def test_an_unrewritable_artifact_is_refused_with_the_reason(name, jaxlib, reason):
+def test_a_refused_conversion_names_the_reason(name, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason):
         convert(read(DATA / f"{name}.jaxexport"), READERS[jaxlib], lambda job: RewrittenModules(job.modules, (), "x"))
 
@@ -152,7 +152,7 @@ NAMED = next(x for x in SHARDED.envelope.in_shardings if x is not None)
 
 
 def resharded(**fields: object) -> Artifact:
-    """Build an artifact whose arguments all have one sharding, with these fields of its spec."""
+    """Build an artifact whose arguments all have the same sharding, with these fields of its spec."""
     sharding = NAMED._replace(spec=NAMED.spec._replace(**fields))
     return changed(SHARDED, in_shardings=(sharding,) * len(SHARDED.envelope.in_avals))
 
@@ -215,7 +215,7 @@ def test_a_reader_is_found_by_its_version():
         ("0.4.30/cholesky", "0.12.0.1", ("blas_strsm", "lapack_spotrf"), "cpu"),
     ],
 )
-def test_only_custom_calls_that_the_reader_lacks_are_replaced(name, jaxlib, replaced, platform):
+def test_only_calls_that_the_reader_lacks_are_replaced(name, jaxlib, replaced, platform):
     jobs = []
 
     def write_down(job):
@@ -229,7 +229,7 @@ def test_only_custom_calls_that_the_reader_lacks_are_replaced(name, jaxlib, repl
     assert [(job.replace, job.platform) for job in jobs] == [(replaced, platform)]
 
 
-def test_custom_calls_that_the_policy_allows_are_not_replaced():
+def test_allowed_custom_calls_are_not_replaced():
     allowed = dict.fromkeys(("lapack_spotrf", "blas_strsm"), "our readers register it")
     artifact = read(DATA / "0.4.30" / "cholesky.jaxexport")
     assert convert(artifact, READERS["0.12.0.1"], no_module, allow=allowed).replaced == ()
@@ -241,11 +241,11 @@ def test_an_artifact_that_its_reader_loads_is_unchanged():
     assert converted.artifact is MLP
 
 
-def test_a_conversion_has_the_reason_why_it_was_needed():
+def test_a_conversion_says_why_it_was_needed():
     assert for_reader(MLP, "0.8.1").why.startswith("jax before 0.8.2 refuses serialization version 12; ")
 
 
-def test_rewritten_if_the_reader_would_ignore_its_shardings():
+def test_an_artifact_is_rewritten_to_save_its_shardings():
     both = rewritten(SHARDED, "0.9.2")
     assert for_reader(both, "0.8.3").way == UNCHANGED, "XLA's shardings are beside the named ones"
     named = tuple(sharding._replace(hlo_sharding_proto=None) for sharding in both.envelope.in_shardings)
@@ -266,7 +266,7 @@ def test_a_converted_artifact_must_load_in_its_reader():
     check_converted(artifact, artifact, READERS["0.12.0.1"], {})
 
 
-def test_a_converted_module_must_have_the_envelopes_arguments():
+def test_a_module_whose_arguments_differ_is_refused():
     first, *rest = MLP.envelope.in_avals
     other = changed(MLP, in_avals=(first._replace(shape=(5, *first.shape[1:])), *rest))
     with pytest.raises(ConversionRefused, match="the module no longer has the arguments that the envelope declares"):
@@ -274,7 +274,7 @@ def test_a_converted_module_must_have_the_envelopes_arguments():
     check_converted(other, other, READERS["0.12.0.1"], {})  # so it was before
 
 
-def test_one_expired_part_makes_the_error_name_jaxs_bypass():
+def test_one_expired_part_makes_the_error_name_a_bypass():
     checks = (DisabledCheck("shape_assertions"),)
     old = changed(OLD_MLP, calling_convention_version=8, disabled_checks=checks)
     reasons = loads(old, [READERS["0.12.0.1"]])[0].reasons

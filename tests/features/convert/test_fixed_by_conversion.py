@@ -56,13 +56,13 @@ def test_a_conversion_compared_by_shape_alone_fixes_no_cell(fixed, refused_golde
     assert "nothing was compared: its comparison looks at shapes and dtypes alone" in fix.message
 
 
-def test_cells_of_other_platforms_are_not_tried(fixed, refused_golden, here):
+def test_no_conversion_is_tried_for_other_platforms(fixed, refused_golden, here):
     fix = fixed(Cell(refused_golden, here, "tpu", Mode.COMPILE))[refused_golden.id]
     assert fix.verdict is None
     assert "not on tpu" in fix.message
 
 
-def test_a_converted_artifact_that_crashes_does_not_fix(fixed, in_a_bad_reader, refused, here):
+def test_a_conversion_that_crashes_fixes_no_cell(fixed, in_a_bad_reader, refused, here):
     golden = refused("dies_by_segv")
     fix = fixed(Cell(golden, here, "cpu"))[golden.id]
     assert (fix.level, fix.verdict, fix.fixes) == (Level.ENVELOPE, Verdict.CRASH, False)
@@ -93,7 +93,7 @@ def test_only_failing_cells_are_converted_and_judged_as_before(convert, refused_
         (Verdict.REFUSED, {"converted": True}, False),
     ],
 )
-def test_only_failures_of_cells_run_on_a_cpu_can_be_tried(verdict, changes, tried):
+def test_conversion_is_tried_only_for_failures_on_cpu(verdict, changes, tried):
     assert can_be_tried(result(verdict, Judgement.OUTSIDE, **changes)) is tried
 
 

@@ -115,7 +115,7 @@ NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
         ({"compared": False}, "the golden has no outputs (made inputs)"),
     ],
 )
-def test_a_golden_that_compares_nothing_proves_no_conversion(changes, why, monkeypatch, cwd):
+def test_a_golden_that_compares_nothing_proves_nothing(changes, why, monkeypatch, cwd):
     (cwd / "accepting.py").write_text("def anything(expected, actual): pass\n")
     shown = proved(monkeypatch, **changes)
     assert (shown.verified, "; nothing was compared: " in shown.message, why in shown.message) == (False, True, True)
@@ -142,7 +142,7 @@ def test_a_proof_names_the_golden_or_the_given_outputs(golden, outputs, monkeypa
         ({"factors": SVD, "replaced": ("lapack_sgesdd_ffi",), "comparison": Comparison(compare="exact")}, False),
     ],
 )
-def test_factors_are_named_only_where_an_algorithm_was_replaced(changes, is_named, monkeypatch):
+def test_a_proof_names_factors_of_replaced_algorithms(changes, is_named, monkeypatch):
     content = {**files(), OUTPUTS: (SVD_GOLDEN / OUTPUTS).read_bytes()}
     message = proved(monkeypatch, content=content, **changes).message
     assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_named
@@ -175,7 +175,7 @@ def test_an_unchanged_artifact_leaves_the_golden_unchanged():
 
 
 @pytest.mark.parametrize("module_by", ["", "0.9.2"])
-def test_a_converted_golden_has_no_text_of_a_replaced_module(module_by):
+def test_a_golden_loses_the_text_of_a_replaced_module(module_by):
     converted = made(module_by=module_by, data="cholesky")
     before = evidence()
     manifest, files = proof.converted_golden(before, converted)
@@ -187,7 +187,7 @@ def test_a_converted_golden_has_no_text_of_a_replaced_module(module_by):
 
 
 @pytest.mark.parametrize("factors", [(), (FactorGroup("svd", (2, 1, 0)),)])
-def test_a_converted_golden_keeps_the_factors_of_the_original(factors):
+def test_a_converted_golden_has_the_same_factors(factors):
     before = evidence(SVD_GOLDEN / ARTIFACT, factors=factors)
     assert proof.converted_golden(before, made())[0].factors == (factors or SVD)
 

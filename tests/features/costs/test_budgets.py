@@ -62,7 +62,7 @@ def test_a_few_bytes_more_do_not_count_as_growth():
     assert judgements(Budget(max_growth=1.0), *small) == ["kept", "kept"]
 
 
-def test_growth_over_a_baseline_is_measured_for_the_same_cell():
+def test_growth_over_a_baseline_is_that_of_the_same_cell():
     (cell,) = judged(Budget(max_growth=1.5), TWICE, baseline=result(cost=Cost(temp_bytes=84_000_000)))
     assert [(part.whose, part.against) for part in EXCEEDED.of(cell.facts)] == [("baseline", 84_000_000)]
 
@@ -164,7 +164,7 @@ def test_every_limit_loads_and_survives_a_json_round_trip(load):
         ("budgets:\n  - {max_flops: 1, platforms: [gpu]}", ":2: budgets[0].platforms[0]: expected one of cpu, cuda"),
     ],
 )
-def test_a_wrong_budget_is_one_line_with_its_place(load, text, message):
+def test_a_wrong_budget_gives_one_line_with_its_place(load, text, message):
     with pytest.raises(PolicyError) as error:
         load(text)
     assert message in str(error.value)
@@ -251,7 +251,7 @@ def test_growth_over_a_baseline_is_named_and_fails(tmp_path, jaxexport):
     assert printed["counts"]["regressed"] == 1
 
 
-def test_growth_is_found_from_a_writers_cell_in_another_shard(tmp_path):
+def test_growth_is_measured_across_merged_shards(tmp_path):
     cells = read("0.9.2", 84_000_000), read("0.10.2", 168_000_000)
     plan = {"planned": 2, "cells": hash_of(cells_by_place((cell.key for cell in cells), [cells[0].golden]))}
     for number, cell in enumerate(cells, 1):

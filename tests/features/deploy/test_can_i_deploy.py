@@ -86,7 +86,7 @@ def answers(ended) -> list[tuple[str, str, str]]:
     return [(each.target, each.artifact, str(each.answer)) for each in found.answers]
 
 
-def test_without_names_all_goldens_of_the_target_are_asked(project, jaxexport):
+def test_without_a_case_all_goldens_of_a_target_count(project, jaxexport):
     write_golden(GoldenStore(project / "golden"), manifest("tests.test_a.test_g", "0.9.2"))
     found = answers(jaxexport("can-i-deploy", "--to", "edge", "--json"))
     assert found == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -123,7 +123,7 @@ def test_a_stored_pass_is_a_yes(ask):
     assert "YES: 2 yes." in ended.out
 
 
-def test_one_shard_without_the_others_is_named(ask):
+def test_a_warning_says_if_results_are_one_shard_alone(ask):
     finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), planned=2, shard=Shard(1, 2))
     ended = ask(CASE, "all", code=3)
     assert "the results in .jaxexport are those of shard 1/2 alone, and no others count" in ended.err
@@ -170,7 +170,7 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04" in early.err
 
 
-def test_a_later_release_of_a_runtime_is_foreseen_as_upgrade():
+def test_an_upgrade_of_a_runtime_is_foreseen():
     own = next(
         one
         for one in KEPT.generations("tests.compat.test_dtypes.test_dtype[float32]")
@@ -189,7 +189,7 @@ def test_a_later_release_of_a_runtime_is_foreseen_as_upgrade():
 
 @pytest.mark.parametrize("is_stored", [False, True], ids=["forecast", "results"])
 @pytest.mark.parametrize(("reader", "built"), [("iree==3.13.0", "2026-10-19"), ("litert==2.3.0", "2026-10-06")])
-def test_a_no_for_a_runtime_without_shardy_names_the_jax_flag(reader, built, is_stored, project, jaxexport):
+def test_a_no_without_shardy_names_the_flag_of_jax(reader, built, is_stored, project, jaxexport):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: edge, reader: {reader}}}]\n")
     new_golden()
     if is_stored:
@@ -256,7 +256,7 @@ def test_the_worse_of_two_jax_versions_decides(project, jaxexport, first):
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "no")], "once, though it is named twice"
 
 
-def test_a_cell_never_run_is_unknown_with_the_command_to_run(ask, jaxexport):
+def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     stored(ran(Verdict.PASS, "0.9.2"))
     ended = ask(CASE, "all", "--as-of", "2026-11-22", "--json")
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "yes"), ("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -379,7 +379,7 @@ def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):
     assert ended.code == 1
 
 
-def test_to_all_asks_the_targets_in_force_for_the_case(project, ask):
+def test_to_all_checks_the_active_targets_of_a_case(project, ask):
     write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
     assert [target for target, *_ in answers(ask("other", "all", "--json"))] == ["serving"]
     assert [target for target, *_ in answers(ask("other", "edge", "--json"))] == ["edge"]

@@ -24,7 +24,7 @@ SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"
     ],
     ids=lambda text: text.partition(":")[0],
 )
-def test_policy_texts_refuse_a_final_newline_and_nul_in_paths(load, text):
+def test_a_final_newline_or_nul_in_a_policy_is_refused(load, text):
     with pytest.raises(PolicyError, match="expected"):
         load(f"{text}\n")
 
@@ -42,7 +42,7 @@ def test_targets_can_be_in_pyproject_toml(load):
     assert (target.name, target.until) == ("serving", day("2027-03-31"))
 
 
-def test_a_target_may_name_a_release_of_export_releases_yaml(load, tmp_path):
+def test_a_target_may_name_a_release_of_the_project(load, tmp_path):
     (tmp_path / "export_releases.yaml").write_text("jaxlib:\n  0.13.0.dev20261120: {built: 2026-11-20}\n")
     (target,) = load(SERVING.replace("0.9.2", "0.13.0.dev20261120")).deployed
     assert target.jaxlib == "0.13.0.dev20261120"
@@ -94,7 +94,7 @@ def test_a_wrong_entry_is_one_error_with_its_line(load, tmp_path, more, message)
         ("2026-07-01", ["later"]),
     ],
 )
-def test_a_target_is_in_force_from_its_first_day_to_its_last(when, names):
+def test_a_target_counts_from_its_first_day_to_its_last(when, names):
     targets = (
         DeploymentTarget(name="now", jaxlib="0.9.2", until=day("2026-06-30")),
         DeploymentTarget(name="later", jaxlib="0.9.2", since=day("2026-05-01")),

@@ -34,16 +34,16 @@ def test_a_target_adds_its_release_for_its_cases_alone(readers):
     assert in_release(planned(readers=readers), "0.9.2") == [("a/0.12.0.1-cpu", ("serving",))]
 
 
-def test_a_target_in_the_window_runs_all_and_is_named():
+def test_a_target_inside_the_window_limits_no_cases():
     plan = planned([golden("a", "0.9.2"), golden("b", "0.9.2")])
     assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
 
 
-def test_readers_by_version_leave_targets_out():
+def test_readers_named_by_version_exclude_targets():
     assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
 
 
-def test_only_promised_includes_the_cells_of_targets():
+def test_the_option_only_promised_includes_targets():
     plan = planned(only="promised")
     assert [cell.golden.id for cell in plan.cells if not cell.promised] == ["a/0.12.0.1-cpu"]
 
@@ -56,7 +56,7 @@ def test_a_target_is_planned_only_if_its_platform_is():
     assert in_release(planned(goldens, targets, platforms=("cpu", "cuda")), "0.9.2") == [("a/0.12.0.1-cpu", ("gpu",))]
 
 
-def test_deployed_without_a_target_is_an_error():
+def test_readers_deployed_without_a_target_is_an_error():
     with pytest.raises(
         MatrixError, match=r"--readers deployed: no deployment target of the policy .* is in force on 2026-11-21"
     ):
@@ -80,7 +80,7 @@ def test_targets_are_added_to_the_readers_of_the_policy(jaxexport, tmp_path):
     assert "serving" not in earlier.out
 
 
-def test_a_replay_by_pytest_names_the_targets_of_its_release(goldens, here, warm_workers):
+def test_a_pytest_replay_names_the_targets_of_its_release(goldens, here, warm_workers):
     """Pytest replays a golden by an old release, outside the window."""
     by_it = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
     old = dataclasses.replace(goldens["waves"], manifest=by_it)

@@ -81,7 +81,7 @@ def test_settings_of_another_runtime_are_in_its_name_too():
         ("ml-dtypes=1;ml_dtypes=2", "Expected one value of the setting ml-dtypes"),
     ],
 )
-def test_what_is_no_setting_is_refused_with_what_is_one(setting, says):
+def test_refusing_a_setting_says_which_are_allowed(setting, says):
     with pytest.raises(ReleaseError, match=says):
         reader(f"{NEWEST}[{setting}]")
 
@@ -100,14 +100,14 @@ def test_a_policy_with_a_wrong_setting_is_refused(target, says, jaxexport, cwd):
     assert says in jaxexport("policy", "check", code=2).err
 
 
-def test_settings_end_no_range_in_a_list_of_readers():
+def test_a_reader_with_settings_may_precede_a_range():
     assert comma_separated(f"{WIDE},>=0.11,<0.12") == (WIDE, ">=0.11,<0.12")
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_target_with_settings_is_a_reader_beside_the_plain_one():
+def test_a_target_with_settings_is_a_separate_reader():
     targets = (DeploymentTarget("serving", jaxlib=NEWEST, settings=("JAX_ENABLE_X64=true",)),)
     plan = make_plan([golden()], CALENDAR, Windows(), Selection(), day("2026-11-21"), targets=targets)
     here = [cell for cell in plan.cells if cell.reader.jaxlib == NEWEST]
@@ -118,13 +118,13 @@ def test_a_target_with_settings_is_a_reader_beside_the_plain_one():
 
 
 @pytest.mark.parametrize(("name", "x64"), [(NEWEST, False), (WIDE, True), (NARROW, False)])
-def test_a_setting_decides_over_the_flag_of_the_golden(name, x64):
+def test_a_setting_overrides_the_flag_of_the_golden(name, x64):
     narrow, wide = (golden(flags={"jax_enable_x64": flag}) for flag in (False, True))
     asked = [request_of(Cell(made, reader(name), "cpu"), Path("out"), CellLimits()).x64 for made in (narrow, wide)]
     assert asked == ([False, True] if name == NEWEST else [x64, x64])
 
 
-def test_cells_with_other_settings_are_other_executions():
+def test_cells_share_an_execution_if_settings_match():
     keys, made = ExecutionKeys(CellLimits()), golden()
     plain, wide, narrow = (keys.of(Cell(made, reader(name), "cpu")) for name in (NEWEST, WIDE, NARROW))
     assert plain == narrow != wide, "without a setting, the golden's own flag counts, which is off"
@@ -140,7 +140,7 @@ def test_flags_and_packages_reach_the_environment():
     assert folders[named.name] != folders[NEWEST]
 
 
-def test_a_package_of_the_settings_replaces_that_of_the_policy():
+def test_a_package_setting_overrides_the_policy():
     of_policy = ReaderEnvironments(CALENDAR, packages=("SciPy>=1.10", "optax"))
     alone = ReaderEnvironments(CALENDAR, packages=("optax",))
     placement = Placement(reader(f"{NEWEST}[scipy=1.14.1]"))
@@ -159,20 +159,20 @@ def judged(verdict: Verdict, name: str = NARROW, target: str = "JAX_ENABLE_X64=f
 @pytest.mark.parametrize(
     ("verdict", "judgement"), [(Verdict.PASS, "bonus"), (Verdict.ERROR, "owed"), (Verdict.NUMERICS, "broken")]
 )
-def test_nothing_is_promised_under_settings_but_a_target_is_owed(verdict, judgement):
+def test_settings_have_no_promise_but_can_be_owed(verdict, judgement):
     assert judged(verdict).judgement == judgement
     assert judged(verdict, NEWEST).promised, "without settings, the window says it"
     assert judged(verdict, WIDE).deployed == (), "the target has other settings"
 
 
-def test_a_report_says_that_nothing_is_promised_under_settings():
+def test_reports_say_that_settings_have_no_promise():
     other = judged(Verdict.NUMERICS)
     assert "nothing is promised" in window_line(other)
     assert "JAX promises nothing about settings" in promise_line(other.reader)
     assert cell_sentence(other).endswith("; with such settings, JAX promises nothing.")
 
 
-def test_a_reader_with_settings_is_no_control_and_shares_no_cause():
+def test_a_reader_with_settings_has_causes_of_its_own():
     plain, other = judged(Verdict.ERROR, NEWEST), judged(Verdict.ERROR)
     assert (is_own_writer(plain), is_own_writer(other)) == (True, False)
     assert cell_signature(plain) != cell_signature(other)
@@ -191,7 +191,7 @@ def test_a_forecast_follows_the_setting():
     assert known == {NEWEST: YES_BUT, WIDE: YES, NARROW: YES_BUT}
 
 
-def test_the_result_of_the_plain_reader_is_no_answer_for_other_settings(tmp_path):
+def test_a_result_counts_only_for_the_same_settings(tmp_path):
     made = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     stored = msgspec.structs.replace(result(Verdict.PASS), golden=made.id)
     question = Question(

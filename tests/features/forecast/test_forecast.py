@@ -144,7 +144,7 @@ def test_a_runtime_target_is_forecast_for_its_cases_alone(stored_goldens):
         look_ahead(stored_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])
 
 
-def test_a_deployed_reader_never_retires_nor_its_goldens():
+def test_deployed_readers_and_their_goldens_never_retire():
     policy = Policy(retention=Retention(deployed=("0.11.0",)))
     for found in (look_ahead(policy=policy), look_ahead(deployed=["0.11.0"])):
         assert [each.jaxlib for each in found.deployed] == ["0.11.0"]
@@ -300,7 +300,7 @@ def test_the_picture_labels_windows_that_have_ended():
     assert "leaves on 2027-04-19, in 148 days" in texts
 
 
-def test_entries_of_one_issue_are_separate_events():
+def test_entries_of_the_same_issue_are_separate_events():
     entries = [
         KnownFailure(
             ("a",), (writer,), ("*",), "crash", "run", "m", "r", "me", "issue/1", TODAY, expires=day("2026-12-24")

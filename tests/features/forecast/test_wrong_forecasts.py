@@ -12,12 +12,12 @@ def sentences(*results):
     return [(finding.sentence, len(finding.results)) for finding in wrong_forecasts(run_of(results))]
 
 
-def test_a_forecast_that_came_true_is_no_finding():
+def test_a_forecast_that_came_true_gives_no_finding():
     crash = result(Verdict.CRASH, forecast=NO)
     assert sentences(result(forecast="yes"), crash, result(forecast="yes, but: it needs 4 devices")) == []
 
 
-def test_a_cell_without_a_forecast_is_no_finding():
+def test_a_cell_without_a_forecast_gives_no_finding():
     assert sentences(result(), result(Verdict.CRASH), result(Verdict.CRASH, forecast="unknown: parts")) == []
 
 
@@ -32,11 +32,11 @@ def test_unforeseen_failures_and_passes_are_two_findings():
     assert "lapack-cold-process" in second.text
 
 
-def test_a_converted_artifact_is_not_compared_with_a_forecast():
+def test_a_converted_artifact_has_no_wrong_forecast():
     assert sentences(result(forecast=NO, converted=True)) == []
 
 
-def test_other_numbers_in_the_own_writer_too_are_no_wrong_forecast():
+def test_numbers_wrong_in_the_writer_too_are_no_finding():
     readers = ("0.9.2", "0.10.2")
     changed = [result(Verdict.NUMERICS, reader=reader, forecast="yes") for reader in readers]
     assert sentences(*changed) == []

@@ -76,7 +76,7 @@ def test_inspecting_a_folder_does_not_import_numpy(folder):
         ("2026-09-15", "no longer"),
     ],
 )
-def test_artifacts_are_counted_by_the_rest_of_their_promise(day, name, folder, jaxexport):
+def test_artifacts_are_counted_by_days_still_promised(day, name, folder, jaxexport):
     shutil.rmtree(folder / "deep")
     out = jaxexport("inspect", folder, "--as-of", day).out
     promised = counts(out, "promised")
@@ -147,7 +147,7 @@ def test_hidden_folders_and_environments_are_left_out(folder, jaxexport):
     assert jaxexport("audit", folder).out.startswith("4 artifacts: "), "an audit skips nothing"
 
 
-def test_damaged_artifacts_are_named_and_the_rest_is_counted(folder, jaxexport):
+def test_damaged_artifacts_are_named_and_not_counted(folder, jaxexport):
     (folder / "cut").write_bytes(OLD.read_bytes()[:900])
     (folder / "text.jaxexport").write_text("not what its name says")
     ended = jaxexport("inspect", folder, *DAY, code=2)

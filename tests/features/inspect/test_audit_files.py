@@ -76,7 +76,7 @@ def test_an_unguaranteed_custom_call_exits_1_unless_allowed(jaxexport, tmp_path,
         assert text in ended.out
 
 
-def test_policy_option_names_another_policy(jaxexport, tmp_path):
+def test_audit_applies_the_policy_that_an_option_names(jaxexport, tmp_path):
     (tmp_path / "other.yaml").write_text(KERNEL_ALLOWED)
     assert jaxexport("audit", unlisted(tmp_path), "--policy", tmp_path / "other.yaml").code == 0
 
@@ -116,7 +116,7 @@ def test_a_target_that_the_named_reader_dropped_exits_1(jaxexport):
     assert jaxexport("audit", path, "--writer", "0.4.30", "--readers", "0.4.31").code == 0
 
 
-def test_a_file_that_is_no_artifact_exits_2_after_the_others(jaxexport, tmp_path):
+def test_audit_exits_2_for_a_bad_file_after_the_others(jaxexport, tmp_path):
     (tmp_path / "none").write_bytes(b"nothing of the kind")
     ended = jaxexport("audit", "none", unlisted(tmp_path), CHOLESKY, code=2)
     assert ended.err.startswith("jaxexport: error: none: ")

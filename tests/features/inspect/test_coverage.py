@@ -25,7 +25,7 @@ def rows(folder):
     return coverage(GoldenStore(folder).goldens())
 
 
-def test_targets_count_for_one_platform_primitives_for_all(rows):
+def test_coverage_counts_targets_only_on_their_platform(rows):
     def counts(kind: str, name: str) -> list[int]:
         return [len(rows[kind][name].platforms[platform]) for platform in PLATFORMS]
 

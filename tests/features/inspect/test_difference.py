@@ -66,7 +66,7 @@ def test_each_field_that_changed_is_one_line(fields, line, jaxexport, tmp_path):
     assert ended.out.splitlines()[2:] == [line]
 
 
-def test_other_bytes_of_the_same_content_exit_1(jaxexport, tmp_path):
+def test_different_bytes_of_equal_content_exit_1(jaxexport, tmp_path):
     ended = jaxexport("diff", MLP, changed(tmp_path, "0.12.0.1/mlp"))  # written back by us: laid out otherwise
     assert ended.code == 1
     assert "The bytes differ, but everything that is compared is the same" in ended.out
@@ -121,7 +121,7 @@ def test_changes_inside_operations_are_reported(jaxexport, tmp_path, before, aft
     assert f"module: @main: {line}" in out, out
 
 
-def test_other_source_lines_are_not_compared(jaxexport, tmp_path):
+def test_source_locations_are_not_compared(jaxexport, tmp_path):
     before = exported(tmp_path, lambda x: x + 1, "a")
     after = exported(tmp_path, lambda x: x + 1, "b")
     assert before.read_bytes() != after.read_bytes()
@@ -169,7 +169,7 @@ def test_two_folders_are_compared_file_by_file(jaxexport, tmp_path):
     assert lines[-1] == "1 the same, 3 different, 0 not read"
 
 
-def test_a_damaged_file_is_named_and_the_others_are_compared(jaxexport, tmp_path):
+def test_a_damaged_file_does_not_stop_the_comparison(jaxexport, tmp_path):
     for folder in ("old", "new"):
         (tmp_path / folder).mkdir()
         shutil.copy(MLP, tmp_path / folder / "a.jaxexport")

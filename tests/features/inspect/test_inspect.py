@@ -45,7 +45,7 @@ WHEN = "2026-10-20"  # the stored screens have the releases up to this day
 
 
 @pytest.mark.parametrize("path", sorted(SCREENS.glob("*.txt")), ids=lambda path: path.stem)
-def test_the_screen_of_an_artifact_is_the_stored_one(path, monkeypatch):
+def test_the_screen_of_an_artifact_has_not_changed(path, monkeypatch):
     writer, _, name = path.stem.partition("-")
     artifact = read_bytes((DATA / writer / f"{name}.jaxexport").read_bytes(), f"{name}.jaxexport")
     terms = Terms(tuple(release for release in shipped_entries() if release.built <= WHEN))
@@ -253,7 +253,7 @@ def test_long_values_are_cut_on_screen_but_not_in_json(jaxexport, tmp_path):
     ids=["missing", "empty", "zip", "no module", "cut"],
 )
 @pytest.mark.parametrize("option", [(), ("--json",), ("--mlir",)], ids=["screen", "json", "mlir"])
-def test_a_file_that_is_no_artifact_is_one_error_line(content, message, option, jaxexport, tmp_path):
+def test_a_file_without_artifact_gives_one_error_line(content, message, option, jaxexport, tmp_path):
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
@@ -286,7 +286,7 @@ def test_mlir_option_with_a_newer_module_is_one_error(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
-def test_the_quick_entry_prints_the_same_as_the_full_command(option, monkeypatch, capsys):
+def test_the_quick_entry_prints_what_the_command_prints(option, monkeypatch, capsys):
     import export_core.cli.app
     import export_core.cli.entry
 
@@ -308,7 +308,7 @@ def test_a_closed_pipe_ends_without_a_traceback():
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_an_ascii_terminal_is_no_error():
+def test_non_ascii_is_escaped_for_an_ascii_terminal():
     words = [sys.executable, "-m", "export_core", "inspect", str(DATA / "0.8.1" / "point.jaxexport")]
     done = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=True)
     assert rb"2 \xd7 float32[4,8]" in done.stdout

@@ -93,14 +93,14 @@ def test_check_asks_the_installed_jaxlib_by_default(installed):
     assert export_core.check(CHOLESKY) == export_core.check(CHOLESKY, "0.9.2")
 
 
-def test_a_local_version_is_ignored_and_the_installed_jax_used(installed):
+def test_a_local_version_counts_as_its_release(installed):
     installed.update(jax="0.11.1", jaxlib="0.11.0+cuda12")
     found = export_core.check(DATA / "0.8.1" / "point.jaxexport")
     assert found.reader == "0.11.0"
     assert "jax from 0.11.1 on calls it expired" in found.reasons[0]
 
 
-def test_an_installed_jaxlib_outside_the_calendar_is_unknown(installed):
+def test_an_installed_jaxlib_not_in_the_calendar_is_unknown(installed):
     installed.update(jax="9.0", jaxlib="9.0.dev20300101")
     found = export_core.check(CHOLESKY)
     assert (found.ok, found.promised) == (None, None)
@@ -112,13 +112,13 @@ def test_check_without_reader_or_jaxlib_is_an_error(installed):
         export_core.check(CHOLESKY)
 
 
-def test_a_reader_that_is_no_release_is_an_error():
+def test_checking_for_an_unknown_release_is_an_error():
     for reader, name in (("0.12.1", "jaxlib 0.12.1"), ("tensorflow==2.21.1", "tensorflow 2.21.1")):
         with pytest.raises(ReleaseError, match=f"{re.escape(name)} is not in the release calendar. Did you mean"):
             export_core.check(CHOLESKY, reader)
 
 
-def test_bytes_that_are_no_artifact_are_an_error():
+def test_checking_other_bytes_is_an_error():
     with pytest.raises(ArtifactError):
         export_core.check(b"PK\x03\x04 and more")
 
@@ -199,7 +199,7 @@ def test_a_runtimes_name_alone_means_its_newest_release(jaxexport):
     assert line.startswith("reader        pjrt 0.12.0.1 loads it; ")
 
 
-def test_a_refused_reader_is_suggested_to_export_with(jaxexport):
+def test_exporting_with_a_refusing_reader_is_suggested(jaxexport):
     line = jaxexport("inspect", CHOLESKY, "--readers", "0.9.2", code=1).out.splitlines()[-1]
     assert line.endswith("; export it again with jax 0.9.2, or try `jaxexport convert FILE --for 0.9.2`")
 

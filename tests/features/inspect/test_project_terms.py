@@ -80,7 +80,7 @@ def test_every_command_knows_the_projects_release(jaxexport, tmp_path, stored_in
     assert " → jax 0.13.0, as it says, and jaxlib 0.13.0\n" in diff.out
 
 
-def test_every_command_knows_the_calls_that_the_policy_allows(jaxexport, tmp_path):
+def test_every_command_accepts_allowed_calls(jaxexport, tmp_path):
     path = unlisted(tmp_path)
     assert (standing(jaxexport, path), jaxexport("audit", path).code) == ("unlisted", 1)
     (tmp_path / FILE).write_text(POLICY)
@@ -95,7 +95,7 @@ def test_inspect_and_audit_report_a_broken_policy_alike(jaxexport, tmp_path):
     assert jaxexport("inspect", MLP).code == 2
 
 
-def test_stored_terms_know_the_policys_files_and_defaults():
+def test_stored_terms_and_the_policy_share_defaults():
     assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(stored_terms.POLICY_FILES)
     assert stored_terms.PROJECT_FILE == PROJECT_FILE
     assert terms.Terms(shipped_entries()) == terms_of(Policy())

@@ -25,7 +25,7 @@ def copied(tmp_path) -> Path:
     return tmp_path / "golden"
 
 
-def test_one_screen_shows_manifest_signature_values_and_files(copied, jaxexport):
+def test_one_screen_shows_all_of_a_golden(copied, jaxexport):
     out = jaxexport("inspect", f"{CASE}/0.12.0.1-cpu").out
     manifest = GoldenStore(copied).generations(CASE)[-1].manifest
     for text in (

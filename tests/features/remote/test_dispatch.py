@@ -133,7 +133,7 @@ def test_a_worker_with_another_version_runs_nothing(cells):
     assert "and the job was sent by 0.0.1 of yesterday: install the same version on all machines" in ended.message
 
 
-def test_a_worker_with_other_sources_or_variables_runs_nothing(goldens, here, tmp_path, monkeypatch):
+def test_a_worker_with_different_sources_runs_nothing(goldens, here, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OURS", "ours")
     (tmp_path / "our_source.py").write_text("def f(*_): ...\n")
@@ -260,7 +260,7 @@ class Disconnected(OneThenSilence):
         return cancelled
 
 
-def test_cancelled_jobs_of_a_lost_scheduler_name_the_scheduler(cells, monkeypatch):
+def test_jobs_cancelled_by_a_lost_scheduler_say_so(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "LOOK_SECONDS", 0.01)
     cluster = vanishing(Disconnected())
     cluster.is_connected = False

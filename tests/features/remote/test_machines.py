@@ -103,7 +103,7 @@ def listening(pid: int) -> list[str]:
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-def test_three_workers_one_killed_give_a_local_runs_results(small, cluster):
+def test_a_killed_worker_does_not_change_the_results(small, cluster):
     options = ("--readers", READERS)
     code, out = ended(start(small, "local", *options))
     assert code == 1, out
@@ -124,7 +124,7 @@ def test_three_workers_one_killed_give_a_local_runs_results(small, cluster):
         assert all(address.startswith("0100007F:") for address in listening(each.pid)), "loopback and nothing else"
 
 
-def test_cells_for_a_tpu_end_as_not_run_without_a_tpu_worker(small, cluster):
+def test_without_a_tpu_worker_tpu_cells_are_not_run(small, cluster):
     cluster.add()
     words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "cpu,tpu:run")
     code, out = ended(start(small, "lacks", *words, "--executor", f"dask:{cluster.address}"))
@@ -160,7 +160,7 @@ def test_the_rest_ends_as_not_run_if_the_scheduler_dies(small, cluster):
     }
 
 
-def test_a_missing_scheduler_is_an_error_that_writes_no_file(small):
+def test_a_missing_scheduler_is_an_error_without_results(small):
     code, out = ended(start(small, "nowhere", "--readers", "0.12.0.1", "--executor", "dask:tcp://127.0.0.1:9"))
     assert code == 2, out
     assert "expected a Dask scheduler at this address, none answers" in out

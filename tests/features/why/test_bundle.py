@@ -140,7 +140,7 @@ def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, mon
     assert "Pin: it works in jaxlib 0.9.2, 0.10.0." in explanation.steps
 
 
-def test_the_issue_has_a_command_for_the_newest_good_release(choice, tmp_path):
+def test_the_issue_shows_the_newest_release_that_works(choice, tmp_path):
     works, crashes = judged(choice, Verdict.PASS, stage=Stage.COMPARE), judged(choice, Verdict.CRASH)
     unknown = Release(jax="0.1; ls | @all", jaxlib="<img src=x>", built=datetime.date(2026, 9, 1))
     readers = (*(choice.release(name) for name in ("0.10.2", "0.11.1")), unknown)
@@ -221,7 +221,7 @@ def test_a_bundle_has_the_reduced_program(choice, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "its numbers are those that its writer saw"
 
 
-def test_a_bundle_is_refused_if_the_audit_stops_its_artifact(choice, tmp_path):
+def test_a_bundle_is_refused_if_its_audit_fails(choice, tmp_path):
     result = judged(choice, Verdict.CRASH)
     left = reduced(tmp_path / "reduced", choice)
     other = ARTIFACTS / "0.9.2" / "cholesky.jaxexport"
@@ -271,7 +271,7 @@ def test_a_module_that_cannot_be_written_as_text_is_refused(choice, tmp_path):
         program_in(reduced(tmp_path / "reduced", choice), choice, judged(choice, Verdict.CRASH), refused="it died")
 
 
-def test_an_infinite_output_leaves_the_difference_unmeasured(choice, tmp_path):
+def test_a_difference_to_infinity_is_not_measured(choice, tmp_path):
     folder = reduced(tmp_path / "reduced", choice, units=8.0)
     (folder / OUTPUTS).write_bytes(to_npz([leaf_of(np.array([np.inf], np.float32))]))
     assert program_in(folder, choice, judged(choice, Verdict.NUMERICS)).measured is None

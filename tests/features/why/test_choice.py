@@ -175,7 +175,7 @@ def test_an_ambiguous_choice_lists_the_cells(project):
     assert "0.11.1" not in message, "it works"
 
 
-def test_cells_with_one_cause_are_represented_by_its_example(project):
+def test_the_example_of_a_cause_stands_for_its_cells(project):
     refused = result(Verdict.REFUSED, reader="0.6.2", stage=Stage.DESERIALIZE, promised=False)
     stored(failing(), failing("0.11.0"), result(reader="0.11.1"), refused)
     choice = chosen()

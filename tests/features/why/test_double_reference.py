@@ -185,7 +185,7 @@ def test_a_root_of_a_rounding_error_is_explained_by_float64(exact):
         ),
     ],
 )
-def test_float64_decides_which_side_is_right_about_nan_and_inf(written, read, reference, sentence):
+def test_float64_says_which_side_is_right_about_nan(written, read, reference, sentence):
     dtype = np.complex64 if np.iscomplexobj(written) else np.float32
     (line,) = nearer(*(leaves(np.asarray(side, dtype)) for side in (written, read)), leaves(np.asarray(reference)))
     assert [words for words in sentence if words not in line] == []
@@ -208,7 +208,7 @@ def test_the_nearer_side_is_named_if_the_reference_is_zero():
     assert "the writer is nearer to float64" in line
 
 
-def test_outputs_that_differ_most_come_first_and_the_rest_is_counted():
+def test_the_most_different_outputs_are_listed_first():
     written = leaves(*(np.float32([1 + number * 1e-5]) for number in range(7)), np.int32([1]))
     read = leaves(*[np.float32([1])] * 7, np.int32([2]))
     lines = nearer(written, read, leaves(*[np.ones(1)] * 7, np.int32([1])))
@@ -221,7 +221,7 @@ def moved(choice: Any) -> Result:
     return judge(outcome, choice.cell.golden, choice.options.policy)
 
 
-def test_one_line_says_that_several_devices_have_no_reference():
+def test_calls_on_several_devices_have_no_reference():
     choice = choice_of("tests.compat.test_shardings.test_output_shardings", "0.9.2", "0.12.0.1")
     lines = reference_lines(choice, moved(choice), print)
     assert lines == ["no reference in double precision: a reference is computed only for calls on one CPU"]

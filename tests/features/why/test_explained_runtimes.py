@@ -51,7 +51,7 @@ def choice():
         (Verdict.CRASH, None, "stablehlo 0.12.0.1 cannot run it (crash in stage run: Unsupported op)"),
     ],
 )
-def test_the_interpreters_verdict_names_who_is_right(verdict, outputs, sentence, choice, monkeypatch):
+def test_the_stablehlo_interpreter_shows_who_is_right(verdict, outputs, sentence, choice, monkeypatch):
     written = from_npz(choice.cell.golden.folder / OUTPUTS)
     moved = {by: tuple(dataclasses.replace(leaf, data=leaf.data + np.float32(by)) for leaf in written) for by in (1, 2)}
 
@@ -71,7 +71,7 @@ def test_the_interpreters_verdict_names_who_is_right(verdict, outputs, sentence,
 @pytest.mark.skipif(
     jax.__version_info__ < (0, 12), reason="needs jax 0.12: an older jax cannot parse the artifact that it rewrites"
 )
-def test_shardy_is_removed_for_the_interpreter(here, monkeypatch):
+def test_shardy_is_removed_for_stablehlos_interpreter(here, monkeypatch):
     ran = []
 
     def replayed(cells, *_, **__):
@@ -89,7 +89,7 @@ def test_shardy_is_removed_for_the_interpreter(here, monkeypatch):
     assert "sdy" not in converted
 
 
-def test_the_interpreter_is_not_compared_with_itself():
+def test_stablehlo_interpreter_is_not_its_own_reference():
     assert interpreter_line(choice_of(CASE, "0.12.0.1", "stablehlo"), print) == ""
 
 

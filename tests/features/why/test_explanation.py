@@ -88,7 +88,7 @@ def test_a_cause_is_reported_with_what_to_do(case, writer, reader, verdict, resu
     assert unexpected not in text
 
 
-def test_a_target_of_the_policy_is_not_advised_again():
+def test_an_existing_target_is_not_advised_again():
     choice = choice_of(DERIVATIVE, "0.12.0.1", "0.8.1")
     result = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
     assert "`deployed:`" in " ".join(explain(choice, judged(choice, Verdict.ERROR)).earlier)
@@ -114,7 +114,7 @@ def test_no_release_is_blamed_if_the_writer_fails_too():
     )
 
 
-def test_the_processor_explains_the_writers_own_other_numbers():
+def test_a_writers_changed_numbers_blame_the_processor():
     both = "written on x86_64 AMX, read on x86_64 AVX2"
     found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.NUMERICS, processors=both, **FAR)
     assert found.cause is FailureCause.PROCESSOR

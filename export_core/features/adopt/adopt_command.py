@@ -110,7 +110,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     "--nothing-to-compare",
     metavar="REASON",
     default="",
-    help="Store it although it has no output to compare (none, empty ones, or only NaN), for this reason.",
+    help="The reason to store this golden although it has no output, only empty ones or only NaN.",
 )
 @click.option(
     "--without-outputs",

@@ -211,8 +211,9 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
     by build date. Up to twelve are all run; more are searched by halves. Where the good release is the younger one,
     the answer is the release that fixed the failure.
 
-    Exit codes: 0 found, 1 the cell does not fail here, 2 bad input, 3 no answer, 130 interrupted: the same command
-    continues.
+    After Ctrl-C, the same command runs only what is left.
+
+    Exit codes: 0 found, 1 the cell does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
     """
     from export_core.cli.steps import Steps
     from export_core.features.why.bisect.bisection import bisect as bisection_of

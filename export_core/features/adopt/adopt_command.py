@@ -31,7 +31,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     "jaxexport goldens add --from archive",
     name="add",
 )
-@click.option("--artifact", "file", metavar="FILE", type=PATH, help="A file with what Exported.serialize() returned.")
+@click.option("--artifact", "file", metavar="FILE", type=PATH, help="The bytes of Exported.serialize().")
 @click.option(
     "--from",
     "folder",
@@ -43,8 +43,8 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     "--inputs",
     metavar="NPZ",
     type=PATH,
-    help="The leaves of the arguments, in order: np.savez(file, *leaves). With --from, the name of such a file beside "
-    "each artifact. [default: inputs are made by a fixed rule; with --from {name}.inputs.npz]",
+    help="The leaves of the arguments, in order: np.savez(file, *leaves). With --from, the name of that file beside "
+    "each artifact. [default: inputs are made by rule; with --from {name}.inputs.npz]",
 )
 @click.option(
     "--outputs",

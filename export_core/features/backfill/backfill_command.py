@@ -38,7 +38,7 @@ from export_core.cli.help import command
     metavar="REQUIREMENT",
     multiple=True,
     help="A package that the tests need besides jax, as pip names it; may be given several times. [default: the "
-    "policy's `backfill_install`, else the project in the working folder]",
+    "policy's, else the project in the working folder]",
 )
 @click.option(
     "--constraints",
@@ -66,8 +66,8 @@ def backfill(
     `pytest --update-goldens`; arguments after -- are passed to that pytest. Goldens by other releases do not change.
     Each golden that is written records the versions of all installed packages.
 
-    Exit codes: 0 every release wrote its goldens, 1 tests failed with one of them, 3 an environment could not be built,
-    or a test ended the process of pytest.
+    Exit codes: 0 every release wrote its goldens, 1 tests failed with one, 3 an environment could not be built, or a
+    test ended pytest.
     """
     from export_core.cli.output import echo
     from export_core.cli.steps import Steps

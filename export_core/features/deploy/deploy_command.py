@@ -57,7 +57,7 @@ def can_i_deploy(
     both a target and CASE or FILE are named, `cases` is not asked. Any other entry of the policy that matches nothing
     is a warning.
 
-    Exit codes: 0 every answer is yes, 1 at least one is no, 2 bad input, 3 none is no, and at least one is unknown.
+    Exit codes: 0 all answers are yes, 1 one is no, 2 bad input, 3 none is no, but one is unknown.
     """
     from msgspec.structs import replace
 

@@ -142,7 +142,8 @@ def test_writers_and_readers_of_a_cause_are_named_once():
     results = [crash(case, reader) for case in ("t.a", "t.b") for reader in ("0.10.0", "0.10.2", "0.11.0")]
     assert unwrapped(*results).count("written by 0.9.2, read by 0.10.0 to 0.11.0") == 1
     (finding,) = findings(*results)
-    assert finding.sentence.count("0.9.2") == finding.sentence.count("0.11.0") == 1
+    first, _, _ = finding.sentence.partition(". ")
+    assert first == "6 cells crashed in stage run: written by 0.9.2, read by 0.10.0 to 0.11.0"
     assert [label for label, text in finding.details if "0.9.2" in text] == ["example", "reproduce"]
 
 
@@ -467,10 +468,12 @@ def test_rounding_is_reduced_or_explained_and_not_reported_to_jax():
 VISIBLE = re.compile(r"<(script|style|template).*?</\1>|<[^>]*>", re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "made", [terminal_text, markdown_text, junit_xml, annotation_commands, lambda reported: VISIBLE.sub("", html_page(reported))],
-    ids=["terminal", "markdown", "junit", "annotations", "page"],
-)  # fmt: skip
+def page_text(reported):
+    """Return what the page shows without its script."""
+    return VISIBLE.sub("", html_page(reported))
+
+
+@pytest.mark.parametrize("made", [terminal_text, markdown_text, junit_xml, annotation_commands, page_text])
 def test_no_report_calls_rounding_wrong(made):
     text = made(document([moved(), moved(case="t.g")]))
     assert "rounding" in text

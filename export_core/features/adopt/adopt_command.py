@@ -93,9 +93,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
     "replicated]",
 )
-@click.option(
-    "--no-replay", is_flag=True, help="Store it unchecked: do not run it first in the release that wrote it."
-)
+@click.option("--no-replay", is_flag=True, help="Store it unchecked: do not run it first in the release that wrote it.")
 @click.option(
     "--replace",
     metavar="CASE",

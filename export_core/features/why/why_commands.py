@@ -194,9 +194,7 @@ def explain(
     "same verdict; numbers: an error nearer to that of the reader than to that of the good release, in units of the "
     "writer's noise.",
 )
-@click.option(
-    "--all", "every", is_flag=True, help="Run every release in between, even if there are more than twelve."
-)
+@click.option("--all", "every", is_flag=True, help="Run every release in between, even if there are more than twelve.")
 @json_option("Print JSON (schema/bisection.schema.json).")
 @quiet_option
 @click.pass_context

@@ -164,7 +164,7 @@ class Document:
     @cached_property
     def headline(self) -> tuple[str, str]:
         """Two lines: what the run shows, with its numbers; then all counts, the date and the exit code."""
-        return headline(self.run.summary)
+        return headline(self.run.summary, self.run.readers)
 
     @property
     def headline_parts(self) -> tuple[str, str, str]:

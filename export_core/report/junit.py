@@ -19,6 +19,7 @@ from export_core.base.xml_text import text_of
 from export_core.judge import Judgement, Result
 from export_core.matrix.verdicts import NUMBERS_MOVED
 from export_core.policy import Policy
+from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding
@@ -29,14 +30,17 @@ from export_core.report.wording import cell_sentence, evidence, promise_line, re
 def junit_xml(document: Document) -> str:
     """Return a run as JUnit XML: a suite for each reader on each platform, and a suite for the run as a whole."""
     run, summary = document.run, document.run.summary
-    # For a cell with several findings, the finding with a cause is taken, or else the worst.
-    about_cells = [finding for finding in reversed(document.findings) if finding.cause or len(finding.results) == 1]
-    about_cells.sort(key=lambda finding: finding.cause is not None)
-    by_cell = {result.key: finding for finding in about_cells for result in finding.results}
+    # If a cell has several findings, the finding with a cause is first, and then the worst.
+    about_cells = [finding for finding in document.findings if finding.cause or len(finding.results) == 1]
+    about_cells.sort(key=lambda finding: finding.cause is None)
+    by_cell: dict[CellKey, list[Finding]] = {}
+    for finding in about_cells:
+        for result in finding.results:
+            by_cell.setdefault(result.key, []).append(finding)
     suites = []
     for (reader, platform), cells in run.by_reader.items():
         name = f"{reader.title}{f' with jax {reader.jax}' if reader.jax else ''} on {platform}"
-        cases = [_cell(result, name, run.policy, by_cell.get(result.key)) for result in cells.results]
+        cases = [_cell(result, name, run.policy, by_cell.get(result.key, [])) for result in cells.results]
         own: dict[str, object] = {"runtime": reader.runtime, "promise": promise_line(reader)}
         own = own if reader.runtime else {"jaxlib": reader.name, "jax": reader.jax}
         facts = {**own, "built": reader.built, "platform": platform}
@@ -83,32 +87,36 @@ def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object
     return suite
 
 
-def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) -> Xml.Element:
+def _cell(result: Result, reader: str, policy: Policy, findings: Sequence[Finding]) -> Xml.Element:
+    """Return the test case of a cell; `findings` are those about it alone, and first that of its cause."""
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
     if place := source_line(result.test):
         case.set("file", place.file)
         case.set("line", str(place.line))
     facts = result.judgement.facts
+    # The finding that says how the cell is judged; its test case says that in its own words.
+    judged = next((one for one in findings if one.cause or one.kind is facts.kind), None)
+    others = [f"\n{one.title}  {one.text}" for one in findings if one is not judged]
     # A cell that was only compiled is not reported as passed.
     if outcome := facts.junit or ("skipped" if result.mode is Mode.COMPILE else ""):
         # A cell that works and is still skipped was only compiled: its type says that, not its judgement.
         by_verdict = result.judgement is Judgement.BROKEN or not facts.junit
         kind = result.verdict if by_verdict else result.judgement
-        is_moved = finding is not None and finding.kind is NUMBERS_MOVED
+        is_moved = judged is not None and judged.kind is NUMBERS_MOVED
         what = NUMBERS_MOVED.title.lower() if is_moved else str(result.judgement)
         message = f"{what}: {reason_line(result)}"
         if listed := entry_text(result, policy):
             message = f"known failure: {listed}"
         element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=message)
-        common = finding.advice if finding else []
-        cause = finding.sentence if finding and len(finding.results) > 1 else ""
+        common = judged.advice if judged else []
+        cause = judged.sentence if judged and len(judged.results) > 1 else ""
         pairs = [("test", result.test), *evidence(result, all_of_stderr=True), ("cause", cause), *common]
-        element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs)))
+        element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs), *others))
     else:
         judgement = f"{result.judgement}: {facts.meaning}"
         lines = labelled_lines([("test", result.test), ("judgement", judgement), ("window", window_line(result))])
-        Xml.SubElement(case, "system-out").text = "\n".join(lines)
+        Xml.SubElement(case, "system-out").text = "\n".join((*lines, *others))
     return case
 
 

@@ -22,7 +22,7 @@ from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, issue_of
 from export_core.report.map_svg import legend_of, map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
-from export_core.report.run_tables import named_among, release_map
+from export_core.report.run_tables import map_releases, named_among, release_map
 from export_core.report.view import NOT_DECIDED
 from export_core.report.wording import (
     JAX_PROMISE,
@@ -212,7 +212,7 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
     writers, readers = named_among(cells.writers, run.writers), named_among(cells.readers, run.readers)
     began = began_and_ended(finding.cause, issue) if finding.cause else []
     # Where no run shows when a failure began or ended: the oldest reader that fails.
-    when = began or [("oldest reader affected", cells.readers[0].label)]
+    when = began or [("oldest reader affected", map_releases(run.readers)[cells.readers[0]].name)]
     names = [case.rpartition(".")[2] for case in dict.fromkeys(result.case for result in cells.results)]
     cases = plural(len(names), "case") if len(names) > 1 else names[0]
     works = example.judgement.facts.works

@@ -27,6 +27,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release, Windows
 from export_core.releases.runtimes import known_runtimes
+from export_core.report.run_tables import map_releases
 
 MARKS = [
     "[..] outside the window",
@@ -68,8 +69,12 @@ OUTDATED = (
 """The sentence about a run that is shown although it does not count any more."""
 
 
-def headline(summary: Summary) -> tuple[str, str]:
-    """Return the two lines of the headline: what the run shows, with its numbers; then counts, date and exit code."""
+def headline(summary: Summary, readers: Sequence[Release] = ()) -> tuple[str, str]:
+    """Return the two lines of the headline: what the run shows, with its numbers; then counts, date and exit code.
+
+    `readers` are all readers of the run: a jaxlib that is among them with several jax is named with its jax. Without
+    them, only the oldest and the newest reader of each cause are known.
+    """
     name, facts = _verdict_of_run(summary)
     if compiled := summary.verdicts.get(Verdict.COMPILED):
         facts += f", {compiled:,} compiled only"
@@ -79,7 +84,7 @@ def headline(summary: Summary) -> tuple[str, str]:
         facts += f", {summary.flaky:,} flaky"
     if summary.exit_code in (ExitCode.BROKEN, ExitCode.INCOMPLETE) and summary.stale:
         facts += f"; {_stale_facts(summary)}"
-    facts += _readers_affected(summary)
+    facts += _readers_affected(summary, readers)
     if summary.partial:
         facts += f"; partial: {plain_text(summary.partial)}"
     if old := old_calendar(summary):
@@ -236,13 +241,21 @@ def _targets(names: Sequence[str]) -> str:
     return f"{'deployment target' if len(names) == 1 else 'deployment targets'} {few(names)}"
 
 
+<<<<<<< HEAD
 def _readers_affected(summary: Summary) -> str:
     """Return a phrase with the first and the last reader in which something is broken or owed; "" if nothing is.
 
     If causes affect different readers, the phrase has the readers of each cause, in the order of the causes.
+=======
+def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
+    """Return the readers in which something is broken or owed, those of each cause apart, in their order.
+
+    Empty for none. `readers` are all readers of the run.
+>>>>>>> lines-53
     """
-    causes = [cause for cause in summary.causes if cause.judgement.is_breach]
-    spans = list(dict.fromkeys((cause.first_reader.label, cause.last_reader.label) for cause in causes))
+    ends = [(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach]
+    named = map_releases([*readers, *itertools.chain.from_iterable(ends)])
+    spans = list(dict.fromkeys((named[oldest].name, named[newest].name) for oldest, newest in ends))
     if len(spans) > 1:
         texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
         return f"; readers affected, by cause: {few(texts)}"

@@ -15,6 +15,9 @@ from typing import Any, Self
 import yaml
 from expressions import filled, wanted
 
+FOR_THE_ACTION = ("README.md", "LICENSE", "pyproject.toml", "action.yml", "export_core", "pytest_jaxexport")
+"""What the pages copy of this repository for the action, until the first release."""
+
 
 class Workflow(dict[str, Any]):
     """A workflow or an action, read from YAML without taking the key `on` for a boolean."""

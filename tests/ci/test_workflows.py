@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from actions import EMULATED, Workflow, scripts
+from actions import EMULATED, FOR_THE_ACTION, Workflow, scripts
 from expressions import evaluate, filled, wanted
 from linters import check, check_schema
 from newest import NEWEST
+
+from tools.release_day import RELEASED
 
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
@@ -299,3 +301,15 @@ def test_no_python_of_a_workflow_imports_from_the_checkout(path):
     starts = re.findall(r"\bpython3?\"? +(?=-)[^\n]*", path.read_text())
     assert [start for start in starts if " -I " not in start] == []
     assert path != ACTION or len(starts) == 3
+
+
+@pytest.mark.skipif(RELEASED, reason="the pages name the published action, and copy nothing")
+@each(ROOT / "docs" / "how-to" / "run-in-ci.md", ROOT / "docs" / "tutorial" / "5-gate.md")
+def test_a_page_says_what_to_copy_for_the_action(path):
+    text = path.read_text(encoding="utf-8")
+    assert f"archive HEAD \\\n    {' '.join(FOR_THE_ACTION)} | tar -x -C .pytest-jaxexport\n" in text
+    files = [path for name in FOR_THE_ACTION for path in [ROOT / name, *(ROOT / name).rglob("*")] if path.is_file()]
+    sizes = [path.stat().st_size for path in files if path.suffix != ".pyc"]
+    size = re.search(r"what the action needs\s.*?, (\d+) files of ([\d.]+) MB", text, re.DOTALL)
+    assert size
+    assert (len(sizes), sum(sizes) / 1e6) == pytest.approx((int(size[1]), float(size[2])), rel=0.1)

@@ -39,6 +39,7 @@ from export_core.releases import load_calendar
 from export_core.releases.runtimes import runtime_readers
 from export_core.releases.wheels import read_wheel
 
+ROOT = Path(__file__).parents[2]
 CHECK = "import sys, tiny; print(sys.prefix)"
 
 
@@ -376,6 +377,17 @@ ImportError: libmissing.so: cannot open shared object file
 )
 def test_the_reason_of_a_uv_failure_is_extracted(printed, reason):
     assert module._reason(printed) == reason
+
+
+def test_an_offline_run_says_uvs_reason(jaxexport, cache, cwd, monkeypatch):
+    case = "tests.compat.test_dtypes.test_donated"
+    shutil.copytree(ROOT / "golden" / case, cwd / "golden" / case)
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(cwd / "empty"))
+    ended = jaxexport("matrix", "--readers", "0.11.0", "--as-of", "2026-11-21", code=3)
+    reason = "Packages were unavailable because the network was disabled."
+    lines = [line for line in ended.out.splitlines() if f"failed with status 1: {reason}" in line]
+    assert len(lines) > 1, "while it runs, and in the report"
 
 
 def test_an_environment_with_another_jax_fails(cache, monkeypatch):

@@ -15,7 +15,10 @@ from export_core.matrix import Verdict
 from export_core.matrix.verdicts import BROKEN_PROMISE
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
+from export_core.report.annotations import annotation_commands
 from export_core.report.document import capped
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
 from export_core.report.terminal import print_report
 from export_core.report.view import broken_cell
@@ -123,11 +126,25 @@ def test_a_writer_that_cannot_replay_has_advice_everywhere(processors):
     assert advice in unwrapped(own, *(crash("t.b", reader) for reader in ("0.10.2", "0.11.0")))
 
 
+def terminal_text(reported):
+    """Return a report as a terminal shows it, in one line."""
+    file = io.StringIO()
+    print_report(Console(file=file, width=100), reported)
+    return " ".join(file.getvalue().split())
+
+
 def unwrapped(*results):
     """Return the report of these results in a terminal, in one line."""
-    file = io.StringIO()
-    print_report(Console(file=file, width=100), document(results))
-    return " ".join(file.getvalue().split())
+    return terminal_text(document(results))
+
+
+def test_writers_and_readers_of_a_cause_are_named_once():
+    results = [crash(case, reader) for case in ("t.a", "t.b") for reader in ("0.10.0", "0.10.2", "0.11.0")]
+    assert unwrapped(*results).count("written by 0.9.2, read by 0.10.0 to 0.11.0") == 1
+    (finding,) = findings(*results)
+    first, _, _ = finding.sentence.partition(". ")
+    assert first == "6 cells crashed in stage run: written by 0.9.2, read by 0.10.0 to 0.11.0"
+    assert [label for label, text in finding.details if "0.9.2" in text] == ["example", "reproduce"]
 
 
 BOTH = "written on x86_64 SSE4_2, read on x86_64 AMX with XLA_FLAGS=--xla_x"
@@ -446,6 +463,21 @@ def test_rounding_is_to_be_reduced_not_reported_to_jax():
         assert f"`jaxexport explain {chosen}`" in to_do
         assert "to JAX" not in to_do
     assert "`jaxexport explain`" in dict(broken_cell(moved(reproduce="it's broken")).details)["to do"]
+
+
+VISIBLE = re.compile(r"<(script|style|template).*?</\1>|<[^>]*>", re.DOTALL)
+
+
+def page_text(reported):
+    """Return what the page shows without its script."""
+    return VISIBLE.sub("", html_page(reported))
+
+
+@pytest.mark.parametrize("made", [terminal_text, markdown_text, junit_xml, annotation_commands, page_text])
+def test_no_report_calls_rounding_wrong(made):
+    text = made(document([moved(), moved(case="t.g")]))
+    assert "rounding" in text
+    assert re.findall(r"(?i)[^\n]*\bwrong\b[^\n]*", text) == []
 
 
 def to_do(one, *unmeasured):

@@ -1,7 +1,7 @@
 """The headline of a run that fails in several ways or by several causes: one line, with counts below it."""
 
 import pytest
-from making import day, document, result, rules, summarize, with_causes
+from making import day, document, release, result, rules, summarize, with_causes
 from msgspec import structs
 
 from export_core.judge import Judgement, judge_again
@@ -118,3 +118,20 @@ def test_a_broken_run_says_what_has_expired_too():
         "BROKEN: 1 of 3 promised cells, 1 cause, 1 known failure; 1 known failure expired on 2026-12"
     )
     assert "no longer true" not in line
+
+
+@pytest.mark.parametrize(
+    ("broken", "affected"),
+    [
+        (("0.12.0.1",), "only reader affected 0.12.0 with jax 0.12.0.1."),
+        (("0.12.0", "0.12.0.1"), "oldest reader affected 0.12.0 with jax 0.12.0, newest 0.12.0 with jax 0.12.0.1."),
+    ],
+    ids=["one jax", "both"],
+)
+def test_a_jaxlib_read_with_two_jax_is_named_with_its_jax(broken, affected):
+    def read_with(jax):
+        failed = structs.replace(CRASH, reader=structs.replace(release("0.12.0"), jax=jax))
+        return failed if jax in broken else structs.replace(failed, verdict=Verdict.PASS, judgement=Judgement.KEPT)
+
+    results = with_causes([read_with("0.12.0"), read_with("0.12.0.1"), result(reader="0.10.2")])
+    assert document(results, summarize(results)).headline[0].endswith(affected)

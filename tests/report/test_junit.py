@@ -73,17 +73,29 @@ def is_shown(element: Element) -> bool:
         return element.sort in ("headline", "counts")
     if element.sort in ("change", "looks like"):
         return False
-    if len(finding.results) != 1:
+    # A test case of a cell has a sentence of its own in the place of the finding that says how the cell is judged, with
+    # its evidence; the entry of a known failure is its message.
+    if len(finding.results) != 1 or not (finding.cause or finding.kind.exit_code):
         return True
-    # A test case of a cell has a sentence of its own, and the evidence where the cell does not work; the entry of a
-    # known failure is its message.
-    works = not (finding.cause or finding.kind.exit_code)
-    return element.sort == "detail" and not works and element.label != "listed"
+    return element.sort == "detail" and element.label != "listed"
 
 
 def test_junit_shows_each_cell_and_what_is_about_the_run(rich):
     attributes = (value for element in rich.iter() for value in element.attrib.values())
     assert_shown("\n".join([*attributes, *(element.text or "" for element in rich.iter())]), is_shown)
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("t.flaky", "FLAKY  1 cell had another verdict last time, with the same content."),
+        ("t.better", "FORECAST  1 cell forecast to fail, and worked."),
+        ("t.outside", "CONVERSION  It fixes 1 of 1 failing cell: 1 by "),
+    ],
+)
+def test_a_finding_of_one_cell_is_in_its_test_case(rich, case, words):
+    (end,) = [found for one in rich.iter("testcase") if one.get("classname") == case for found in one]
+    assert f"\n\n{words}" in end.text
 
 
 OVER = "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer"

@@ -31,27 +31,27 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     "jaxexport goldens add --from archive",
     name="add",
 )
-@click.option("--artifact", "file", metavar="FILE", type=PATH, help="What Exported.serialize() returned.")
+@click.option("--artifact", "file", metavar="FILE", type=PATH, help="The bytes of Exported.serialize().")
 @click.option(
     "--from",
     "folder",
     metavar="FOLDER",
     type=PATH,
-    help="Instead of --artifact: every artifact below this folder, each as a golden of the case that its path names.",
+    help="Instead of --artifact: add every artifact below this folder, each as a case that is named by its path.",
 )
 @click.option(
     "--inputs",
     metavar="NPZ",
     type=PATH,
-    help="The flat arguments, in order: np.savez(file, *leaves). With --from, how the files are named. [default: none, "
-    "inputs are made by rule; with --from {name}.inputs.npz]",
+    help="The leaves of the arguments, in order: np.savez(file, *leaves). With --from, the name of that file beside "
+    "each artifact. [default: inputs are made by rule; with --from {name}.inputs.npz]",
 )
 @click.option(
     "--outputs",
     metavar="NPZ",
     type=PATH,
-    help="The flat results that its writer computed, in the same form. [default: its writer computes them now; with "
-    "--from {name}.outputs.npz]",
+    help="The leaves of the results that its writer computed, in the same form. [default: its writer computes them "
+    "now; with --from {name}.outputs.npz]",
 )
 @click.option(
     "--list",
@@ -61,19 +61,19 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     help="With --from, a YAML file that says what belongs to each artifact. [default: artifacts.yaml in the folder, "
     "where there is one]",
 )
-@click.option("--case", metavar="NAME", help="The name of the case, and of its folder.")
+@click.option("--case", metavar="NAME", help="The name for the new case, and for its folder.")
 @click.option(
     "--writer",
     metavar="JAXLIB[-jaxJAX]",
     type=RELEASE,
-    help="The jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that "
-    "can have written it]",
+    help="The jaxlib that wrote the artifact, with its jax where the artifact does not name it. [default: the only "
+    "one that can have written it]",
 )
 @click.option(
     "--dims",
     metavar="NAME=SIZE,…",
     help="Sizes of symbolic dimensions, for inputs that are made: b=4,h=8. [default: 2, 3, 4 and so on, by name, "
-    "or the first by which its constraints hold]",
+    "or the first sizes that its constraints allow]",
 )
 @click.option(
     "--register",
@@ -93,16 +93,14 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
     "replicated]",
 )
-@click.option(
-    "--no-replay", is_flag=True, help="Store it without replaying it first, in the environment of its writer."
-)
+@click.option("--no-replay", is_flag=True, help="Store it unchecked: do not run it first in the release that wrote it.")
 @click.option(
     "--replace",
     metavar="CASE",
     type=CASE,
     multiple=True,
-    help="With --from, a case whose golden by the same writer may be replaced; may be given several times. Without it, "
-    "a golden of a test, of another artifact or with other arrays stays.",
+    help="With --from, a case whose golden by the same writer is replaced; may be given several times. Otherwise, one "
+    "by a test, of another artifact or with other arrays stays.",
 )
 @dry_run_option("Only show what would be added: nothing is run, and nothing is stored.")
 @quiet_option
@@ -116,20 +114,23 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     "--without-outputs",
     metavar="REASON",
     default="",
-    help="Instead of --outputs, of an artifact for other platforms than cpu: why it has none. It is only compiled.",
+    help="Instead of --outputs, for an artifact that does not run on cpu: the reason. It will only be compiled.",
 )
 @project_options
 def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry_run: bool, **stated: Any) -> None:
     """Make goldens from artifacts whose source code is lost.
 
-    Each is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
-    writer crashes, or its environment cannot be built, it is stored unchecked: run the matrix next. The noise of its
-    outputs is measured there too, or in the oldest later release that can be installed.
+    --artifact adds one artifact, --from all artifacts in a folder. Before a golden is stored, the release that wrote
+    the artifact runs it once, in an environment of its own. If it fails there, or gives other numbers than --outputs,
+    it is not stored. If it crashes there, or that release cannot be installed, it is stored unchecked, with a remark:
+    run `jaxexport matrix` next. The noise of its outputs is measured in the same environment, or in the oldest later
+    release that can be installed.
 
-    Where no inputs are kept, they are made by a rule that never changes. Where no outputs are kept, the writer computes
-    them in an environment of its own, and nothing is stored where it cannot. golden.yaml says so under `origin`.
+    Without --inputs, inputs are made by a rule that never changes. Without --outputs, the release that wrote the
+    artifact computes them; if it cannot, nothing is stored. `origin` in golden.yaml says what was given and what was
+    made.
 
-    With --from, an artifact that cannot be added does not stop the others; the exit code is 2 then.
+    With --from, an artifact that cannot be added does not stop the others. The exit code is 2 then.
     """
     from export_core.artifact.folders import LeftOut, no_artifacts
     from export_core.cli.steps import Steps

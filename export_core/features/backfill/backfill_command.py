@@ -28,7 +28,8 @@ from export_core.cli.help import command
     metavar="WRITER,…",
     type=RELEASES,
     required=True,
-    help="jaxlib releases to write goldens with, in the form of `jaxexport matrix --readers`: 0.10.2, or a wheel file.",
+    help="The jaxlib releases that write goldens, each as `jaxexport matrix --readers` takes it: 0.10.2, or a wheel "
+    "file.",
 )
 @wheels_option
 @index_option
@@ -36,17 +37,16 @@ from export_core.cli.help import command
     "--install",
     metavar="REQUIREMENT",
     multiple=True,
-    help="A pip requirement of the tests besides jax; may be given several times. [default: the policy's, else the "
-    "project in the working folder]",
+    help="A package that the tests need besides jax, as pip names it; may be given several times. [default: the "
+    "policy's, else the project in the working folder]",
 )
 @click.option(
     "--constraints",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Install other packages than jax and jaxlib in the versions of these requirements, as `pip freeze` and `uv "
-    "export` write them.",
+    help="A file with the exact versions of all packages but jax and jaxlib, as `pip freeze` and `uv export` write it.",
 )
-@dry_run_option("Only show which releases would write goldens, and what would be installed beside them.")
+@dry_run_option("Only show which releases would write goldens, and what would be installed beside jax.")
 @quiet_option
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def backfill(
@@ -60,12 +60,14 @@ def backfill(
     quiet: bool,
     pytest_args: Sequence[str],
 ) -> None:
-    """Write goldens with older releases, by running the marked tests in their environments.
+    """Write goldens with older jaxlib releases, by running your marked tests in an environment of each.
 
-    Arguments after -- go to pytest. Each golden that is written records the versions of all installed packages.
+    Each environment has that jaxlib, its jax, pytest, and what the tests need. The marked tests run in it with
+    `pytest --update-goldens`; arguments after -- are passed to that pytest. Goldens by other releases do not change.
+    Each golden that is written records the versions of all installed packages.
 
-    Exit codes: 0 every writer wrote, 1 tests failed with one, 3 an environment could not be built, or the tests ended
-    pytest.
+    Exit codes: 0 every release wrote its goldens, 1 tests failed with one, 3 an environment could not be built, or a
+    test ended pytest.
     """
     from export_core.cli.output import echo
     from export_core.cli.steps import Steps

@@ -41,20 +41,23 @@ def can_i_deploy(
     as_of: str | None,
     as_json: bool,
 ) -> None:
-    """Say whether artifacts run in a deployment target, from stored results and from their bytes.
+    """Say whether artifacts will work in a deployment target, without running them.
 
-    CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Without either, all
-    goldens are meant that the policy wants to run there. Nothing is run.
+    A deployment target is an entry of `deployed` in the policy: a release that has to run some of your goldens. CASE is
+    a case, which stands for all its goldens, or one golden, or a glob of either. FILE is an artifact. Without them, the
+    question is about all goldens that the target has to run.
 
-    A yes needs a stored result of the same golden that is not flaky. A no comes from a stored result, or from a release
-    that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. A stored result
-    counts only if all that decided it is the same: this program, what the policy says of cells and comparisons, the
-    source of your comparator, and the variables that cells get.
+    The answer is yes if a stored result shows that the golden works there, and the result is not flaky. It is no if a
+    stored result shows that it fails, or if that release is known to refuse such an artifact. Otherwise it is unknown,
+    and the command that would answer it is printed. A stored result counts only if everything that decided it is still
+    the same: this program, what the policy says about cells and comparisons, the source of your comparator, and the
+    environment variables that cells get.
 
-    Which goldens a target means is said by its `cases`, unless both CASE or FILE and the target are named. There, a
-    pattern that matches no golden is unknown too. Whatever else of the policy matches nothing is a warning.
+    A target has to run the goldens that its `cases` match. A pattern there that matches no golden is unknown too. If
+    both a target and CASE or FILE are named, `cases` is not asked. Any other entry of the policy that matches nothing
+    is a warning.
 
-    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no answer is no, but one is unknown.
+    Exit codes: 0 all answers are yes, 1 one is no, 2 bad input, 3 none is no, but one is unknown.
     """
     from msgspec.structs import replace
 

@@ -190,23 +190,28 @@ def explain(
     type=click.Choice(["message", "verdict", "numbers"]),
     default="message",
     show_default=True,
-    help="Which releases count as alike: those with the same verdict, stage, signal and kind of message; with the same "
-    "verdict; with errors, in units of the writer's noise, on the same side of the middle between both ends.",
+    help="What counts as the same failure. message: the same verdict, stage, signal and kind of message; verdict: the "
+    "same verdict; numbers: an error nearer to that of the reader than to that of the good release, in units of the "
+    "writer's noise.",
 )
-@click.option(
-    "--all", "every", is_flag=True, help="Run every release of the window, even if there are more than twelve."
-)
+@click.option("--all", "every", is_flag=True, help="Run every release in between, even if there are more than twelve.")
 @json_option("Print JSON (schema/bisection.schema.json).")
 @quiet_option
 @click.pass_context
 def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bool, as_json: bool, quiet: bool) -> None:
-    """Say since which release a cell fails, and what changed in that one.
+    """Find the release in which a cell began to fail, and show what changed in it.
 
-    CELL is a cell as reports print it (GOLDEN in READER on PLATFORM), the id of a cause, a golden, or a case. The
-    releases between the reader and a good release are run by build date: all of them where there are at most twelve,
-    else by binary search. The good release may be younger: then it is said since when the failure is gone.
+    A cell is one golden in one reader. CELL names it as reports print it: GOLDEN in READER on PLATFORM. It can also be
+    the id of a cause, a golden, or a case. --case, --writer and --reader name it too. Without any of these, the failing
+    cell of the results is taken, if all that fail there have one cause.
 
-    Exit codes: 0 found, 1 the reader does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
+    The golden is run in the releases between that reader and a good one, in which it works (--good). They are ordered
+    by build date. Up to twelve are all run; more are searched by halves. Where the good release is the younger one,
+    the answer is the release that fixed the failure.
+
+    After Ctrl-C, the same command runs only what is left.
+
+    Exit codes: 0 found, 1 the cell does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
     """
     from export_core.cli.steps import Steps
     from export_core.features.why.bisect.bisection import bisect as bisection_of

@@ -48,6 +48,11 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "product_of_float16": (lambda x, y: x @ y, ones(4, 4000, dtype=np.float16), ones(4000, 4, dtype=np.float16)),
     "mean_of_millions": (lambda x: jnp.mean(repeated(x, MILLIONS)), np.float32(0.1)),
     "mean_of_millions_of_rows": (lambda x: jnp.mean(repeated(x, MILLIONS, 2), axis=0), np.float32(0.1)),
+    "mean_of_millions_of_products": (
+        lambda x, y: jnp.mean(repeated(x, MILLIONS, 2) @ y, axis=0),  # a product is stored before it is summed
+        np.float32(0.1),
+        np.eye(2, dtype=np.float32),
+    ),
     "power_of_negative_base": (lax.pow, floats(-2, 0, 2), floats(3, 0, 3)),
     "sine_of_large_angle": (lambda x: (jnp.sin(x), jnp.cos(x)), floats(0.5, 1e30)),
     "argsort_of_ties": (lambda x: lax.sort((x, lax.iota(np.int32, 8)), num_keys=1)[1], np.array([0, 1] * 4, np.int32)),

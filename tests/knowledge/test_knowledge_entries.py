@@ -80,6 +80,8 @@ def test_an_entry_matches_its_fixture_and_no_other_release(issue):
         ("mlp", {"donated": True}, False),
         ("mlp", {"attributes": ["jax.uses_shape_polymorphism"]}, True),
         ("mlp", {"attributes": ["no such attribute"]}, False),
+        ("mlp", {"lacks": ["no such attribute"]}, True),
+        ("mlp", {"lacks": ["no such attribute", "jax.uses_shape_polymorphism"]}, False),
         ("sharded", {"attributes": ["sdy attribute 2"]}, True),
         ("mlp", {"attributes": ["sdy attribute 2"]}, False),
     ],

@@ -81,6 +81,9 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "sign_of_nan": (lax.sign, floats(np.nan, -2)),
     "logarithm_of_nan": (lambda x: (jnp.exp(x), jnp.log(x)), floats(np.nan, 2)),
     "update_from_itself": (lambda x, i: x.at[i].set(x[:3], mode="promise_in_bounds"), floats(1, 2, 3, 4), FROM_FIRST),
+    "transform_of_24": (jnp.fft.fft, np.arange(24, dtype=np.complex64)),
+    "real_transform_of_6": (jnp.fft.rfft, floats(1, 2, 3, 4, 5, 6)),
+    "scatter_between_axes": (lambda x: x.at[:, 0, 1].set(0), ones(2, 3, 4)),
     "gradient_of_windows_of_ties": (
         lambda x: jax.grad(lambda x: windows(x).sum())(x.astype(np.float32)),  # of integers, which noise does not move
         np.array([0, 0, 1, 2, 3, 3], np.int32),
@@ -88,6 +91,7 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
 }
 SYMBOLIC: dict[str, tuple[Any, ...]] = {
     "symbolic_softmax": (jax.nn.softmax, ("b, 6",), ones(3, 6)),
+    "symbolic_iota": (lambda x: x + jnp.arange(x.shape[0])[:, None], ("b, 6",), ones(3, 6)),
     "symbolic_product": (
         lambda x, y: jnp.einsum("bhd,hdv->bv", x, y),
         ("b, 2, 3", None),

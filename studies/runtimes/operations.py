@@ -235,6 +235,8 @@ def programs():
     for kind in ("fft", "ifft", "rfft", "irfft"):
         argument = vector("float32") if kind == "rfft" else vector("complex64")
         yield f"{kind}[float32]", lambda x, k=kind: getattr(jnp.fft, k)(x), (argument,), None
+    for size in (8, 16):
+        yield f"rfft_of_{size}[float32]", jnp.fft.rfft, (numbers("float32", size),), None
     yield (
         "rng_bits[uint32]",
         lambda k: lax.rng_bit_generator(k, (4,), dtype="uint32")[1],

@@ -84,9 +84,13 @@ def test_an_entry_that_holds_sometimes_is_shown_once():
     assert len([*untruths(SORT, trial, never)]) == 2
 
 
+@pytest.fixture(autouse=True)
+def _few_goldens(monkeypatch):
+    monkeypatch.setattr(knowledge_check, "fixtures", lambda: {TRIAL.golden.id: TRIAL.golden})
+
+
 @pytest.mark.parametrize(("shown", "code"), [(TRUE, 0), ({**TRUE, "_0_9_2": ""}, 1)])
 def test_the_exit_code_says_if_an_entry_is_no_longer_true(shown, code, monkeypatch, capsys):
-    monkeypatch.setattr(knowledge_check, "fixtures", lambda: {TRIAL.golden.id: TRIAL.golden})
     monkeypatch.setattr(knowledge_check, "run_trial", lambda trial: cells(**shown))
     assert knowledge_check.main([LAPACK.id]) == code
     assert ("no longer true" in capsys.readouterr().out.splitlines()[0]) is bool(code)

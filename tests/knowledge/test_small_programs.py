@@ -16,6 +16,7 @@ from export_core.releases.calendar_entries import shipped_entries
 from studies.runtimes.operations import READERS, RECORD
 
 PROGRAMS = json.loads(RECORD.read_text(encoding="utf-8"))
+PLAIN = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")
 PARSING = "fails: dialect 'sdy'"
 """What a program did that already the dialects in it exclude, which neither entries nor operations show."""
 
@@ -24,7 +25,7 @@ class Program(About):
     """What entries ask about a recorded program: its name and its operations with their types."""
 
     def __init__(self, name: str, operations: Mapping[str, list[str]]) -> None:
-        super().__init__(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"))  # for the rest, a plain one
+        super().__init__(PLAIN)  # which has none of what else entries ask for
         self.name = name
         of = {operation: frozenset(types) for operation, types in operations.items()}
         vars(self).update(uses=of, operations={operation.partition("(")[0] for operation in of})

@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import pytest
 from jax.export import export
-from jax.sharding import AbstractMesh, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 from making import ARTIFACTS, day
 
 import export_core
@@ -52,6 +52,7 @@ READERS = tuple(
 )
 GOLDENS = [golden for golden in STORE.goldens() if golden.manifest.writer.platform == "cpu"][::9]
 FILES = sorted(ARTIFACTS.glob("*/*.jaxexport"))
+KNOWN = "studies/known/golden/studies.known.test_programs.test_program"
 
 
 def stored_artifact(file: str, writer: str = "0.12.0.1") -> Artifact:
@@ -148,11 +149,6 @@ def test_a_one_device_runtime_runs_nothing_for_several():
         assert known.runs.answer == NO
 
 
-def known_program(name: str) -> Artifact:
-    folder = ROOT / "studies" / "known" / "golden" / f"studies.known.test_programs.test_program[{name}]"
-    return read(folder / "0.12.0.1-cpu" / "artifact.jaxexport")
-
-
 def test_shardy_of_older_releases_refuses_unreduced_extremes():
     artifact = golden_of("test_reduced_axes.test_partial_extremes").read_artifact()
     answered = {name: of(artifact, name).loads.answer for name in ("0.9.1", "0.10.0", "0.10.2", "0.11.0", "0.12.0.1")}
@@ -177,17 +173,17 @@ def test_pjrt_refuses_symbolic_shapes_and_jaxlib_runs_them():
 
 
 @pytest.mark.parametrize(
-    ("artifact", "reader", "entry"),
+    ("golden", "reader", "entry"),
     [
-        (known_program("odd_array_of_int4"), "iree==3.13.0", "iree-odd-4-bit-arrays"),
-        (golden_of("test_linear_algebra.test_fft").read_artifact(), "litert==2.3.0", "litert-fft"),
-        (golden_of("test_programs.test_sort").read_artifact(), "litert==2.3.0", "litert-sort"),
-        (known_program("argsort_of_ties"), "litert==2.3.0", "litert-sort-without-top-k"),
+        (f"{KNOWN}[odd_array_of_int4]", "iree==3.13.0", "iree-odd-4-bit-arrays"),
+        ("golden/tests.compat.test_linear_algebra.test_fft", "litert==2.3.0", "litert-fft"),
+        ("golden/tests.compat.test_programs.test_sort", "litert==2.3.0", "litert-sort"),
+        (f"{KNOWN}[argsort_of_ties]", "litert==2.3.0", "litert-sort-without-top-k"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=lambda value: value.rpartition(".")[2],
 )
-def test_an_operation_that_a_runtime_refuses_is_no(artifact, reader, entry):
-    known = of(artifact, reader)
+def test_an_operation_that_a_runtime_refuses_is_no(golden, reader, entry):
+    known = of(read(ROOT / golden / "0.12.0.1-cpu" / "artifact.jaxexport"), reader)
     assert (known.loads.answer, known.runs.answer) == (YES, NO)
     assert known.runs.reasons[0].entry == entry
 
@@ -205,7 +201,7 @@ def test_litert_runs_a_top_k_whose_decomposition_sorts():
 
 def test_devices_of_an_abstract_mesh_inside_are_counted():
     """jax itself says that such an export is for one device."""
-    mesh = AbstractMesh((4,), ("x",))
+    mesh = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
     sharded = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec("x"))
     exported = export(jax.jit(lambda x: sharded(x)))(jax.ShapeDtypeStruct((4,), "float32"))
     known = of(read_bytes(bytes(exported.serialize())), "0.12.0.1", "cpu", *MATRIX)

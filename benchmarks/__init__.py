@@ -1,1 +1,1 @@
-"""The budgets of the design, measured side by side in one run: `nox -s bench`."""
+"""Measurements of the budgets, each of both of its sides in the same run: `nox -s bench`."""

@@ -21,10 +21,13 @@ RUNS = 3
 
 
 def measure(readers: int) -> list[Line]:
-    """Run this project's goldens in its newest readers, once with an empty cache and then again, as whole processes.
+    """Measure a matrix of this project's goldens in its newest readers, first with an empty cache and then again.
 
-    The environments are the user's. Where one is missing, the first run builds it, and the ratio looks better than it
-    is: run the benchmark a second time.
+    Each run is a whole process. The environments are the user's: if an environment is missing, the first run builds
+    it, and the ratio looks too good. Then run the benchmark a second time.
+
+    Args:
+        readers: how many of the newest jaxlib releases read.
     """
     versions = load_policy(ROOT / "export_compat.yaml").calendar().versions()[-readers:]
     with tempfile.TemporaryDirectory() as scratch:

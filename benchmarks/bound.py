@@ -1,8 +1,8 @@
 """The cost of a cell in a matrix on all cores, against a lower bound and against other ways to isolate cells.
 
-The bound runs the same artifacts in as many warm processes as cores, which isolate, audit and compare nothing. A matrix
-adds the start of its worker, the audit, a cold process for each cell, and the comparison. The other ways give each cell
-a process too: a new interpreter, a fork of a process that has imported jax, a process pool.
+The lower bound runs the same artifacts in as many warm processes as there are cores; these processes isolate, audit and
+compare nothing. A matrix adds the start of its worker, the audit, a cold process for each cell, and the comparison. The
+other ways give each cell a process too: a new interpreter, a fork of a process that has imported jax, a process pool.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ CORES = os.cpu_count() or 1
 
 
 def measure(cells: Sequence[Cell], environment: Environment, calendar: Calendar, rounds: int) -> list[Line]:
-    """Measure wall seconds a cell: the matrix and the bound in turn, then the other ways on some of the cells."""
+    """Measure the mean wall seconds of a cell, in the matrix and in the bound in turn.
+
+    The other ways to isolate cells are then measured on some of the cells.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         artifacts = {request.artifact for request in sharing(cells, Path(scratch))}
     cells = [cell for cell in cells if str(cell.golden.folder.resolve() / ARTIFACT) in artifacts]
@@ -72,7 +75,7 @@ def measure(cells: Sequence[Cell], environment: Environment, calendar: Calendar,
 
 
 def peers(cells: Sequence[Cell], environment: Environment, matrix: Callable[..., float]) -> list[Line]:
-    """Measure the other ways on a sample of the cells, against a matrix of the same sample."""
+    """Measure the other ways to isolate cells, on a sample of the cells, against `matrix` over the same sample."""
     sample = cells[:: max(1, len(cells) // PEERS_CELLS)]
     ours = matrix(sample)
     with tempfile.TemporaryDirectory() as empty:
@@ -98,7 +101,13 @@ def peers(cells: Sequence[Cell], environment: Environment, matrix: Callable[...,
 
 
 def pool(cells: Sequence[Cell], environment: Environment, kind: str) -> float:
-    """Return the wall seconds a cell in one of Python's process pools."""
+    """Return the mean wall seconds of a cell in a process pool of Python.
+
+    Args:
+        cells: the cells to run.
+        environment: the environment of their reader.
+        kind: how the pool starts a process, "fork" or "forkserver".
+    """
     command = [str(environment.python), str(POOLS), str(PROGRAM), str(environment.half), kind, str(CORES)]
     with tempfile.TemporaryDirectory() as scratch:
         lines = ""
@@ -113,7 +122,7 @@ def pool(cells: Sequence[Cell], environment: Environment, kind: str) -> float:
 
 
 def bound(cells: Sequence[Cell], environment: Environment) -> float:
-    """Return the wall seconds a cell in one warm process for each core."""
+    """Return the mean wall seconds of a cell when warm processes, one for each core, share the cells."""
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
         # Each process has a folder for outputs, which its cells overwrite.
         requests = [

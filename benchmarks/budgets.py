@@ -1,19 +1,19 @@
-"""The budgets: one table, from which each benchmark takes its limit, and the page on performance its table.
+"""The table of all budgets: each benchmark takes its limit from it, and the page on performance prints it.
 
-Most limits are ratios of two sides that are measured in one run, so they hold on any machine. Limits in seconds are
-what a person can wait, and limits in megabytes fit into the memory of a CI runner.
+Most limits are ratios of two sides that are measured in the same run, so they hold on any machine. Limits in seconds
+are what a person can wait, and limits in megabytes fit into the memory of a CI runner.
 """
 
 from typing import NamedTuple
 
 
 class Budget(NamedTuple):
-    """The most that something may take."""
+    """The limit of a measurement: the most time or memory that something may take, or the least gain in speed."""
 
     what: str
     limit: float
-    unit: str  # What follows the limit in words.
-    against: str  # What the limit is a multiple of, or holds for.
+    unit: str  # The words that follow the limit, such as "times" or "ms more".
+    against: str  # What `what` is compared with, or the size or person that the limit is for.
 
     def __str__(self) -> str:
         return f"{self.limit:g} {self.unit}"
@@ -96,7 +96,7 @@ BUDGETS = {
 
 
 def budgets_table() -> str:
-    """Return the budgets as a table of Markdown."""
+    """Return all budgets as a Markdown table."""
     rows = [("what", "budget", "against"), ("-",) * 3]
     rows += [(budget.what, str(budget), budget.against) for budget in BUDGETS.values()]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,9 +1,9 @@
 """The cost of a cold cell against a warm process.
 
 Both sides do the same: read the artifact and its inputs, deserialize, print the module, lower, compile, run, write the
-outputs. A cold cell is measured from when its process receives it until its last message. Before, that process has
-imported jax, started its client, and copied the memory pages that any cell writes. `bound.py` measures what that costs.
-All run in an environment like every reader's, not in that of the benchmark.
+outputs. A cold cell is measured from when its process receives it until that process sends its last message. Before
+the cell arrives, the process has imported jax, started XLA's client, and copied the memory pages that any cell writes.
+`bound.py` measures what this preparation costs. Both sides run in an environment that is built as for any reader.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AHEAD_SECONDS = 0.3
 
 
 def measure(rounds: int) -> list[Line]:
-    """Measure goldens of this project, read by the newest jaxlib."""
+    """Measure cells of this project's goldens in the newest jaxlib, alone and in a matrix on all cores."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     reader = calendar.release(calendar.newest())
     environment = ReaderEnvironments(calendar).build(Placement(reader))
@@ -52,17 +52,18 @@ def cold(
 ) -> list[Line]:
     """Measure the same cells in a warm process and in cold ones, in turn, since a machine's speed drifts.
 
-    The budget limits the median of the ratios, each of the fastest rounds of a golden. The second line is the mean of
-    all goldens. Cells that set up their process in their own way (devices, x64, registered modules) are left out.
+    For each golden, the fastest cold round is divided by the fastest warm round. The budget limits the median of these
+    ratios; a second line has the mean over all goldens.
 
     Args:
         cells: the cells to measure.
         environment: the environment of their reader.
         rounds: how often each cell runs.
-        asked: makes the requests of the cells that can share a warm process.
-        caches: whether the runtime caches what it has compiled. Then each round has a new warm process, which has run
-            the first golden only. And each cold process gets `AHEAD_SECONDS` before its cell, since such cells may be
-            shorter than its preparation.
+        asked: returns the requests of the cells that can share a warm process. `sharing`, the default, leaves out
+            cells that need several devices, x64 or registered modules.
+        caches: whether the runtime caches what it has compiled. If so, each round starts a new warm process, in which
+            only the first golden has run. Each cold process is then given `AHEAD_SECONDS` to prepare before its cell,
+            since such a cell may be shorter than the preparation.
     """
     forking, warm = start_worker(environment, 1), WarmProcess(environment)
     try:

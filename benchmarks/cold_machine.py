@@ -1,6 +1,7 @@
-"""The time to build environments without any downloaded package, against uv and the first import of jax.
+"""The time to build environments when no package has been downloaded yet, against uv and the first import of jax.
 
-The first import counts for uv's side, since it compiles the bytecode of jax: our environments are compiled when built.
+The first import compiles Python's bytecode of jax. It counts as uv's time, since our environments are compiled when
+they are built.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ BUDGET = BUDGETS["environments"].limit
 
 
 def measure() -> list[Line]:
-    """Measure the newest releases, as many at once as there are cores; both sides download everything.
+    """Measure how long the environments of the `RELEASES` newest releases take, several at once, one on each core.
 
-    Our side also checks each file against its package's hash.
+    Both sides download everything. Our side also checks each file against its package's hash.
     """
     variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # as a build has: without PYTHONDONTWRITEBYTECODE
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
@@ -83,7 +84,10 @@ def measure() -> list[Line]:
 
 
 def _seconds(make: Callable[[Any, Path], Any], items: Sequence[Any], folder: Path) -> tuple[float, list[Any]]:
-    """Call `make` with each item and empty caches in a folder; return the wall seconds, and what was made."""
+    """Call `make(item, folder)` for all items at once; return the wall seconds, and what the calls returned.
+
+    The caches of uv and of this program are empty at the start, and lie in `folder`.
+    """
     caches = {"JAXEXPORT_CACHE": str(folder / "jaxexport"), "UV_CACHE_DIR": str(folder / "uv")}
     with mock.patch.dict(os.environ, caches), ThreadPoolExecutor(os.cpu_count()) as pool:
         started = time.perf_counter()

@@ -1,8 +1,8 @@
-"""The command line of a matrix with stubs for readers, all else real: `python -m benchmarks.coordinator matrix …`.
+"""The matrix command with stubs instead of readers: `python -m benchmarks.coordinator matrix …`.
 
-A stub replies at once with the outputs that the golden expects, so that the rest is the cost of the coordinator itself.
-At the end its /proc/self/status is written to the file that $STATUS names, for its peak memory: wait4 may report that
-of the process that started it.
+A stub replies at once with the outputs that the golden expects, so that what is measured is the coordinator itself. At
+the end, the coordinator's /proc/self/status is written to the file that $STATUS names. It tells the peak memory, for
+which wait4 may report the peak of the parent process.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from export_core.readers.worker.protocol import Cost, Reply, Request, Stage, Tim
 
 
 class Stub:
-    """A worker that answers every cell at once with the expected outputs."""
+    """A stub of a worker, which answers every cell at once with the outputs that its golden expects."""
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Answer a cell at once."""
+        """Copy the golden's outputs to the file of the request, and return a reply that is already there."""
         (check,) = request.checks
         assert check.outputs
         shutil.copyfile(Path(request.artifact).with_name(OUTPUTS), check.outputs)
@@ -47,7 +47,7 @@ class Stub:
 
 
 def start(environment: Environment, slots: int) -> Stub:
-    """Return a stub for any environment."""
+    """Return a stub in place of the worker that would serve an environment."""
     return Stub()
 
 

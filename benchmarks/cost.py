@@ -1,7 +1,8 @@
-"""The cost of the compiler's figures in a matrix: cells of one reader, by a worker that asks for them or not.
+"""What it costs in a matrix to ask the compiler for its figures, such as the memory that a call needs.
 
-The budget limits processor seconds of everything that runs, since wall time on a shared machine differs by more than
-the figures take. Both sides run in turn; the ratio is that of the medians.
+The same cells of one reader are run by a worker that asks for the figures and by one that does not, in turn. The budget
+limits the ratio of the median processor seconds of all processes. Wall time on a shared machine varies by more than the
+figures take.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ COST_QUESTION = '"cost": cost_of(compiled), '
 
 
 def measure(rounds: int) -> list[Line]:
-    """Measure goldens of this project, read by the newest jaxlib."""
+    """Measure every fifth golden of this project in the newest jaxlib, with and without the compiler's figures."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     reader = calendar.release(calendar.newest())
     environment = ReaderEnvironments(calendar).build(Placement(reader))
@@ -69,7 +70,10 @@ def _without_figures(program: str) -> str:
 def _processor_seconds(
     cells: Sequence[Cell], environment: Environment, options: ReplayOptions, *, asked: bool
 ) -> float:
-    """Replay the cells, and return the processor seconds of this process, of the worker and of its cells."""
+    """Replay the cells; return the processor seconds of this process, of the worker and of its cells together.
+
+    `asked` tells whether the worker in this environment asks the compiler for its figures, which is then checked.
+    """
     before = os.times()
     outcomes = list(replay(cells, lambda placement: environment, options))
     after = os.times()

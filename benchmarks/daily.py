@@ -1,8 +1,8 @@
-"""The cost of a marked test whose goldens have not changed, beside a plain export of the same function.
+"""The cost of a marked test whose goldens have not changed, against a plain export of the same function.
 
-Both sides are measured in one run of this project's cases by `benchmarks.daily_plugin`: each function is exported and
-called once to warm up, then plainly and by its marked test in turn, each time with jax's caches emptied. Every case has
-five generations of goldens: its own, and copies of the newest under the names of other writers.
+`benchmarks.daily_plugin` measures both in the same run of this project's marked tests. It exports and calls each
+function once to warm up. Then it measures a plain export and the marked test in turn, each time with jax's caches
+emptied. Every case has five generations of goldens: its own, and copies of the newest under names of other writers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ BUDGET = BUDGETS["daily"].limit
 
 
 def measure() -> list[Line]:
-    """Measure all cases twice; the budgets limit the ratio of the median case, and the cells of the first run."""
+    """Run all marked tests twice, and measure the second run.
+
+    One budget limits the median ratio of a marked test's seconds to a plain export's. The other says that the first
+    run replays each golden at most once, and the second run replays no golden.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         goldens = with_generations(Path(scratch) / "golden")
         first = run(Path(scratch), goldens)
@@ -62,7 +66,11 @@ def measure() -> list[Line]:
 
 
 class Run:
-    """The figures of a run: the seconds of each case, plain and marked; its goldens, and how many did not run again."""
+    """The figures of a run of pytest, read from its output.
+
+    `seconds` has a pair for each case: of the plain export, and of the marked test. `goldens` counts the goldens that
+    were checked, and `stored` those whose stored outcome of an earlier run was used.
+    """
 
     def __init__(self, seconds: list[tuple[float, float]], text: str) -> None:
         self.seconds = seconds
@@ -71,10 +79,10 @@ class Run:
 
 
 def _number(pattern: str, text: str) -> int:
-    """Return the first number that a pattern finds.
+    """Return the number in the first match of a pattern, which is the pattern's first group.
 
     Raises:
-        SystemExit: it finds none; the message has the whole text.
+        SystemExit: the pattern does not match; the message has the whole text.
     """
     found = re.search(pattern, text)
     if not found:
@@ -83,7 +91,7 @@ def _number(pattern: str, text: str) -> int:
 
 
 def run(scratch: Path, goldens: Path) -> Run:
-    """Run this project's cases against these goldens, with a cache of its own."""
+    """Run this project's marked tests against these goldens, with a cache in the folder `scratch`."""
     rows = scratch / "rows.json"
     command = [sys.executable, "-m", "pytest", "-v", "-p", "benchmarks.daily_plugin", "-p", "no:xdist", "tests/compat"]
     variables = {"JAXEXPORT_CACHE": str(scratch / "cache"), "DAILY_ROWS": str(rows), "JAX_PLATFORMS": "cpu"}
@@ -100,7 +108,10 @@ def run(scratch: Path, goldens: Path) -> Run:
 
 
 def with_generations(folder: Path) -> Path:
-    """Copy this project's goldens, and the newest one of each case under the names of other writers."""
+    """Copy this project's goldens into a folder, and return the folder.
+
+    A case with fewer than `GENERATIONS` goldens gets copies of its newest golden under the names of other writers.
+    """
     shutil.copytree(ROOT / "golden", folder)
     store, calendar = GoldenStore(folder), load_calendar()
     for _, generations in itertools.groupby(store.goldens(), key=lambda golden: golden.manifest.case):

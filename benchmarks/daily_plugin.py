@@ -1,6 +1,6 @@
-"""A pytest plugin that times each marked test, and a plain export of its function beside it.
+"""A pytest plugin that times each marked test, and a plain export of the same function.
 
-It writes the seconds of both sides of each case, as JSON, into the file that the variable DAILY_ROWS names.
+It writes the seconds of both for each case, as JSON, into the file that the environment variable DAILY_ROWS names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ ROWS: list[tuple[float, float]] = []
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: Any) -> Generator[None, object, object]:
-    """Time a marked test and a plain export of its function; which of the two is first alternates."""
+    """Time a marked test and a plain export of its function, in alternating order, and add both to `ROWS`.
+
+    Tests without the marker are not timed, nor are tests that fail with a plain export.
+    """
     if "export_golden" not in getattr(item, "funcargs", {}) or item.stash.get(plugin.MARKED, None) is None:
         return (yield)
     names = item._fixtureinfo.argnames
@@ -59,7 +62,7 @@ def seconds_of(do: Callable[[], Any]) -> float:
 
 
 def plain_export(item: Any) -> Callable[..., Any]:
-    """Return a replacement for a test's fixture that exports, serializes, and calls the function once."""
+    """Return a replacement for a test's `export_golden`, which only exports, serializes and calls the function once."""
     settings = item.config.stash[plugin.SETTINGS]
     options = export_options(item.stash[plugin.MARKED][1], settings.policy, settings.platforms)
 
@@ -73,5 +76,5 @@ def plain_export(item: Any) -> Callable[..., Any]:
 
 
 def pytest_unconfigure() -> None:
-    """Write the seconds of all cases."""
+    """Write `ROWS`, the seconds of all cases, into the file that DAILY_ROWS names."""
     Path(os.environ["DAILY_ROWS"]).write_text(json.dumps(ROWS))

@@ -1,7 +1,7 @@
-"""The time to the answer on a machine without environments, against a plain venv and pytest for each reader.
+"""The time of a matrix on a machine without environments, against a plain venv and a pytest run for each reader.
 
-Both sides find uv's cache filled, as on a machine that has used these releases before. Ours runs each cell in a
-cold process, audits it and judges it; the other runs all artifacts of a reader in one warm process.
+Both sides find uv's cache filled, as on a machine that has used these releases before. The matrix runs each cell in a
+cold process, audits and judges it. The other side, called naive, runs all artifacts of a reader in one warm process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ done < releases
 
 
 def measure(rounds: int) -> list[Line]:
-    """Measure both sides, which take turns to be first; the budgets limit the medians of the ratios of all rounds."""
+    """Measure both sides in each round, in alternating order; the budgets limit the median ratio of all rounds."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     readers = calendar.versions()[-READERS:]
     measured = [_round(calendar, readers, naive_first=bool(number % 2)) for number in range(-1, rounds)]
@@ -71,10 +71,10 @@ def _line(what: str, pairs: Sequence[tuple[float, float]], budget: Budget, unit:
 def _round(
     calendar: Calendar, readers: Sequence[str], *, naive_first: bool
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Run both sides; return the wall seconds of both, and the processor seconds of both.
+    """Run both sides; return the wall seconds of both, and the processor seconds of both, each as (ours, naive).
 
     Raises:
-        SystemExit: not as many cells pass on both sides.
+        SystemExit: the sides differ in how many cells pass.
     """
     with tempfile.TemporaryDirectory() as scratch:
         sides = [(_ours, Path(scratch) / "ours"), (_naive, Path(scratch) / "naive")]
@@ -89,7 +89,7 @@ def _round(
 
 
 def make_project(folder: Path) -> None:
-    """Make a project with some goldens of this repository, and the test of the other side."""
+    """Make a project with the goldens of `CASES` by `WRITERS`, and the test that the naive side runs."""
     for case in CASES:
         for writer in WRITERS:
             of_case = Path("golden") / f"tests.compat.{case}" / writer
@@ -107,7 +107,7 @@ def _ours(folder: Path, calendar: Calendar, readers: Sequence[str]) -> tuple[flo
 
 
 def _naive(folder: Path, calendar: Calendar, readers: Sequence[str]) -> tuple[float, float, int]:
-    """Run the other side; return its wall seconds, its processor seconds, and how many of its tests pass."""
+    """Run the naive side; return its wall seconds, its processor seconds, and how many of its tests pass."""
     releases = []
     for release in map(calendar.release, readers):
         python = interpreter_for(pythons(release, calendar), uv_command()).python

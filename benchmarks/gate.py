@@ -1,4 +1,4 @@
-"""The share of a run after which every promised cell has its result, and so the gate's answer is known."""
+"""The share of a run's time after which all promised cells have their results, so that the gate's answer is known."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ ROOT = Path(__file__).parents[1]
 READERS = ("0.7.2", "0.8.1", "0.9.2", "0.10.1", "0.11.0", "0.11.2", "0.12.0", "0.12.0.1")
 CASES = ("*.test_models.*", "*.test_programs.*", "*.test_linear_algebra.*")
 MORE = BUDGETS["gate"].limit / 100
-"""How much later the last promised cell may end than the promised cells' share of the work, of the whole run."""
+"""How much later than at the promised cells' share of the work the last of them may end, as a part of the whole run."""
 
 
 def measure() -> list[Line]:
-    """Measure some cases in old and new readers, without the cache of outcomes, once all environments are built."""
+    """Measure when the last promised cell of a run ends. An earlier run has built all environments.
+
+    The run has some cases, in old and new readers, and does not use the cache of outcomes.
+    """
     _times()
     times = _times()
     answer = max(after for after, result in times if result.promised)
@@ -43,7 +46,7 @@ def measure() -> list[Line]:
 
 
 def _times() -> list[tuple[float, Result]]:
-    """Run the cells, and return the seconds after which each had its result."""
+    """Run the cells, and return each result with the seconds from the start of the run until it was known."""
     times: list[tuple[float, Result]] = []
     started = time.perf_counter()
     run_matrix(

@@ -1,4 +1,4 @@
-"""The cost of the coordinator as the plan grows, with readers that cost nothing."""
+"""The cost of the coordinator as the number of planned cells grows, with stubs instead of readers."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ READERS = 40
 SIZES = (1_000, 10_000, 100_000)
 """The numbers of planned cells."""
 MEMORY_BUDGET = BUDGETS["coordinator"].limit
-"""The most MB that the largest plan may take."""
+"""The most memory, in MB, that the coordinator may take for the largest of `SIZES`."""
 SHARDED = 1_000_000
-"""The planned cells of a matrix that is split into shards, one for each reader; one shard is run."""
+"""The planned cells of a matrix that is split into `READERS` shards, of which one is run."""
 SHARD_MEMORY_BUDGET = 1000.0
-"""The most MB that this shard may take, which plans the whole matrix."""
+"""The most memory, in MB, that the run of this shard may take. It plans the whole matrix."""
 LINEAR = 1.2
-"""The most that a cell of the largest plan may take, in times of one of the plan before, to count as linear."""
+"""The growth of time counts as linear if a cell takes at most this many times as long as in a plan a tenth as large."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The cost of one run: wall and processor seconds, and the most memory in MB."""
+    """The cost of one run of the coordinator: its cells, wall and processor seconds, and peak memory in MB."""
 
     cells: int
     wall: float
@@ -47,7 +47,7 @@ class Run:
 
 
 def measure() -> list[Line]:
-    """Measure plans of growing size, each in a process of its own, without the cache of outcomes."""
+    """Measure the coordinator with plans of growing size, each in a new process and without the cache of outcomes."""
     with tempfile.TemporaryDirectory() as scratch:
         runs = [_run(Path(scratch) / str(cells), cells) for cells in SIZES]
         shard = _run(Path(scratch) / "sharded", SHARDED, READERS)
@@ -116,7 +116,7 @@ def _run(folder: Path, cells: int, shards: int = 1) -> Run:
 
 
 def write_goldens(folder: Path, count: int) -> None:
-    """Write goldens of one artifact with different inputs, so that each is a cell of its own.
+    """Write `count` goldens that have the same artifact and different inputs, so that no two cells are the same.
 
     Which release wrote the artifact does not matter, since stubs do not read it.
     """

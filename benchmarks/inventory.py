@@ -1,4 +1,4 @@
-"""The cost of an inventory: 10,000 artifacts on two cores, and the memory that it takes for ten times as many files."""
+"""The cost of an inventory of 10,000 artifacts on two cores, and how much more memory it takes than one of 1,000."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ SMALL = FILES // 10
 
 
 def measure(goldens: Path) -> list[Line]:
-    """Measure inventories of copies of these goldens, no two of them with the same bytes."""
+    """Measure inventories of files that are copied from the artifacts of `goldens`, a folder.
+
+    Each copy is changed at its end, so that no two files have the same bytes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / "small", Path(folder) / "large"
         for archive, files in ((small, SMALL), (large, FILES)):
@@ -61,7 +64,7 @@ def _fill(archive: Path, goldens: Path, files: int) -> None:
 
 
 def _run(archive: Path) -> tuple[float, int]:
-    """Run an inventory; return its seconds, and the peak memory in kB of the largest of its processes."""
+    """Run an inventory of a folder; return its wall seconds, and the peak memory in kB of its largest process."""
     command = [sys.executable, "-m", "export_core", "inspect", str(archive), "--jobs", str(JOBS)]
     started = time.perf_counter()
     # In a folder without the policy of this project.

@@ -1,9 +1,9 @@
 """JAX's own back-compat runner on its CPU goldens, in one process: `python -m benchmarks.jax_runner write|run FOLDER`.
 
-`write` writes every golden that passes in this process as an artifact with its arrays; `run` replays those, and fails
-at the first that does not pass. Many of JAX's goldens are compared by code of its tests, which are not in the wheel, so
-they are left out. Source: jax._src.internal_test_util.export_back_compat_test_util, which ships in the jax wheel with
-the goldens.
+`write` writes every golden that passes in this process as an artifact with its arrays. `run` replays the goldens that
+`write` has written, and fails at the first that does not pass. Goldens that JAX compares by code of its tests are left
+out, since those tests are not in its wheel. Source: jax._src.internal_test_util.export_back_compat_test_util, which is
+in the wheel, as the goldens are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ made: list[Any] = []
 
 
 class Recorded(_export.Exported):
-    """An exported function that records itself in `made`, so that another runner can have the same bytes."""
+    """An exported function that adds itself to `made`, so that its bytes can be written for our matrix."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
@@ -34,14 +34,14 @@ class Recorded(_export.Exported):
 
 
 class Runner(util.CompatTestBase):
-    """A test class, since JAX's runner is a method of one."""
+    """The test class that JAX's runner needs, since the runner is a method of a test class."""
 
     def runTest(self) -> None:  # noqa: N802
-        """Do nothing: `replay` calls the runner from outside."""
+        """Do nothing, since `replay` calls the methods of the runner itself."""
 
 
 def goldens() -> Iterator[tuple[str, util.CompatTestData]]:
-    """Yield each CPU golden of the wheel with a name."""
+    """Yield each golden of the jax wheel that is for one CPU device, with a name for its files."""
     runner = Runner()
     for info in sorted(pkgutil.iter_modules(data.__path__), key=lambda info: info.name):
         if not info.ispkg:
@@ -54,13 +54,17 @@ def goldens() -> Iterator[tuple[str, util.CompatTestData]]:
 
 
 def replay(runner: Runner, golden: util.CompatTestData) -> None:
-    """Do what `CompatTestBase.run_one_test` does with a golden, without lowering. Their errors are raised."""
+    """Run a golden and compare its outputs, as `CompatTestBase.run_one_test` of JAX does, but without lowering it.
+
+    Raises:
+        Exception: the golden does not run, or its outputs differ.
+    """
     results = runner.run_serialized(golden)
     runner.assertAllClose(tuple(np.array(result) for result in results), golden.expected_outputs, rtol=RTOL, atol=RTOL)
 
 
 def main() -> None:
-    """Write or replay all goldens."""
+    """Write or replay all goldens, as the command line says. With `write`, goldens that do not pass are left out."""
     jax.config.update("jax_enable_x64", True)
     what, folder = sys.argv[1], Path(sys.argv[2])
     runner = Runner()

@@ -1,8 +1,8 @@
-"""A large matrix in one run, then the same again: `python -m benchmarks.large --writers 12 --readers 20 --goldens DIR`.
+"""A large matrix, run twice: `python -m benchmarks.large --writers 12 --readers 20 --goldens DIR`.
 
-It first writes goldens of all cases by the newest writers into DIR, unless they exist; the project's own are copied. It
-prints minutes, cells per second, the most memory and the verdicts. docs/explanation/performance.md has the results of
-one run.
+First the newest writers write goldens of all cases into DIR, unless the goldens exist; the project's own goldens are
+copied. The program prints minutes, cells per second, the most memory and the verdicts.
+docs/explanation/performance.md has the results of one run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 CASES = ROOT / "tests" / "compat"
 LOOK_SECONDS = 2.0
 MOST_KNOWN = 1000
-"""The promised cells that a known failure may cover in a run of this size."""
+"""The most promised cells that a known failure may cover in a run of this size."""
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def wider_policy() -> str:
-    """Return the project's policy with known failures that may cover more cells, since there are more goldens."""
+    """Return the project's policy as YAML, with known failures that may cover `MOST_KNOWN` cells each."""
     policy = yaml.safe_load((ROOT / "export_compat.yaml").read_bytes())
     for entry in policy["known_failures"]:
         entry["at_most"] = MOST_KNOWN
@@ -74,7 +74,12 @@ def wider_policy() -> str:
 
 
 def write(writers: list[str], goldens: Path) -> None:
-    """Write the goldens of every writer that has none in this folder yet."""
+    """Copy this project's goldens into a folder, and let each writer write there, unless it did so in an earlier run.
+
+    Args:
+        writers: the versions of jaxlib that write.
+        goldens: the folder.
+    """
     shutil.copytree(ROOT / "golden", goldens, dirs_exist_ok=True)
     for writer in writers:
         marker = goldens / f".{writer}"
@@ -88,7 +93,16 @@ def write(writers: list[str], goldens: Path) -> None:
 def watched(
     command: list[str], cwd: Path = ROOT, env: dict[str, str] | None = None, look: float = LOOK_SECONDS
 ) -> tuple[tuple[int, int], float]:
-    """Run a command; return the most memory in bytes, of it alone and of all its processes, and the wall seconds."""
+    """Run a command; return its peak memory in bytes, and its wall seconds.
+
+    The memory is a pair: of the command's own process, and of this process and all below it together.
+
+    Args:
+        command: the words of the command, whose exit code must be 0, 1 or 4.
+        cwd: the folder to run it in.
+        env: its environment variables; those of this process if None.
+        look: the seconds between two measurements of memory.
+    """
     started = time.perf_counter()
     process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL)
     peak = (0, 0)
@@ -103,7 +117,7 @@ def watched(
 
 
 def descendants(process: int) -> list[int]:
-    """Return the ids of all processes below one."""
+    """Return the ids of the children of a process, of their children, and so on, by /proc."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -118,7 +132,10 @@ def descendants(process: int) -> list[int]:
 
 
 def proportional(process: int) -> int:
-    """Return the bytes of a process, with shared memory divided among those that share it."""
+    """Return the memory of a process in bytes (its Pss), or 0 if the process has ended.
+
+    Memory that several processes share is divided among them.
+    """
     try:
         lines = (Path("/proc") / str(process) / "smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,6 +1,7 @@
-"""Limits in seconds, which a busy machine may exceed: hostile bytes, a cell that never ends, an interrupted run.
+"""Limits in seconds: to refuse hostile bytes, to end a cell at its timeout, to end an interrupted run.
 
-The tests check the same limits without a clock: they count lines of Python, or look for what must not have run.
+A busy machine may exceed them. So tests check the same behaviour without a clock: they count executed lines of Python,
+or look for what must not have run.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from tools.stored_results import read_results
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 HOSTILE_BUDGET = 1.0
-"""Processor seconds for one input."""
+"""The most processor seconds that refusing one input may take."""
 TIMEOUT = 3.0
 TIMEOUT_BUDGET = 4.0
-"""Seconds that a cell may run beyond its timeout."""
+"""The most seconds that a cell may run beyond its timeout."""
 INTERRUPT_BUDGET = 20.0
 SECOND_INTERRUPT_BUDGET = 2.0
 CASES = ("hangs", "waves")
-"""Goldens of tests/write_goldens.py: one whose program never ends, and one that passes."""
+"""Goldens of tests/write_goldens.py: the program of the first never ends, and the second passes."""
 
 
 def measure() -> list[Line]:
-    """Measure all limits, the last three with the newest reader, whose environment is built before."""
+    """Measure all limits. All but hostile bytes need a reader: the newest jaxlib, whose environment is built before."""
     with tempfile.TemporaryDirectory() as scratch:
         matrix = _Matrix(Path(scratch))
         return [hostile_bytes(), timed_out(matrix), interrupted(matrix), interrupted_twice(matrix)]
@@ -58,14 +59,14 @@ def timed_out(matrix: _Matrix) -> Line:
 
 
 def interrupted(matrix: _Matrix) -> Line:
-    """Measure how long a run takes to end after Ctrl-C, while a cell runs that never ends."""
+    """Measure how long a run takes to end after Ctrl-C while a cell that never ends is running."""
     with matrix.hanging() as process:
         seconds = _seconds_to_end(process)
     return _line("Ctrl-C, while a cell never ends", seconds, "", INTERRUPT_BUDGET)
 
 
 def interrupted_twice(matrix: _Matrix) -> Line:
-    """Measure how long a run takes to end after the second Ctrl-C, while its worker does not answer."""
+    """Measure how long a run takes to end after the second Ctrl-C while its worker is stopped and cannot answer."""
     with matrix.hanging() as process:
         (worker,) = _children(process.pid)
         os.kill(worker, signal.SIGSTOP)
@@ -79,7 +80,7 @@ def interrupted_twice(matrix: _Matrix) -> Line:
 
 
 class _Matrix:
-    """A matrix of two cells, of which one never ends."""
+    """A matrix of two cells in a scratch folder: the program of one cell never ends."""
 
     def __init__(self, scratch: Path) -> None:
         self.results = scratch / "results"
@@ -98,7 +99,7 @@ class _Matrix:
 
     @contextlib.contextmanager
     def hanging(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a run, and wait until only the cell that never ends is left."""
+        """Start a run, yield its process once only the cell that never ends is left, and kill it afterwards."""
         shutil.rmtree(self.results, ignore_errors=True)  # else the lines of an earlier run would count
         process = self.start()
         try:

@@ -1,4 +1,4 @@
-"""The test that a project may have instead of this tool: it loads each stored artifact, calls it and compares."""
+"""The test that a project may have instead of this tool: it loads and calls each artifact, and compares the outputs."""
 
 from pathlib import Path
 

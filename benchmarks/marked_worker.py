@@ -1,9 +1,9 @@
-"""The worker's program with marks: it records the processor time of each cell after each of its parts.
+"""A worker that also records marks: the processor time that a cell has taken at the end of each of its parts.
 
 It runs in a reader's environment: as `marked_worker.py serve NOTES HALF` in place of the program that $WORKER names, or
-as `marked_worker.py warm PROGRAM HALF`, which runs cell after cell in one process. A line of the file $MARKS has the
-parts of a cell, each with the processor seconds of its process at the part's end. The last line of a worker has the
-seconds of the worker itself, and of all its cells.
+as `marked_worker.py warm PROGRAM HALF`, which runs cell after cell in one process. Each line of the file $MARKS lists
+the parts of a cell, each with the processor seconds of the cell's process at the part's end. The last line of a worker
+has the seconds of the worker itself, and of all its cells.
 """
 
 from __future__ import annotations
@@ -22,24 +22,30 @@ marks: list[tuple[str, float]] = []
 
 
 def seconds(whose: int = resource.RUSAGE_SELF) -> float:
-    """Return the processor seconds of this process, or of its children that were waited for."""
+    """Return the processor seconds, user and system, of this process.
+
+    If `whose` is `RUSAGE_CHILDREN`, return those of its children that have ended and been waited for.
+    """
     used = resource.getrusage(whose)
     return used.ru_utime + used.ru_stime
 
 
 def mark(part: str) -> None:
-    """Record that a part of the cell ends."""
+    """Add a mark: the name of a part of the cell that ends now, and the processor seconds so far."""
     marks.append((part, seconds()))
 
 
 def note(line: Any) -> None:
-    """Append a whole line to the file: cells of several processes share it."""
+    """Append a line of JSON to the file $MARKS, as a single write, since cells in several processes share the file."""
     with Path(os.environ["MARKS"]).open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
 def marking(say: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    """Return a `say` for a cell that also marks the end of a stage when the next one begins."""
+    """Return a function that sends a cell's messages by `say`, and also marks the end of each stage.
+
+    A stage ends when the next stage begins or the cell ends. With the last message, the cell's marks are written.
+    """
     stage = ["read"]
 
     def marked(message: dict[str, Any]) -> None:
@@ -54,7 +60,14 @@ def marking(say: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]],
 
 
 def around(worker: Any, name: str, *, before: Callable[[], None] | None = None, after: str = "") -> None:
-    """Call something before a function of the worker, or mark a part after it."""
+    """Replace a function of the worker by one that does more: it calls `before` first, or adds the mark `after`.
+
+    Args:
+        worker: the module of Python that has the function.
+        name: the name of the function.
+        before: what is called before the function, if anything.
+        after: the part of a cell that ends with the function; "" if no part does.
+    """
     function = getattr(worker, name)
 
     def wrapped(*arguments: Any) -> Any:
@@ -69,7 +82,7 @@ def around(worker: Any, name: str, *, before: Callable[[], None] | None = None, 
 
 
 def serve(worker: Any) -> None:
-    """Serve cells as the worker does, with marks."""
+    """Serve cells as the worker does, and record marks of each cell and the seconds of the worker at its end."""
     parent, writer_to, start_half = os.getpid(), worker.writer_to, worker.start_half
     fork, serve_cells = worker.Server.fork, worker.Server.serve
     before_cells: list[float] = []
@@ -107,7 +120,7 @@ def serve(worker: Any) -> None:
 
 
 def warm(worker: Any) -> None:
-    """Run cells one after the other in this process."""
+    """Run the cells of the requests on stdin, one after the other in this process, and record their marks."""
     half = worker.start_half(sys.argv[3])
     for line in sys.stdin:
         marks.clear()
@@ -120,7 +133,7 @@ def warm(worker: Any) -> None:
 
 
 def main() -> None:
-    """Serve, or run cells in this process."""
+    """Serve cells in forked processes, or run all in this process if the first argument is `warm`."""
     path = Path(os.environ["WORKER"])
     sys.path[0] = str(path.parent)  # not this folder, whose module names may hide others
     worker = importlib.import_module(path.stem)

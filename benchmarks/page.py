@@ -1,4 +1,4 @@
-"""The page of a report in Chromium: first paint, filter, a cell, scrolling. Needs the dependency group `browser`."""
+"""The speed of a report's HTML page in Chromium. It needs the dependency group `browser`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SIZES = (4_692, 25_000, 100_000)
 PARTS = ("first paint", "ready", "a filter", "opening a cell", "a frame while scrolling")
-"""What is timed, in milliseconds. The three slowest of 60 frames do not count: another process may have run then."""
+"""What is timed, in milliseconds. The time of a frame is the fourth slowest of 60: other processes may delay some."""
 
 # Each time ends when the frame that shows it has been drawn.
 _MEASURE = """async () => {
@@ -53,7 +53,7 @@ _MEASURE = """async () => {
 
 
 def measure() -> list[Line]:
-    """Measure the page in several sizes; return no lines where Playwright or a browser is missing."""
+    """Measure pages with `SIZES` cells; return no lines if Playwright or a browser is missing."""
     if importlib.util.find_spec("playwright") is None:
         print("page: not measured, as playwright is not installed", file=sys.stderr)
         return []
@@ -80,7 +80,7 @@ def measure() -> list[Line]:
 
 
 def times_of(page: Page, file: Path) -> dict[str, float]:
-    """Return how long the page took for each of `PARTS`, in milliseconds."""
+    """Load a file into a browser's page, and return how long each of `PARTS` took, in milliseconds."""
     page.goto(file.as_uri())
     page.wait_for_selector("html[data-ready]")
     times: dict[str, float] = page.evaluate(_MEASURE)
@@ -88,7 +88,7 @@ def times_of(page: Page, file: Path) -> dict[str, float]:
 
 
 def _line(what: str, times: Sequence[float]) -> Line:
-    """Return the line of one part of the page, with its time in each of `SIZES`; the slowest counts."""
+    """Return the line of one of `PARTS`. `times` has its milliseconds in each of `SIZES`; the slowest is limited."""
     measured = ", ".join(f"{took:.0f}" for took in times)
     sizes = ", ".join(f"{cells:,}" for cells in SIZES)
     slowest, budget = max(times), BUDGETS[what].limit

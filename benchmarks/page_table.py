@@ -19,18 +19,18 @@ COLUMNS = ("what", "measured", "against", "result", "budget", "")
 
 
 def columns(line: Line) -> tuple[str, ...]:
-    """Return the row of a line in the table."""
+    """Return the texts of a line for `COLUMNS`, the columns of the table."""
     return line.what, line.measured, line.against, line.result, line.budget, mark(line)
 
 
 def mark(line: Line) -> str:
-    """Return ``ok`` or ``MISSED``; an empty text where there is no budget."""
+    """Return ``ok`` if a line is within its budget, ``MISSED`` if it is not, and "" if it has no budget."""
     return "" if not line.budget else "ok" if line.ok else "MISSED"
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A page with a table, and its text before and after the table."""
+    """A page that contains a table, with the page's text before and after that table."""
 
     page: Path
     before: str
@@ -38,11 +38,11 @@ class PageTable:
 
     @classmethod
     def of(cls, page: Path) -> PageTable:
-        """Find the table of a page.
+        """Read a page, and find its table by the marker lines.
 
         Raises:
             OSError: the page cannot be read.
-            ValueError: it has no table, or cannot be written.
+            ValueError: the page does not have the marker lines, or cannot be written.
         """
         before, begin, rest = page.read_text().partition(BEGIN)
         _, end, after = rest.partition(END)

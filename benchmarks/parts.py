@@ -31,7 +31,13 @@ STAGES = {
 
 
 def measure(cells: Sequence[Cell], environment: Environment, matrix: Callable[..., float]) -> list[Line]:
-    """Measure a line for each part, in processor time, since all parts share the cores."""
+    """Measure how much processor time each part of a cell takes in a matrix, and in a warm process.
+
+    Args:
+        cells: the cells to measure.
+        environment: the environment of their reader.
+        matrix: runs cells in an environment as a matrix does, and returns the mean wall seconds of a cell.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         cold, warm = Path(scratch) / "cold", Path(scratch) / "warm"
         used = time.process_time()
@@ -61,7 +67,7 @@ def measure(cells: Sequence[Cell], environment: Environment, matrix: Callable[..
 
 
 def line(what: str, cold: float, warm: float) -> Line:
-    """Return a row of the table for these seconds."""
+    """Return the table's line for a part of a cell, given its processor seconds in a cold and in a warm process."""
     return Line(
         f"where a cell's milliseconds go: {what}",
         f"{1000 * cold:.1f} ms",
@@ -74,7 +80,10 @@ def line(what: str, cold: float, warm: float) -> Line:
 
 @contextlib.contextmanager
 def marked(environment: Environment, marks: Path) -> Iterator[Environment]:
-    """Replace the worker's program by the marked one for a while, and yield an environment with its variables."""
+    """Make workers run marked_worker.py inside the `with` block, and yield the environment for them.
+
+    The environment has the variables that marked_worker.py needs; it writes its marks to the file `marks`.
+    """
     program = client.PROGRAM
     variables = {**environment.variables, "MARKS": str(marks), "WORKER": str(program)}
     client.PROGRAM = MARKED
@@ -85,7 +94,11 @@ def marked(environment: Environment, marks: Path) -> Iterator[Environment]:
 
 
 def read(lines: Sequence[str]) -> tuple[Counter[str], dict[str, float]]:
-    """Return the processor seconds of all cells by part, and those of the worker itself and its cells in all."""
+    """Return the processor seconds of all cells by part, and the worker's last line, from lines of marks.
+
+    The worker's last line has the seconds of the worker itself ("start", "worker") and of all its cells ("cells"). It
+    is an empty dict if cells ran in a warm process.
+    """
     seconds: Counter[str] = Counter()
     whole: dict[str, float] = {}
     for noted in map(json.loads, lines):

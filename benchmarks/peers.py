@@ -1,4 +1,4 @@
-"""The cost of our matrix against JAX's own back-compat runner, on the same goldens."""
+"""The cost of a matrix of this project against JAX's own back-compat runner, on the same goldens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ main()
 
 
 def measure() -> list[Line]:
-    """Measure both as processes, in turn: ours has a cold process for each golden, JAX's one warm process for all."""
+    """Measure our matrix and JAX's runner on the same goldens, each as a whole process, in turn.
+
+    The matrix starts a cold process for each golden. JAX's runner runs all goldens in a single warm process.
+    """
     writer = installed_writer(load_policy(ROOT / "export_compat.yaml").calendar())
     with tempfile.TemporaryDirectory() as scratch:
         theirs = Path(scratch) / "theirs"

@@ -2,8 +2,8 @@
 
 `python -m benchmarks.plugin_load FOLDER PAIRS ARGUMENT ...` runs pytest with these arguments in a folder, with and
 without the plugin in turn, and prints the processor seconds of each pair as JSON. The runs are forks of one process
-that has imported pytest. A whole process takes half a second, and two of those differ by more than the cost that is
-measured here.
+that has imported pytest. Whole processes, of half a second each, would differ from each other by more than the plugin
+costs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ _KINDS = {"a run with no marked test": [], "pytest --help": ["--help"], "pytest 
 
 
 def measure(runs: int) -> list[Line]:
-    """Measure pairs of runs, with and without the plugin; the budget limits the median difference."""
+    """Measure pairs of pytest runs, with and without the plugin; the budget limits the median of their differences.
+
+    Args:
+        runs: `PAIRS` times this number is the number of pairs for each kind of run.
+    """
     with tempfile.TemporaryDirectory() as folder:
         test = Path(folder) / "test_nothing.py"
         test.write_text("def test_nothing():\n    pass\n")
@@ -72,7 +76,7 @@ def _main(folder: str, count: int, arguments: list[str]) -> None:
 
 
 def _seconds(arguments: list[str]) -> float:
-    """Return the processor seconds of one run: wall time depends on what else the machine does."""
+    """Run pytest in a fork, and return its processor seconds. Wall time would depend on what else the machine does."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -87,7 +91,10 @@ def _seconds(arguments: list[str]) -> float:
 
 
 def _run(arguments: list[str], pipe: int) -> None:
-    """Run pytest in this fork, write its processor seconds, and end the process."""
+    """Run pytest in this forked process, write its processor seconds to a pipe, and end the process.
+
+    The exit status is not 0 if pytest fails, or if it imports jax or numpy.
+    """
     import pytest
 
     status = 1

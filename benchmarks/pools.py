@@ -1,8 +1,8 @@
-"""Cells in pools of Python's own: `pools.py PROGRAM HALF fork|forkserver JOBS`, with requests as JSON lines on stdin.
+"""Cells in a process pool of Python's library: `pools.py PROGRAM HALF fork|forkserver JOBS`.
 
-Each cell has a process of its own, forked from one that has imported jax, and runs as the worker runs it. Nothing
-limits its time or its memory, nothing is audited or compared, and a cell that crashes ends the pool. It prints the
-seconds of all cells, and runs in a reader's environment.
+It runs in a reader's environment, reads requests as JSON lines from stdin, and prints the wall seconds of all cells
+together. Each cell runs in a new process, forked from a process that has imported jax, by the worker's own code. Time
+and memory have no limit, nothing is audited or compared, and a cell that crashes ends the pool.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 
 def run(line: str) -> None:
-    """Run one cell."""
+    """Run the cell of a request, which is a line of JSON. An error that the cell raises is ignored."""
     path = Path(sys.argv[1])
     sys.path.insert(0, str(path.parent))
     program = importlib.import_module(path.stem)
@@ -28,7 +28,7 @@ def run(line: str) -> None:
 
 
 def main() -> None:
-    """Run all requests, as many at once as there are jobs."""
+    """Run all requests, as many at once as JOBS says, and print the wall seconds."""
     lines, kind, jobs = sys.stdin.readlines(), sys.argv[3], int(sys.argv[4])
     if kind == "fork":
         importlib.import_module("jax.export")

@@ -1,7 +1,7 @@
-"""The processor seconds of a command with all that it starts, also of processes that outlive their parents.
+"""The processor seconds of a command and all processes that it starts, even if they outlive their parents.
 
-It is run as a file, in a process of its own: `python benchmarks/processor.py COMMAND…` prints the seconds in its last
-line and exits as the command does. A process that loses its parent becomes a child of this one, which waits for all.
+The file is also a program: `python benchmarks/processor.py COMMAND…` prints the seconds in its last line, and exits
+with the command's exit code. A process whose parent has ended becomes a child of this program, which waits for all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def processor_seconds(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> float:
-    """Run a command in a folder and return its processor seconds, user and system.
+    """Run a command in a folder; return the processor seconds, user and system, of all its processes.
 
     Raises:
         SystemExit: the command fails.
@@ -29,7 +29,7 @@ def processor_seconds(command: Sequence[str], folder: Path, variables: Mapping[s
 
 
 def main() -> int:
-    """Run the command of the arguments, wait for all of its processes, and return its exit code."""
+    """Run the command that the program's arguments are, wait for all of its processes, and return its exit code."""
     become_subreaper = 36  # PR_SET_CHILD_SUBREAPER of Linux: https://man7.org/linux/man-pages/man2/prctl.2.html
     if ctypes.CDLL(None).prctl(become_subreaper, 1, 0, 0, 0):
         raise SystemExit("expected a system with PR_SET_CHILD_SUBREAPER, found one without: seconds would be missing")

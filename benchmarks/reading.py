@@ -1,4 +1,4 @@
-"""The cost of reading an artifact, against jax and jaxlib doing the same."""
+"""The cost of reading an artifact by this program, against reading it by jax and jaxlib."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _JAX = "import sys, jax.export; jax.export.deserialize(bytearray(open(sys.argv[1
 
 
 def measure(runs: int) -> list[Line]:
-    """Measure `inspect` without and with a policy, and jax, as processes; then reading in process, and jaxlib."""
+    """Measure `jaxexport inspect` against jax, as processes; then reading in this process, against jaxlib."""
     small, large = ARTIFACT.read_bytes(), _with_a_large_constant()
     return [
         *_processes(runs),
@@ -84,7 +84,7 @@ def _processes(runs: int) -> list[Line]:
 
 
 def _ratio(what: str, inspect: float, load: float) -> Line:
-    """Return the line of the fastest runs of each: other work on a machine can only add time."""
+    """Return the line that compares the fastest run of `inspect` with the fastest load by jax, both in seconds."""
     ratio = load / inspect
     return Line(
         what,
@@ -106,7 +106,10 @@ def _process(folder: str, *arguments: str) -> float:
 
 
 def _in_process(data: bytes, budget: float, runs: int) -> list[Line]:
-    """Measure what `read` reads at first, and all that it can read, against jaxlib's deserialize, which reads all."""
+    """Measure two ways of reading an artifact against jaxlib's deserialize, which reads every operation.
+
+    The first reads the header and the tables only, as `read` does at first. The second reads every operation.
+    """
     first, whole, theirs = [], [], []
     modules = [module.serialized() for module in read_bytes(data).modules]
     for _ in range(runs):
@@ -137,7 +140,7 @@ def _in_process(data: bytes, budget: float, runs: int) -> list[Line]:
 
 
 def _checked(data: bytes, runs: int) -> Line:
-    """Measure `export_core.check`, which a server calls before loading an artifact, against reading every operation."""
+    """Measure `export_core.check`, which a server calls before it loads an artifact, against reading all operations."""
     check, read = [], []
     for _ in range(runs):
         check.append(_milliseconds(lambda: export_core.check(data)))
@@ -208,13 +211,13 @@ def _copied(data: bytes) -> Line:
 
 
 def _read_tables(artifact: Artifact) -> None:
-    """Read the header and the tables of every module."""
+    """Read the header and the tables of every StableHLO module in an artifact."""
     for module in artifact.modules:
         assert module.op_names
 
 
 def _read_all(artifact: Artifact) -> None:
-    """Read the operations of every module."""
+    """Read the operations of every StableHLO module in an artifact."""
     assert artifact.custom_calls is not None
     for module in artifact.modules:
         assert module.op_counts

@@ -1,8 +1,8 @@
 """The cost of a cold cell in runtimes that are not jaxlib, against the same call in a warm process of that runtime.
 
-Each is measured as cells of jaxlib are in `cells.py`, over some goldens by the newest jaxlib. But the warm process has
-only called other goldens before, since TensorFlow caches what it has compiled. A last line counts how often a worker
-imports TensorFlow, which takes six seconds of processor time.
+Each runtime is measured as `cells.py` measures jaxlib, with some of the goldens that the newest jaxlib wrote. But the
+warm process has called only other goldens before, since TensorFlow caches what it has compiled. A last line counts how
+often a worker imports TensorFlow, which takes six seconds of processor time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def warm(import_all=warm):
 
 
 def measure(rounds: int) -> list[Line]:
-    """Measure goldens of this project in the newest release of each runtime."""
+    """Measure about `GOLDENS` goldens of this project in each of `READERS`, a release of each other runtime."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     goldens = [
         golden
@@ -57,7 +57,7 @@ def measure(rounds: int) -> list[Line]:
 
 
 def with_modules(cells: Sequence[Cell], scratch: Path) -> list[Request]:
-    """Return the requests of cells that can share a warm process, with their modules written to files."""
+    """Return the requests of the cells that can share a warm process, and write their StableHLO modules to files."""
     requests = []
     for number, cell in enumerate(cells):
         folder = scratch / str(number)
@@ -67,7 +67,7 @@ def with_modules(cells: Sequence[Cell], scratch: Path) -> list[Request]:
 
 
 def imports(cells: Sequence[Cell], environment: Environment) -> Line:
-    """Count how often one worker imports its runtime for some cells."""
+    """Count how often a worker that runs some cells imports its runtime; the budget is once."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         counted, half = folder / "counted", folder / "half.py"

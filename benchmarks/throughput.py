@@ -1,4 +1,4 @@
-"""The cells a second that a matrix runs, on one core and on two, with one cell at a time on each."""
+"""The number of cells that a matrix runs per second on one core and on two, with one cell at a time on each core."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def measure() -> list[Line]:
-    """Measure all goldens of this project in the newest reader, as whole processes without a cache."""
+    """Measure a matrix of all goldens in the newest jaxlib, as a whole process without the cache of outcomes."""
     newest = load_policy(ROOT / "export_compat.yaml").calendar().newest()
     with tempfile.TemporaryDirectory() as scratch:
         _seconds(newest, 2, Path(scratch), "--cases", "*.test_sort")
@@ -36,7 +36,7 @@ def measure() -> list[Line]:
 
 
 def _seconds(reader: str, cores: int, scratch: Path, *more: str) -> tuple[float, int]:
-    """Run a matrix on `cores` of this machine's cores; return the wall seconds, and the number of cells."""
+    """Run a matrix in jaxlib `reader` on `cores` of this machine's cores; return wall seconds and number of cells."""
     command = [sys.executable, "-m", "export_core", "matrix", "--readers", reader, "--jobs", str(cores), "--no-cache"]
     command += ["--quiet", "--results", str(scratch / "results"), *more]
     here = os.sched_getaffinity(0)

@@ -1,4 +1,4 @@
-"""Processes that run cell after cell with the worker's own code, and the cells that can share one."""
+"""Warm processes, which run cell after cell with the worker's own code, and the cells that can share such a process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ for line in sys.stdin:
 
 
 class WarmProcess:
-    """One process that runs cell after cell with the worker's own code. Some crashes hide in it, others end it."""
+    """A process that runs cell after cell with the worker's own code, in a reader's environment.
+
+    It does not isolate cells: a crash may go unnoticed, or end the process.
+    """
 
     def __init__(self, environment: Environment, program: Sequence[str] = ("-c", _WARM)) -> None:
         self._process = subprocess.Popen(
@@ -45,7 +48,7 @@ class WarmProcess:
         )
 
     def seconds(self, request: Request) -> float:
-        """Run a cell, and return the wall seconds as the process measured them."""
+        """Run the cell of a request, and return the wall seconds that the process measured."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(msgspec.to_builtins(request)) + "\n")
@@ -53,11 +56,11 @@ class WarmProcess:
         return float(self._process.stdout.readline())
 
     def close(self) -> None:
-        """End the process."""
+        """Close the process's input, which ends it, and wait for its end."""
         self._process.communicate()
 
 
 def sharing(cells: Sequence[Cell], scratch: Path) -> list[Request]:
-    """Return the requests of those cells that can share a warm process."""
+    """Return the requests of the cells that can share a warm process: one device, no x64, no registered modules."""
     requests = [request_of(cell, scratch, CellLimits(timeout=120.0, memory=0)) for cell in cells]
     return [request for request in requests if request.devices == 1 and not request.x64 and not request.register]

@@ -1,6 +1,6 @@
-"""A function that closes over 400 MB of weights: the size of its golden, and the memory of writing and checking it.
+"""The size of a golden whose function closes over 400 MB of weights, and the memory to write and to check it.
 
-The memory is that of pytest and of all processes that it starts, above that of a process that only calls
+The memory of pytest and of all processes that it starts is compared with the memory of a process that only calls
 `jax.export.export` and `serialize`, as any tool must. Both begin with the same weights.
 """
 
@@ -19,9 +19,9 @@ from export_core.goldens.store import ARTIFACT
 
 MEGABYTES = 400
 SIZE_BUDGET = 1.1
-"""The most that the golden's files may take, in times of its artifact and arrays."""
+"""The most bytes that all files of the golden may take, as a multiple of its artifact and arrays."""
 MEMORY_BUDGET = 3.0
-"""The most memory above that of a plain export, in times of the artifact."""
+"""The most memory beyond that of a plain export, as a multiple of the artifact's size."""
 LOOK_SECONDS = 0.1
 
 WEIGHTS = """
@@ -51,7 +51,7 @@ ALONE = "from jax import export; from weights import X, model; export.export(mod
 
 
 def measure(megabytes: int = MEGABYTES) -> list[Line]:
-    """Measure the golden's size, and the memory of each of three runs of pytest."""
+    """Measure the golden's size, and the memory of pytest when it writes, replays and compares the golden."""
     with tempfile.TemporaryDirectory() as scratch:
         project = Path(scratch)
         (project / "weights.py").write_text(WEIGHTS)
@@ -93,7 +93,14 @@ def _lines(project: Path, megabytes: int) -> Iterator[Line]:
 
 
 def _peak(project: Path, megabytes: int, *words: str, factor: str = "1") -> int:
-    """Run a Python process; return the most memory, in bytes, that it and all that it starts take together."""
+    """Run Python; return the most memory, in bytes, that its process and all processes below it take together.
+
+    Args:
+        project: the folder to run in, with weights.py.
+        megabytes: the size of the weights.
+        words: the arguments of the interpreter.
+        factor: the number by which the function multiplies its result. A different number makes a different function.
+    """
     variables = {**os.environ, "MEGABYTES": str(megabytes), "FACTOR": factor, "JAX_PLATFORMS": "cpu"}
     peak, _ = watched([sys.executable, *words], cwd=project, env=variables, look=LOOK_SECONDS)
     return peak[1]

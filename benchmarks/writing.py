@@ -1,8 +1,9 @@
-"""The cost of writing goldens: with noise and second export, and with neither, of programs of several kinds.
+"""The cost of noise and second export when goldens of several kinds of programs are written.
 
-Each side is a whole run of `pytest --update-goldens` in a project that has no goldens yet, in turn: one for each
-program, and one for all small ones, in which the start of pytest and the import of jax matter less. Processor seconds
-of all processes are compared, which do not depend on the number of cores.
+A run with both is compared with a run without them, in turn. Each is a whole run of `pytest --update-goldens` in a
+project that has no goldens yet. Each program has its own runs, and all small programs together have others, in which
+the start of pytest and the import of jax matter less. Processor seconds of all processes are compared, since they do
+not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ OWN_BUDGETS = {
     "joint_chain": BUDGETS["writing-compiled"].limit,
     "kinetics": BUDGET,
 }
-"""The budgets of larger programs, whose compilation or run takes most of the time."""
+"""The budgets of the larger programs, in which compiling or running takes most of the time."""
 LATER_BUDGET = BUDGETS["writing-later"].limit
 PLAIN = ("--noise=later", "--no-second-export")
 
 
 def measure(rounds: int) -> list[Line]:
-    """Measure each program and all small ones; the budgets limit the ratio of the medians of all rounds."""
+    """Measure each program alone, and all small programs together.
+
+    The budgets limit a ratio of two medians, with and without noise and second export, each over all rounds.
+    """
     selections = programs()
     small = [word for name, word in selections.items() if name not in OWN_BUDGETS]
     with tempfile.TemporaryDirectory() as scratch:
@@ -54,13 +58,13 @@ def measure(rounds: int) -> list[Line]:
 
 
 def programs() -> dict[str, str]:
-    """Return the programs that are written: the ids of their tests in the project, by name."""
+    """Return the programs of the benchmark by name, each with the id of its test in the project."""
     tests = [test.rpartition("/")[2].partition("::test_") for group in choose("benchmark") for test in group.tests]
     return {name: f"test_{file}::test_{name}" for file, _, name in tests}
 
 
 def make_project(folder: Path) -> Path:
-    """Make a project of these programs, and return its folder."""
+    """Make a project with the files of the benchmark's programs, and return its folder."""
     folder.mkdir()
     for file in {path.partition("::")[0] for group in choose("benchmark") for path in group.paths}:
         shutil.copy(ROOT / file, folder / f"test_{Path(file).name}")
@@ -69,7 +73,12 @@ def make_project(folder: Path) -> Path:
 
 
 def write_goldens(project: Path, *words: str) -> float:
-    """Write the goldens of the selected programs into an empty folder, and return the run's processor seconds."""
+    """Write goldens by a run of pytest into an empty folder, and return the processor seconds of all its processes.
+
+    Args:
+        project: the folder of the project; its goldens are deleted first.
+        words: the tests to run, and more options of pytest.
+    """
     shutil.rmtree(project / "golden", ignore_errors=True)
     # Without --no-export-cache, the outcome of an earlier round would replace the first replay.
     command = [sys.executable, "-m", "pytest", "--update-goldens", "--no-export-cache", "-q", *words]

@@ -1,4 +1,4 @@
-"""Studies that only this repository runs: programs written and read by many releases, and the pages made of them.
+"""Studies that only this repository runs: programs written and read by many releases, and the pages about the results.
 
-Each has a nox session (`nox --list`) and is in no wheel. Its fast tests are in `tests/` of this folder.
+Each study has a nox session (`nox --list`), and is not in the wheel. The fast tests of all are in `tests/` here.
 """

@@ -1,7 +1,7 @@
-"""What an install costs on a machine that has only Python: seconds and megabytes of each step, as a table.
+"""The cost of an install on a machine that has only Python: a table of the seconds and megabytes of each step.
 
 ``python -m tools.bare_install WHEEL [--suite trixie] [--root FOLDER]`` makes a minimal Debian by debootstrap and runs
-the steps in it, with an empty cache. Needs root, debootstrap, unshare and a network. `nox -s package` makes the wheel.
+the steps in it, with an empty cache. It needs root, debootstrap, unshare and a network. `nox -s package` makes WHEEL.
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ STEPS = {
 
 
 def bare_debian(root: Path, suite: str) -> None:
-    """Make a Debian with Python, pip and venv only; DNS settings and certificates are copied from this machine."""
+    """Make a Debian in the folder `root` that has Python, pip and venv, and this machine's DNS and certificates.
+
+    Args:
+        root: the folder.
+        suite: the name of Debian's release, such as trixie.
+    """
     needed = "--include=python3,python3-venv,ca-certificates"
     subprocess.run(["debootstrap", "--variant=minbase", needed, suite, root], check=True, stdout=subprocess.DEVNULL)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
@@ -46,7 +51,11 @@ def bare_debian(root: Path, suite: str) -> None:
 
 
 def run(root: Path, command: str) -> str:
-    """Run a command in the Debian at `root`, with none of this machine's variables, and return what it printed."""
+    """Run a command in the Debian at `root`, without this machine's environment variables; return what it printed.
+
+    Raises:
+        SystemExit: the command fails.
+    """
     proc = f"--mount-proc={root / 'proc'}"
     done = subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", proc, "chroot", root, "sh", "-c", f"cd /{HOME} && {command}"],
@@ -68,7 +77,7 @@ def megabytes(folder: Path) -> float:
 
 
 def measured(root: Path) -> Iterator[str]:
-    """Yield the rows of the table, one for each step."""
+    """Run `STEPS` in the Debian at `root`; yield a table row for each, with its seconds and the megabytes it added."""
     before = 0.0
     for title, command in STEPS.items():
         began = time.perf_counter()

@@ -1,6 +1,6 @@
-"""The tutorial in a Debian that has Python and nothing else: seconds and megabytes of each command, as a table.
+"""The time of the tutorial in a Debian that has only Python: a table of the seconds and megabytes of each page.
 
-`nox -s tutorial -- [--docs PAGE] [--root FOLDER]`. Needs root, debootstrap, unshare and a network. What the commands
+`nox -s tutorial -- [--docs PAGE] [--root FOLDER]` needs root, debootstrap, unshare and a network. What the commands
 print is compared with the pages, as in the tests.
 """
 
@@ -29,7 +29,7 @@ MARKED = re.compile(r"(<!-- times: begin -->\n).*?(<!-- times: end -->)", re.DOT
 
 
 def runner(root: Path) -> Runner:
-    """Return what runs scripts in the Debian at `root`, with none of this machine's variables."""
+    """Return a function that runs scripts in the Debian at `root`, without this machine's environment variables."""
     variables = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/root",
@@ -44,7 +44,7 @@ def runner(root: Path) -> Runner:
 
 
 def megabytes(root: Path) -> int:
-    """Return the megabytes of all files of the Debian; a file with several names counts once."""
+    """Return the megabytes of all files in the Debian at `root`; a file with several names counts once."""
     used = subprocess.check_output(["du", "--summarize", "--one-file-system", "--block-size=1000000", root], text=True)
     return int(used.split()[0])
 
@@ -56,7 +56,15 @@ def cpu_seconds() -> float:
 
 
 def measured(page: Page, root: Path) -> Iterator[tuple[Done, float, float, int]]:
-    """Yield each command with its seconds, its processor seconds, and the megabytes that it added."""
+    """Run the commands of the tutorial; yield each with its seconds, its processor seconds and the megabytes it added.
+
+    Args:
+        page: the last page of the tutorial.
+        root: the folder of the Debian.
+
+    Raises:
+        PrintedError: a command did not do what its page shows.
+    """
     used, began, computed = megabytes(root), time.perf_counter(), cpu_seconds()
     for done in play(page, root / PROJECT, runner(root)):
         seconds, cpu, now = time.perf_counter() - began, cpu_seconds() - computed, megabytes(root)
@@ -66,7 +74,7 @@ def measured(page: Page, root: Path) -> Iterator[tuple[Done, float, float, int]]
 
 
 def table(page: Page, root: Path) -> Iterator[str]:
-    """Yield the lines of the table, one for each page of the tutorial, and then how long the first golden takes."""
+    """Run the tutorial; yield a table line for each of its pages, then how long it takes to the first golden."""
     pages: dict[str, list[float]] = {}
     first = 0.0
     for done, *numbers in measured(page, root):
@@ -84,7 +92,7 @@ def table(page: Page, root: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the table, or write it into a page."""
+    """Run the tutorial, print the table, and write it into the page of `--docs` if there is one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=Path, help="the page whose table is renewed")
     parser.add_argument("--suite", default="trixie")

@@ -16,7 +16,7 @@ from tools import renew
 
 
 def entries_of_shipped_runtimes() -> dict[str, RuntimeEntries]:
-    """Return the releases of the runtimes of this package, by the name of each runtime."""
+    """Return the releases of each runtime that this package comes with, by the runtime's name."""
     folder = Path(runtimes.__file__).parent
     shipped = (load_runtime(path) for path in sorted(folder.glob("*.yaml")) if not path.stem.endswith("_releases"))
     in_order = sorted(shipped, key=lambda runtime: (runtime.releases_of, runtime.name))
@@ -24,7 +24,7 @@ def entries_of_shipped_runtimes() -> dict[str, RuntimeEntries]:
 
 
 def main() -> None:
-    """Write data/entries.json, an entry a line, and data/runtimes.json, a runtime a line."""
+    """Write data/entries.json with an entry on each line, and data/runtimes.json with a runtime on each line."""
     lines = ",\n".join(f" {json.dumps(entry.row)}" for entry in calendar_entries(load_calendar()))
     renew(Path(FILE), f"[\n{lines}\n]\n")
     runtimes = entries_of_shipped_runtimes().items()

@@ -15,7 +15,7 @@ def roughness(field: jax.Array) -> jax.Array:
 
 
 def log_sums(weights: jax.Array, values: jax.Array) -> jax.Array:
-    """Return the logarithms of weighted sums along the third of eight axes: jax issue 39257."""
+    """Return the logarithms of weighted sums along the third of eight axes, as in jax issue 39257."""
     sums = jnp.sum(weights[..., None, None, None, None, None] * values, axis=2)
     return jnp.log(jnp.maximum(sums, 2.2e-16))
 

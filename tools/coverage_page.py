@@ -1,4 +1,7 @@
-"""The writer of docs/evidence/coverage.md and coverage.csv, from the goldens alone: `python -m tools.coverage_page`."""
+"""The writer of docs/evidence/coverage.md and coverage.csv: `python -m tools.coverage_page`.
+
+What is covered is read from the files of this project's goldens; nothing is run.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +30,18 @@ TITLES = {
 
 
 def groups(section: str) -> list[tuple[list[str], str]]:
-    """Return the groups of names in a section that have no case, each with its reason."""
+    """Return the groups of names in a section of not_covered.yaml, each with the reason why no case covers it."""
     listed = yaml.safe_load(NOT_COVERED.read_text(encoding="utf-8")).get(section, [])
     return [(group["names"], group["reason"]) for group in listed]
 
 
 def exemptions(section: str) -> set[str]:
-    """Return all names of a section that have no case."""
+    """Return all names in a section of not_covered.yaml, which lists what no case covers."""
     return {name for names, _ in groups(section) for name in names}
 
 
 def page(covered: Coverage, text: str) -> str:
-    """Return the page with new tables of what is covered."""
+    """Return `text`, the page, with its tables replaced by tables of what is covered."""
     sections = ((TITLES[section], *_counts(section, list(covered[section].values()))) for section in SECTIONS)
     reasons = (
         (f"`{names[0]}`{f' and {len(names) - 1} more' if names[1:] else ''}", reason)
@@ -58,7 +61,7 @@ def _counts(section: str, rows: list[Row]) -> list[int]:
 
 
 def data(covered: Coverage) -> str:
-    """Return the text of coverage.csv, a line for each name."""
+    """Return the text of coverage.csv, which has a line for each covered name, such as a primitive or a dtype."""
     rows = (
         {
             "section": section,

@@ -1,6 +1,6 @@
-"""The drawings of the docs: `python -m tools.doc_pictures` writes those of `PICTURES` into docs/images.
+"""The drawings of the docs: `python -m tools.doc_pictures` writes `PICTURES` into docs/images.
 
-Screenshots are made by tests: `PAGE_IMAGES=docs/images nox -s browser -- -k picture`.
+Tests make the screenshots: `PAGE_IMAGES=docs/images nox -s browser -- -k picture`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LEFT, _WIDTH, _LINE = 24.0, 860.0, 112.0
 
 
 def windows_picture() -> str:
-    """Draw the two windows of one writer, with the releases of those months as dots."""
+    """Draw the two windows of a writer, and each jaxlib release from `FIRST` to `LAST` as a square, as SVG."""
     calendar, windows = load_calendar(), Windows()
     writer = calendar.release(WRITER)
     root = picture("windows", _WIDTH, 184, f"The windows of what jaxlib {WRITER} exports", standalone=True)
@@ -78,7 +78,7 @@ def _place(day: datetime.date) -> float:
 
 
 def bytes_picture() -> str:
-    """Draw the bytes of one real artifact: the envelope around the module, and the sections of the module."""
+    """Draw the bytes of a real artifact as SVG: the envelope around the module, and the sections of the module."""
     data = ARTIFACT.read_bytes()
     envelope = read(ARTIFACT).envelope
     assert envelope is not None
@@ -118,7 +118,7 @@ def _part(root: Xml.Element, kind: str, left: float, top: float, width: float) -
 
 
 def terminal_picture(width: int) -> str:
-    """Draw what the tests' example run prints at its end, in a terminal of `width` columns."""
+    """Draw the report of the tests' example run as SVG, as it is printed in a terminal of `width` columns."""
     sys.path.insert(0, str(ROOT / "tests"))
     from example_runs import broken_run
 
@@ -142,7 +142,7 @@ PICTURES = {
 
 
 def main() -> None:
-    """Write all pictures."""
+    """Write all pictures into docs/images."""
     for name, make in PICTURES.items():
         renew(IMAGES / name, make())
 

@@ -1,4 +1,4 @@
-"""The rules of style for docstrings and names: `python -m tools.docstrings` prints what breaks one.
+"""The rules of style for docstrings and names: `python -m tools.docstrings` prints each place that breaks a rule.
 
 A function's docstring begins with a verb, a docstring's sentences are short, and no name has a word of `BANNED`.
 """
@@ -16,7 +16,7 @@ ROOMS = (
     *("export_core", "pytest_jaxexport", "tools", "noxfile.py", "benchmarks", "examples", "hooks", "docs", "studies"),
     "tests",
 )
-"""The rooms that follow the rules: folders, and a file."""
+"""The folders and the file in which the rules are checked."""
 _VERBS = """
 Add Adopt Answer Append Ask Attach Audit Begin Bisect Break Build Call Cancel Change Check Close Collect Compare
 Compile Compute Connect Continue Convert Copy Count Cut Decode Define Delete Deserialize Do Draw Drop End Evaluate
@@ -28,21 +28,21 @@ Show Skip Split Start Step Store Tabulate Take Tell Test Time Try Turn Use Wait 
 VERBS = frozenset(_VERBS.split())
 """The first words of a function's docstring. A new word is added here, if it is a verb."""
 NOT_A_VERB = frozenset({"export_core/cli/app.py:jaxexport"})
-"""Functions whose docstring is printed for users and has another form, by file and name."""
+"""Functions whose docstring is printed for users, and so need not begin with a verb, by file and name."""
 PROGRAMS = "studies/corpus/programs/"
-"""The example programs: a docstring of one says what it is, as that of a test does."""
+"""The folder of the example programs. The docstring of a program says what it is, and need not begin with a verb."""
 BANNED = frozenset({"go_on", "said", "told", "what_of"})
-"""Words that no name may have, since they do not tell what is named."""
+"""Words that no name may contain, since they do not tell what is named."""
 MOST_WORDS = 30
-"""The words of the longest sentence of a docstring."""
+"""The most words that a sentence of a docstring may have."""
 
 
 def problems_of(path: str, source: str) -> Iterator[str]:
-    """Yield what breaks a rule in a file, each with its line.
+    """Yield a message for each place of a file that breaks a rule.
 
     Args:
-        path: the file, relative to the root.
-        source: its text.
+        path: the path of the file, relative to the root of the checkout.
+        source: the text of the file.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
@@ -63,7 +63,7 @@ def problems_of(path: str, source: str) -> Iterator[str]:
 
 
 def sentences_of(text: str) -> Iterator[str]:
-    """Yield the sentences of a docstring, with code as one word, and without sections such as Args."""
+    """Yield the sentences of a docstring, without sections such as Args; inline code is replaced by the word `Name`."""
     text = re.sub(r"(?m)^(?: {4}.*| *(?:Args|Returns|Raises|Yields):.*)$", "", text)
     text = re.sub(r"(?m)^(?:\|.*|\{.*)$|Exit codes:[^\n]*(?:\n[^\n]+)*", "", text)
     text = re.sub(r"(`+)[^`]*\1", "Name", text)
@@ -72,7 +72,10 @@ def sentences_of(text: str) -> Iterator[str]:
 
 
 def _needs_verb(node: ast.FunctionDef, path: str) -> bool:
-    """Return whether a function is one that does something: neither a property, nor a fixture, test or program."""
+    """Return whether a function's docstring must begin with a verb: not if it is a property, fixture, test or program.
+
+    Nor if it is a method such as `__str__`, or if `NOT_A_VERB` has it.
+    """
     if path.startswith(PROGRAMS) or f"{path}:{node.name}" in NOT_A_VERB:
         return False
     decorators = " ".join(map(ast.unparse, node.decorator_list))
@@ -81,7 +84,7 @@ def _needs_verb(node: ast.FunctionDef, path: str) -> bool:
 
 
 def _names(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the names that a node defines, each with its line."""
+    """Yield the name that a node of a syntax tree defines, if any, with its line."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         yield node.name, node.lineno
     elif isinstance(node, ast.arg):
@@ -91,7 +94,7 @@ def _names(node: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def main() -> int:
-    """Print what breaks a rule, and return whether there is anything."""
+    """Print what breaks a rule in all files of `ROOMS`; return 1 if there is anything, else 0."""
     files = [file for room in ROOMS for file in sorted(ROOT.glob(room if room.endswith(".py") else f"{room}/**/*.py"))]
     found = [
         problem

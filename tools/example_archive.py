@@ -1,7 +1,7 @@
 """The script that writes the artifacts of examples/archive: tides with jaxlib 0.6.2, rainfall with 0.9.2.
 
-`python tools/example_archive.py tides`, in an environment with that jaxlib and the jax of the same version. In the
-example, their source code is lost.
+Run `python tools/example_archive.py tides` in an environment with that jaxlib and the jax of the same version. The
+example pretends that the source code of the functions is lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STATIONS = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 1]], np.float32)
 
 
 def tides(hours: jax.Array, amplitudes: jax.Array, phases: jax.Array) -> jax.Array:
-    """Return the height of the sea at each hour, by four tidal constituents."""
+    """Return the height of the sea at each hour, as the sum of four tidal constituents."""
     return jnp.cos(jnp.deg2rad(hours[:, None] * DEGREES_AN_HOUR - phases)) @ amplitudes
 
 
@@ -45,7 +45,7 @@ ARGUMENTS = {
 
 
 def main(name: str) -> None:
-    """Write the artifact, its arguments and its results."""
+    """Write the artifact, the arguments and the results of the function of this name."""
     function = globals()[name]
     arguments = ARGUMENTS[function]
     jitted = jax.jit(function)

@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "reference" / "example-report.md"
 
 
 def example() -> str:
-    """Return what `jaxexport report --markdown` writes for the example run, up to the first folded part."""
+    """Return what `jaxexport report --markdown` writes for the example run, up to its first folded part."""
     sys.path.insert(0, str(ROOT / "tests"))
     from example_runs import broken_run
 

@@ -13,7 +13,13 @@ from tools.printed import check, read, renew
 
 
 def main(folder: Path, copy: Path, *, renewing: bool) -> None:
-    """Compare what the commands print with the README, or write what they print into it."""
+    """Run the commands of an example's README, and compare what they print with the README.
+
+    Args:
+        folder: the folder of the example, whose README is read.
+        copy: a copy of the folder, in which the commands run.
+        renewing: whether to write what the commands print into the README, instead of comparing it.
+    """
     page = read(folder / "README.md")
     start = time.monotonic()
     if renewing:

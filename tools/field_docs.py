@@ -1,4 +1,4 @@
-"""What the fields of a type mean, read from its source: the comment behind each field, or the docstring below it."""
+"""The meaning of a type's fields, read from its source code: the comment behind a field, or the docstring below it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ import msgspec
 
 
 def types_in(kind: object) -> Iterator[type]:
-    """Yield a type of data and all types that its fields use, each once.
+    """Yield all types of data in `kind`: itself, the types of its fields, the types of their fields, and so on.
 
-    Types of data are structs, data classes, named tuples and enumerations.
+    Types of data are structs, data classes, named tuples and enumerations. Each is yielded once.
     """
     seen: set[type] = set()
     left = [kind]
@@ -40,7 +40,7 @@ def types_in(kind: object) -> Iterator[type]:
 
 
 def as_written(kind: Any) -> Any:
-    """Return the type that the JSON of `kind` has: a named tuple is written as an object with all its fields."""
+    """Return the type of what `kind` is written as in JSON: a named tuple becomes an object with all its fields."""
     if _is_named_tuple(kind):
         names = kind.shown(kind) if hasattr(kind, "shown") else kind._fields  # type: ignore[attr-defined]
         fields = {name: _type_of(kind, name) for name in names}
@@ -54,7 +54,10 @@ def as_written(kind: Any) -> Any:
 
 
 def _type_of(kind: type, name: str) -> Any:
-    """Return the type that the JSON of a field has; for a property, with its docstring as the description."""
+    """Return the type of what a field of a named tuple is written as in JSON.
+
+    If the name is that of a property, the type has the property's docstring as its description.
+    """
     if of := typing.get_type_hints(kind).get(name):
         return as_written(of)
     getter = getattr(kind, name).fget
@@ -68,7 +71,10 @@ def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:
 
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
-    """Return what each field of a class or enumeration means: the comment behind it, or the docstring below it."""
+    """Return the meaning of each field of a class or member of an enumeration, by name, also of inherited fields.
+
+    It is the comment behind the field, or the docstring below it. The dict is empty if there is no source code.
+    """
     package = kind.__module__.partition(".")[0]
     own_bases = [base for base in kind.__bases__ if base.__module__.partition(".")[0] == package]
     inherited = {name: text for base in own_bases for name, text in field_docs(base).items()}
@@ -93,7 +99,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def add_field_docs(schema: Mapping[str, Any], kinds: Iterable[type]) -> None:
-    """Add to a JSON Schema what the fields of these types mean, where it has no description yet."""
+    """Add the meaning of the fields of these types to a JSON Schema, as the description of fields that have none."""
     for kind in (kind for kind in kinds if kind.__name__ in schema["$defs"]):
         fields, docs = schema["$defs"][kind.__name__].get("properties", {}), field_docs(kind)
         fields |= {name: {"description": docs[name], **fields[name]} for name in docs.keys() & fields.keys()}

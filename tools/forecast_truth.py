@@ -1,8 +1,9 @@
 """A comparison of forecasts with cells that were run: ``python -m tools.forecast_truth [RESULTS_DIR…]``.
 
 It takes the cells of these folders of results, such as those of `nox -s runtimes`, or else all cells of
-docs/evidence/surface.csv, and of other runtimes those of studies/runtimes/record.json. With `--heldout SET`, it writes and runs programs that no entry was made from. The exit code
-is 1 where a cell was forecast to run and failed, or where too many are unknown.
+docs/evidence/surface.csv, and of studies/runtimes/record.json for other runtimes. With `--heldout SET`, it writes and
+runs programs from which no entry of the knowledge base was made. The exit code is 1 if a cell that was forecast to run
+has failed, or if too many forecasts are unknown.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ SHOWN = 40
 
 
 class RunCell(NamedTuple):
-    """A cell that was run."""
+    """A cell that was run, and whether it worked."""
 
     golden: str
-    reader: str  # 0.12.0, iree==3.13.0
-    jax: str  # Empty for another runtime.
+    reader: str  # The reader's name, such as 0.12.0 or iree==3.13.0.
+    jax: str  # The reader's version of jax. Empty if its runtime is not jaxlib.
     platform: str
     worked: bool
     outcome: str  # What happened, such as "refused: …".
@@ -68,7 +69,7 @@ def runtime_cells() -> Iterator[RunCell]:
 
 
 def cells_of(folder: Path) -> Iterator[RunCell]:
-    """Yield the cells of a stored run that were executed."""
+    """Yield the cells of a stored run that were executed, without those that were only compiled, or were converted."""
     for result in read_run(folder).results:
         if result.verdict not in (Verdict.NOT_RUN, Verdict.COMPILED) and not result.converted:
             outcome = f"{result.verdict}: {result.ending}"
@@ -79,7 +80,10 @@ def cells_of(folder: Path) -> Iterator[RunCell]:
 
 @functools.cache
 def artifact_of(golden: str) -> Artifact | None:
-    """Return the artifact of a golden; None where the golden is missing, or must be refused on the CPU."""
+    """Return the artifact of a golden of this project, by the golden's id.
+
+    Return None if the golden is missing, or if its test says that the artifact must be refused on the CPU.
+    """
     folder = GOLDENS / golden
     if not (folder / MANIFEST).is_file():
         return None
@@ -89,19 +93,19 @@ def artifact_of(golden: str) -> Artifact | None:
 
 @functools.cache
 def reader_of(name: str, jax: str) -> Reader:
-    """Return the reader of this name, with this version of jax."""
+    """Return the reader of this name, such as 0.12.0 or iree==3.13.0, combined with this version of jax."""
     reader = find_reader(name, Terms(shipped_entries()))
     return reader._replace(release=reader.release._replace(jax=jax))
 
 
 def forecast_of(cell: RunCell) -> Forecast | None:
-    """Return the forecast of a cell, None where it has no artifact."""
+    """Return the forecast of a cell, or None if `artifact_of` gives no artifact for its golden."""
     artifact = artifact_of(cell.golden)
     return artifact and forecast(artifact, reader_of(cell.reader, cell.jax), cell.platform, MATRIX)
 
 
 def main(words: Sequence[str]) -> int:
-    """Compare what the options choose; return the exit code."""
+    """Compare forecasts with the cells that the options choose; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, metavar="RESULTS_DIR", help="folders of results")
     parser.add_argument("--heldout", choices=session.SETS, help="write and run these programs")
@@ -117,13 +121,14 @@ def main(words: Sequence[str]) -> int:
 
 
 def compared(folders: Sequence[Path]) -> int:
-    """Print how often each answer was forecast for cells that worked and for cells that failed.
+    """Print how often each answer was forecast for cells that worked, and for cells that failed.
 
     Args:
-        folders: results of runs; without any, docs/evidence/surface.csv and studies/runtimes/record.json are read.
+        folders: folders of results of runs. If there are none, the cells of docs/evidence/surface.csv and of
+            studies/runtimes/record.json are taken.
 
     Returns:
-        The exit code: 1 where a cell was forecast to run and failed, or too many are unknown.
+        The exit code: 1 if a cell that was forecast to run has failed, or if too many forecasts are unknown.
     """
     counts: Counter[tuple[str, str, bool]] = Counter()
     wrong: list[str] = []

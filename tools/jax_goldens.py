@@ -1,6 +1,7 @@
-"""The table of JAX's own goldens, by the SHA-256 of their modules: `python -m tools.jax_goldens FOLDER…` adds lines.
+"""The writer of the table of JAX's own goldens: `python -m tools.jax_goldens FOLDER…` adds lines.
 
-Each FOLDER is the data of one jax, as in an environment: `jax/_src/internal_test_util/export_back_compat_test_data`.
+A line has the day and the SHA-256 of a golden's StableHLO module. Each FOLDER has the goldens of one release of jax, at
+`jax/_src/internal_test_util/export_back_compat_test_data` in an environment.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tools import renew
 
 
 def main(folders: list[str]) -> None:
-    """Add the goldens of these folders to the table."""
+    """Add the goldens in these folders, and in folders below them, to the table."""
     table = {module: set(days) for module, days in days_of_jax_goldens().items()}
     for folder in map(Path, folders):
         for path in sorted(folder.rglob("*.py")):

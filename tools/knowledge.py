@@ -16,16 +16,19 @@ from tools import renew
 
 ROOT = Path(__file__).parents[1]
 GOLDENS = ROOT / "golden", ROOT / "studies" / "known" / "golden"
-"""Where the goldens that entries name are: cases of this project, and programs that show one entry each."""
+"""The folders of the goldens that entries name: cases of this project, and programs that show one entry each."""
 
 
 def fixtures() -> Mapping[str, Golden]:
-    """Return the goldens that an entry can name, by id."""
+    """Return the goldens that an entry of the knowledge base can name, by id."""
     return {golden.id: golden for folder in GOLDENS for golden in GoldenStore(folder).goldens()}
 
 
 def rows() -> dict[str, list[Entry]]:
-    """Return the entries that say which artifacts they are about, by consumer."""
+    """Return the entries in their short form, by consumer, without those that do not say which artifacts they concern.
+
+    Consumers, and the entries of each, are in the order of the shipped files.
+    """
     by_consumer: dict[str, list[Entry]] = {}
     for issue in shipped_issues():
         if issue.concerns is not None:
@@ -52,7 +55,7 @@ def _entry(issue: KnownIssue) -> Entry:
 
 
 def written() -> bytes:
-    """Return the bytes of `data/entries.json`, an entry a line."""
+    """Return the bytes of `data/entries.json`, in which each entry is a line."""
     lines = [
         f' "{consumer}": [\n' + ",\n".join(f"  {json.dumps(entry)}" for entry in entries) + "\n ]"
         for consumer, entries in rows().items()
@@ -61,7 +64,7 @@ def written() -> bytes:
 
 
 def mistakes() -> Iterator[str]:
-    """Yield what is wrong with the shipped entries, a line each."""
+    """Yield a line for each mistake in the shipped entries of the knowledge base."""
     before: set[str] = set()
     for issue in shipped_issues():
         name = f"{issue.consumer}.yaml ({issue.id})"
@@ -70,7 +73,7 @@ def mistakes() -> Iterator[str]:
 
 
 def lacking(issue: KnownIssue) -> Iterable[str]:
-    """Yield what a shipped entry lacks of what it must have and a user's entry need not."""
+    """Yield what a shipped entry lacks that only shipped entries must have, such as a source."""
     if bool(issue.since or issue.mended_in) == bool(issue.any_reader):
         yield "expected either a range of releases, or in any_reader why there is none."
     if not issue.stage:

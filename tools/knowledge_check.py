@@ -1,8 +1,9 @@
 """A check that entries of the knowledge base are still true: ``python -m tools.knowledge_check [ID…]``.
 
-The golden that an entry is about runs in the first and the last release of its range that load it, and in the releases
-just outside. Its neighbour, a golden that the entry is not about, runs in the same releases. An entry is true where its
-golden shows it inside the range, and no other cell does. `nox -s knowledge` checks all.
+An entry names a golden that shows its issue, and a neighbour, a similar golden that does not. The golden runs in the
+first and the last release of the entry's range that load it, and in the releases just outside the range; the neighbour
+runs in the same releases. The entry is true if its golden shows the issue inside the range, and no other cell shows it.
+`nox -s knowledge` checks all entries.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tools.knowledge import fixtures
 
 
 class Trial(NamedTuple):
-    """A golden, and the releases in which it does and does not show an entry."""
+    """A golden, the readers in which it must show the issue of an entry, and the readers in which it must not."""
 
     golden: Golden
     shown_in: tuple[str, ...]
@@ -37,7 +38,10 @@ class Trial(NamedTuple):
 
 
 def releases_of(consumer: str) -> dict[str, str]:
-    """Return the build dates of a consumer's releases, by their names as readers, oldest first."""
+    """Return the build dates of a consumer's releases, oldest first.
+
+    The keys are the releases' names as readers, such as 0.12.0 or iree==3.13.0.
+    """
     calendar = load_calendar()
     if consumer == JAXLIB:
         return {version: str(calendar.built(version)) for version in calendar.versions()}
@@ -45,10 +49,14 @@ def releases_of(consumer: str) -> dict[str, str]:
 
 
 def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
-    """Yield what is to be run for an entry.
+    """Yield what is to be run for an entry: a trial of its golden, and a trial of the neighbour.
 
-    Nothing is run for an entry about a platform that this machine lacks, or about a file without inputs. Nor for one
-    about overwritten arguments: each call of a cell has arrays of its own, so it would not show.
+    Nothing is yielded for an entry without a golden, or about a platform other than the CPU. Nor for an entry about
+    overwritten arguments, which no cell shows, since each call of a cell has arrays of its own.
+
+    Args:
+        issue: the entry.
+        goldens: the goldens that entries can name, by id. A golden that is missing has no trial.
     """
     if issue.fixture is None or (issue.platforms and "cpu" not in issue.platforms) or issue.outcome == "overwritten":
         return
@@ -81,7 +89,7 @@ def run_trial(trial: Trial) -> Sequence[Result]:
 
 
 def untruths(issue: KnownIssue, trial: Trial, results: Sequence[Result]) -> Iterator[str]:
-    """Yield what is no longer true of an entry, a line each."""
+    """Yield a line for each statement of an entry that the results of one of its trials contradict."""
     by_reader = {result.reader.name: result for result in results}
     missing = [name for name in trial.shown_in if by_reader[name].upstream != issue.id]
     if issue.certainty == "sometimes" and len(missing) < len(trial.shown_in):
@@ -97,7 +105,7 @@ def untruths(issue: KnownIssue, trial: Trial, results: Sequence[Result]) -> Iter
 
 
 def main(ids: Sequence[str]) -> int:
-    """Check the named entries, or all; return the exit code."""
+    """Check the entries with these ids, or all entries if there are no ids; return the exit code."""
     goldens, wrong, checked = fixtures(), 0, 0
     for issue in shipped_issues():
         if ids and issue.id not in ids:

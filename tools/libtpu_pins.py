@@ -1,4 +1,4 @@
-"""The writer of the table of libtpu pins: `python -m tools.libtpu_pins` asks uv for the releases that it lacks."""
+"""The writer of the table of libtpu pins: `python -m tools.libtpu_pins` asks uv about releases that are not in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = """\
 
 
 def main() -> None:
-    """Add the pins of releases that the table lacks."""
+    """Add to the table the pins of releases from 0.5.1 on that it does not have."""
     calendar, pins = load_calendar(), dict(load_pins())
     for version in calendar.versions():
         if version in pins or calendar.built(version) < calendar.built("0.5.1"):
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def find_pin(resolved: str) -> str:
-    """Return the version of libtpu among resolved requirements; empty if there is none."""
+    """Return the version of libtpu among resolved requirements, one on each line; "" if libtpu is not among them."""
     for line in resolved.splitlines():
         try:
             requirement = Requirement(line.partition("#")[0].strip())

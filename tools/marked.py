@@ -10,10 +10,12 @@ from pathlib import Path
 
 
 def filled(text: str, tables: Mapping[str, str]) -> str:
-    """Return a page with each table between the comments with its name.
+    """Return a page's text in which the tables of these names are replaced.
+
+    Each table is put between the comments `<!-- NAME -->` and `<!-- end -->`.
 
     Raises:
-        KeyError: the page has no such comments.
+        KeyError: the page does not have these comments.
     """
     for name, new in tables.items():
         between = re.search(rf"(?<=<!-- {re.escape(name)} -->\n).*?(?=<!-- end -->)", text, re.DOTALL)
@@ -24,12 +26,12 @@ def filled(text: str, tables: Mapping[str, str]) -> str:
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
+    """Return a Markdown table; its last line has no newline."""
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in (head, ["-"] * len(head), *rows))
 
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return the text of a CSV file with these rows, which all have the same columns."""
+    """Return the text of a CSV file with these rows, at least one, which all have the same columns."""
     text = io.StringIO()
     lines = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     lines.writeheader()
@@ -38,6 +40,6 @@ def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file."""
+    """Return the rows of a CSV file, each as a dict by column."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

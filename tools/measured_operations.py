@@ -1,8 +1,8 @@
 """The writer of the table of operations that work in other runtimes: `python -m tools.measured_operations`.
 
 It makes export_core/knowledge/data/measured.json from two records in studies/runtimes. record.json has the goldens that
-passed (`nox -s runtimes`), operations.json the small programs that worked (`nox -s operations`). The table has each
-operation with the element types that it was seen with.
+passed (`nox -s runtimes`), operations.json the small programs that worked (`nox -s operations`). The table lists each
+operation with the element types for which it has worked.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ from tools import renew
 
 GOLDENS = Path(__file__).parents[1] / "golden"
 PLAIN = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
-"""Operations that most programs have beside those that they test."""
+"""Operations that most programs contain in addition to the operations that they test."""
 MOST_OWN = 2
-"""The most operations, with element types, that a failing program may have to show which one fails."""
+"""A failing program shows which operation fails if it has at most so many, counted with their element types."""
 ALIKE = ("tensorflow", "savedmodel", "stablehlo")
-"""Runtimes that treat all their element types alike in every operation: XLA, and the interpreter.
+"""Runtimes in which every operation works for all element types alike: XLA, and the interpreter of StableHLO.
 
-Evidence: 41 goldens need an operation with types that no other case has it with. All ran, or an entry says no."""
+Evidence: 41 goldens need an operation with element types for which no other case has that operation. All of them ran,
+or an entry of the knowledge base says that they do not."""
 ReleasesThatRan = dict[str, dict[str, dict[str, set[str]]]]
 """The releases that ran an operation with some element types, by runtime, operation and types."""
 
 
 def recorded_runs() -> tuple[ReleasesThatRan, ReleasesThatRan]:
-    """Return what ran by the two records, and of that what fails in other programs."""
+    """Return the operations that ran, by the two records, and those of them that fail in some programs.
+
+    An operation that fails in as many programs as it works in, or more, is in neither.
+    """
     found: ReleasesThatRan = {}
     record = read_record(RECORD)
     goldens = {golden.id: golden for golden in GoldenStore(GOLDENS).goldens()}
@@ -75,10 +79,15 @@ def recorded_runs() -> tuple[ReleasesThatRan, ReleasesThatRan]:
 def contested(
     found: ReleasesThatRan, reader: str, operations: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the operations of a program that fails although each of them ran in another program.
+    """Yield the operations of a failing program, with their types, if each of them ran in a different program.
 
-    Only of a program with at most `MOST_OWN` of them: of a larger one, nobody can tell which operation failed. In the
-    other program it had another form, or a converter computed or dropped it, as it does with x == x.
+    If a program has more than `MOST_OWN` operations, nothing is yielded, since nobody can tell which of them failed.
+    In the program that ran, the operation had a different form, or a converter dropped it, as with x == x.
+
+    Args:
+        found: what ran.
+        reader: the name of the reader in which the program fails.
+        operations: the element types of each operation of the program.
     """
     runtime, release, _ = parts_of(reader)
     releases_that_ran = [
@@ -91,7 +100,10 @@ def contested(
 
 
 def needed_by(golden: Golden) -> dict[str, set[str]]:
-    """Return the operations that the calls of a golden run, with their element types."""
+    """Return the operations in the modules that the calls of a golden run, each with its element types.
+
+    For custom calls, the targets stand in place of element types.
+    """
     modules = golden.read_artifact().modules
     needed: dict[str, set[str]] = {}
     for order in {0, *(check.vjp for check in golden.manifest.checks)}:
@@ -103,7 +115,7 @@ def needed_by(golden: Golden) -> dict[str, set[str]]:
 
 
 def add(found: ReleasesThatRan, reader: str, operations: Mapping[str, Iterable[str]]) -> None:
-    """Add the operations that a reader has run."""
+    """Add to `found` the operations that a reader has run, with their element types."""
     runtime, release, _ = parts_of(reader)
     for name, types in operations.items():
         by_types = found.setdefault(runtime, {}).setdefault(name, {})
@@ -112,7 +124,12 @@ def add(found: ReleasesThatRan, reader: str, operations: Mapping[str, Iterable[s
 
 
 def text_of(found: ReleasesThatRan, some: ReleasesThatRan) -> str:
-    """Return the table as JSON, an operation a line."""
+    """Return the text of measured.json, in which each operation is a line.
+
+    Args:
+        found: the operations that ran.
+        some: those of them that fail in some programs.
+    """
     runtimes = []
     for runtime, operations in sorted(found.items()):
         ran = {release for types in operations.values() for releases in types.values() for release in releases}
@@ -129,7 +146,7 @@ def text_of(found: ReleasesThatRan, some: ReleasesThatRan) -> str:
 
 
 def types_in(operations: Mapping[str, Mapping[str, set[str]]]) -> dict[str, set[str]]:
-    """Return the releases that ran any operation with an element type, by that type."""
+    """Return, for each element type, the releases that ran any operation with it."""
     found: dict[str, set[str]] = {}
     for name, types in operations.items():
         for of, ran in types.items() if name != CALL else ():
@@ -140,19 +157,19 @@ def types_in(operations: Mapping[str, Mapping[str, set[str]]]) -> dict[str, set[
 
 
 def rows(operations: Mapping[str, Mapping[str, set[str]]], releases: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of operations, each with the indexes of its releases by element types."""
+    """Yield a line of JSON for each operation: by element types, the indexes in `releases` of those that ran it."""
     for name, types in sorted(operations.items()):
         ran = {of: indexes(types[of], releases) for of in sorted(types) if types[of]}
         yield f"  {json.dumps(name)}: {json.dumps(ran)}"
 
 
 def indexes(ran: Iterable[str], releases: Sequence[str]) -> list[int]:
-    """Return the indexes of some releases among all."""
+    """Return the sorted indexes in `releases` of the releases `ran`."""
     return sorted(map(releases.index, ran))
 
 
 def main() -> int:
-    """Write the table."""
+    """Write measured.json, and return 0 as the exit code."""
     renew(Path(MEASURED), text_of(*recorded_runs()))
     return 0
 

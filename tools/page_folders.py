@@ -1,4 +1,4 @@
-"""The folders in which the printed commands of pages run: see tools/printed.py."""
+"""The makers of the folders in which the commands of pages run; tools/printed.py runs the commands."""
 
 import shutil
 import subprocess
@@ -31,7 +31,12 @@ WRITERS = ("0.9.2-cpu", "0.11.0-cpu", "0.12.0.1-cpu")
 
 
 def make(name: str, folder: Path) -> Path:
-    """Make the folder of this name, by a function below or else as a copy of that path in the repository."""
+    """Make a folder, and return it.
+
+    Args:
+        name: what is in the folder: the name of a maker below, or else a path in the repository, which is copied.
+        folder: the path of the folder, which does not exist yet.
+    """
     folder.mkdir(parents=True)
     makers = {
         "empty": _empty,
@@ -58,7 +63,7 @@ def _empty(folder: Path) -> None:
 
 
 def _repository(folder: Path) -> None:
-    """Copy all files that git knows of the repository, so that commands may change them."""
+    """Copy all files of this repository that git tracks, so that commands may change them."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +72,7 @@ def _repository(folder: Path) -> None:
 
 
 def _three_goldens(folder: Path) -> None:
-    """Write one case with goldens of three writers, for pages about dates only: its artifacts are placeholders."""
+    """Write a case with goldens by three writers, for pages that are only about dates: artifacts are placeholders."""
     for jaxlib in ("0.9.2", "0.11.0", "0.12.0.1"):
         write_golden(GoldenStore(folder / "golden"), manifest("t.test_f", jaxlib))
 
@@ -81,14 +86,14 @@ def _own_goldens(folder: Path) -> None:
 
 
 def _api_example(folder: Path) -> None:
-    """Copy some artifacts, and write a finished run of two cells."""
+    """Copy some artifacts, and write the results of a finished run: a passing cell, and a broken one."""
     shutil.copytree(ROOT / "tests" / "artifact" / "data" / "0.12.0.1", folder, dirs_exist_ok=True)
     broken = result(Verdict.CRASH, Judgement.BROKEN, case="t.g", signal=11, message="signal 11 (SIGSEGV)")
     finished(folder / ".jaxexport", result(), broken)
 
 
 def _goldens(cases: tuple[str, ...], writers: tuple[str, ...], folder: Path) -> None:
-    """Write the cases of `MODEL` that begin with one of `cases`, with real goldens by these writers."""
+    """Write real goldens by these writers for some cases of `MODEL`, those whose names begin with one of `cases`."""
     store = GoldenStore(folder / "golden")
     for case, source in MODEL.items():
         if case.startswith(tuple(f"tests.{name}" for name in cases)):
@@ -110,7 +115,7 @@ def _archive(folder: Path) -> None:
 
 
 def _costs(folder: Path) -> None:
-    """Adopt two artifacts by 0.9.2 that cost more in later releases: cost_examples.py has their sources."""
+    """Adopt two artifacts by jaxlib 0.9.2 that cost more in later releases; tools/cost_examples.py has written them."""
     field = np.indices((192,) * 3).sum(axis=0, dtype=np.float32) % 2  # neighbours differ by one: each sum is exact
     roughness = np.float32(3 * 191 * 192 * 192)
     _adopt(folder / "golden", "squared_differences", "tests.test_field.test_roughness", [field], roughness)

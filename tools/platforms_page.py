@@ -1,7 +1,7 @@
 """The writer of the tables of docs/reference/platforms.md: ``python tools/platforms_page.py RESULTS_DIR PAGE``.
 
-The first tables count the verdicts of a matrix run on tpu and cuda. The last ones name the devices that the same
-readers can describe.
+The first tables count the verdicts of a matrix run on tpu and cuda. The other tables say which devices the readers of
+that run can describe without the hardware.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ for name, options in json.load(sys.stdin).items():
 
 
 def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[str]:
-    """Yield the command and the tables of verdicts, one for each platform."""
+    """Yield lines of Markdown: the command that was run, the seconds that it took, and a table for each platform."""
     readers = readers_of(results)
     yield f"`{command}`:"
     yield f"{len(results)} cells, on cpu too, in {seconds:.0f} s on two cores, including those from earlier runs."
@@ -59,7 +59,7 @@ def readers_of(results: Sequence[Result]) -> list[str]:
 
 
 def platform_table(platform: str, results: Sequence[Result], readers: Sequence[str]) -> Iterator[str]:
-    """Yield a table with a row for each reader and a column for each verdict that occurs."""
+    """Yield the lines of a table with a row for each reader and a column for each verdict that occurs."""
     verdicts = [name for name in VERDICTS if any(result.verdict == name for result in results)]
     device = next((f", {result.device}" for result in results if result.device), "")
     yield f"\n| {platform}{device} | " + " | ".join(verdicts) + " | seconds for a cell (median) |"
@@ -72,7 +72,10 @@ def platform_table(platform: str, results: Sequence[Result], readers: Sequence[s
 
 
 def devices(readers: Sequence[str]) -> Iterator[str]:
-    """Yield the tables of the devices that each release can describe, one for each plugin."""
+    """Yield the lines of a table for each plugin: which devices each reader can describe with the plugin.
+
+    Consecutive readers with the same answers share a row.
+    """
     for platform, known in load_devices().items():
         names = list(known.devices)
         for plugin in known.plugins:
@@ -91,7 +94,14 @@ def devices(readers: Sequence[str]) -> Iterator[str]:
 
 
 def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -> list[str] | None:
-    """Return the devices that a release can describe with a plugin; None where the plugin cannot be installed."""
+    """Return the devices that a reader can describe with a plugin, or None if the plugin cannot be installed.
+
+    Args:
+        reader: the jaxlib version of the reader.
+        platform: tpu or cuda.
+        plugin: the plugin of the platform, such as cuda12.
+        names: the devices to ask for.
+    """
     calendar = load_calendar()
     targets = {name: Target(platform, plugin, name) for name in names}
     placement = Placement(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
@@ -115,7 +125,12 @@ def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -
 
 
 def main(folder: Path, page: Path) -> None:
-    """Write the tables between the two marks of the page."""
+    """Write the tables into a page, between `START` and `END`.
+
+    Args:
+        folder: the folder with the results of the matrix.
+        page: the page.
+    """
     policy = find_policy(Path())
     run = read_run(folder)
     results = [judge_again(result, policy) for result in run.results]

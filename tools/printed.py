@@ -1,4 +1,4 @@
-"""Pages with commands and their output, run and compared: `python -m tools.printed PAGE…` writes the real output.
+"""A check of pages that show commands with their output: `python -m tools.printed PAGE…` writes the real output.
 
 A block ```` ```console ```` is a session: lines that begin with `$ ` are commands (a backslash at the end of a line
 continues them), the lines below are their output. `[...]` alone on a line stands for any lines, within a line for any
@@ -49,7 +49,7 @@ exit $code
 
 @dataclass(frozen=True)
 class Step:
-    """A command and its output as the page shows it, which is at `start` to `end` of the page's text."""
+    """A command and its output as the page shows them. The output is at `start` to `end` of the page's text."""
 
     command: str
     output: str
@@ -60,7 +60,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Block:
-    """A session of commands, or a file with a title."""
+    """A code block of a page: a session of commands, or a file, whose path is its `title`.
+
+    `exit` is the expected exit code of the last command, `columns` the width of the terminal, and `not_run` the reason
+    why the block is not run, or empty.
+    """
 
     title: str
     text: str
@@ -72,7 +76,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Page:
-    """The blocks of a page, and where they run. `before` is the page that it continues."""
+    """A page with its blocks, and how they run. `before` is the page whose folder and shell it continues, if any."""
 
     path: Path
     text: str
@@ -84,18 +88,18 @@ class Page:
 
     @property
     def runs(self) -> bool:
-        """Whether there is a command to run."""
+        """Whether the page has a command that is run."""
         return any(block.steps and not block.not_run for block in self.blocks)
 
     @property
     def session(self) -> tuple[Page, ...]:
-        """The pages that run one after the other in one folder; this page is the last of them."""
+        """The pages that run one after the other in the same folder, of which this page is the last."""
         return (*(self.before.session if self.before else ()), self)
 
 
 @dataclass(frozen=True)
 class Done:
-    """A step that has run: what it printed, and its exit code."""
+    """A step that has run, with its page and block, what it printed, and its exit code."""
 
     page: Page
     block: Block
@@ -105,15 +109,19 @@ class Done:
 
 
 Runner = Callable[[str], tuple[str, int]]
-"""A function that runs a script of bash and returns what it printed, and its exit code."""
+"""A function that runs a bash script, and returns what the script printed and its exit code."""
 
 
 class PrintedError(AssertionError):
-    """A command printed or returned something else than its page says."""
+    """An error: the output or the exit code of a command is not what its page says."""
 
 
 def read(path: Path) -> Page:
-    """Return the page in this file."""
+    """Read a page from a file, and the page that it continues, if any.
+
+    Raises:
+        ValueError: a block of commands does not begin with a command.
+    """
     text = path.read_text(encoding="utf-8")
     blocks, at, whole = [], 0, {"run in": "empty", "run with": "", "continues": "", "group": "", "columns": "100"}
     for fence in FENCE.finditer(text):
@@ -156,7 +164,10 @@ def _steps(text: str, start: int, end: int) -> Iterator[Step]:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Return whether a page shows what a command printed, apart from `[...]` and spaces at the ends of lines."""
+    """Return whether the output on a page is what a command printed.
+
+    Each `[...]` of the page stands for any text or any lines. Spaces at the ends of lines do not count.
+    """
     wanted = [line.rstrip() for line in shown.rstrip().splitlines()]
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == ANY else f"{'.*?'.join(map(re.escape, line.split(ANY)))}\n" for line in wanted
@@ -169,10 +180,14 @@ def _plain(printed: str) -> str:
 
 
 def renewed(shown: str, printed: str) -> str:
-    """Return the output as a page should show it, with each `[...]` of the page where it still fits.
+    """Return the output as a page should show it, with each `[...]` of the page that still fits.
 
-    Where the page has several lines `[...]`, their new positions are unknown: the whole output is returned, and
-    somebody cuts it by hand.
+    If the page has several lines `[...]`, their new positions are unknown. Then the whole output is returned, and
+    somebody has to cut it by hand.
+
+    Args:
+        shown: the output on the page.
+        printed: what the command prints now.
     """
     if matches(shown, printed):
         return shown
@@ -188,7 +203,13 @@ def renewed(shown: str, printed: str) -> str:
 
 
 def play(page: Page, folder: Path, run: Runner | None = None) -> Iterator[Done]:
-    """Run the blocks of a page in this folder, after those of the pages that it continues."""
+    """Run the blocks of a page in a folder, after the blocks of the pages that it continues; yield each step.
+
+    Args:
+        page: the page.
+        folder: the folder.
+        run: runs a script; if None, bash in a process on this machine does.
+    """
     with tempfile.TemporaryDirectory() as private:
         run = run or _runner(folder, Path(private), wheel=page.run_with == "wheel")
         for part in page.session:
@@ -213,13 +234,13 @@ def _runner(folder: Path, private: Path, *, wheel: bool) -> Runner:
 
 
 def runner_of(words: Sequence[str], variables: Mapping[str, str], folder: Path, before: str = "") -> Runner:
-    """Return a runner of scripts.
+    """Return a function that runs scripts, each in a new process.
 
     Args:
         words: the command that runs a script, such as `bash -c`.
-        variables: the environment of each script.
-        folder: the folder in which each starts.
-        before: a text that each script begins with.
+        variables: the environment variables of each script.
+        folder: the folder in which each script starts.
+        before: lines that are put before each script.
     """
 
     def run(script: str) -> tuple[str, int]:
@@ -252,13 +273,13 @@ def _variables() -> dict[str, str]:
 
 
 def check(page: Page, folder: Path) -> None:
-    """Raise PrintedError at the first command that does not do what its page shows."""
+    """Run a page in a folder, and raise PrintedError at the first command that does not do what the page shows."""
     for done in play(page, folder):
         check_done(done)
 
 
 def check_done(done: Done) -> None:
-    """Raise PrintedError where a step did not do what its page shows."""
+    """Raise PrintedError if the output or the exit code of a step is not what its page shows."""
     _check_code(done)
     if not matches(done.step.output, done.printed):
         raise PrintedError(f"{_address(done)}\nexpected as on the page:\n{done.step.output}\nfound:\n{done.printed}")
@@ -277,7 +298,13 @@ def _check_code(done: Done) -> None:
 
 
 def renew(page: Page, folder: Path) -> dict[Path, str]:
-    """Return the texts of a page and of those that it continues, with what their commands print now."""
+    """Run a page in a folder; return its text with what its commands print now, by path.
+
+    The texts of the pages that it continues are returned too.
+
+    Raises:
+        PrintedError: an exit code is not what the page says.
+    """
     texts = {part.path: part.text for part in page.session}
     steps = list(play(page, folder))
     for done in steps:
@@ -289,7 +316,7 @@ def renew(page: Page, folder: Path) -> dict[Path, str]:
 
 
 def main(paths: list[str]) -> None:
-    """Renew these pages."""
+    """Run the pages at these paths, and write what their commands print now into them."""
     sys.path.insert(0, str(ROOT / "tests"))
     from tools.page_folders import make
 

@@ -1,7 +1,7 @@
-"""Processor seconds of each test, with those of the processes that it starts: a plugin of pytest, and a table.
+"""A pytest plugin that records the processor seconds of each test and its processes, and a table of them by file.
 
     python -m pytest -p tools.processor_times --processor-times=FOLDER       # also with -n
-    python -m tools.processor_times FOLDER [BEFORE]                          # by file, beside those of a run before
+    python -m tools.processor_times FOLDER [BEFORE]                          # BEFORE: the folder of an earlier run
 
 Other work on the same machine changes how long a test takes much more than how much processor time it needs. Time of a
 process or fixture that several tests share counts for the test during which it was spent.
@@ -20,12 +20,12 @@ import pytest
 
 TICKS = os.sysconf("SC_CLK_TCK")
 TIMES = slice(11, 15)
-"""The fields of /proc/PID/stat, after the name, with the times of a process and of children that it waited for."""
+"""The indexes, in /proc/PID/stat after the name, of the times of a process and of children that it has waited for."""
 SHOWN = 60
 
 
 def processor_seconds() -> float:
-    """Return the processor seconds of this process and of all that it started, ended or not."""
+    """Return the processor seconds of this process and of all processes below it, whether they have ended or not."""
     children: dict[int, list[int]] = defaultdict(list)
     ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -45,12 +45,12 @@ def processor_seconds() -> float:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that names the folder for the times."""
+    """Add the option `--processor-times`, which names the folder for the records."""
     parser.addoption("--processor-times", type=Path, help="a folder for the processor seconds of each test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the recorder, except in the process of xdist that runs no tests."""
+    """Register the recorder if the option is given, except in the controlling process of xdist, which runs no tests."""
     folder = config.getoption("processor_times")
     if folder and not config.getoption("numprocesses", None):
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Times:
-    """The recorder of this process's tests, which writes a line of JSON for each."""
+    """The recorder of the tests that run in this process. It writes a line of JSON for each test."""
 
     def __init__(self, folder: Path) -> None:
         self._file = (folder / f"{os.getpid()}.jsonl").open("w", encoding="utf-8")
@@ -71,23 +71,23 @@ class Times:
         self._before = now
 
     def pytest_collection_finish(self) -> None:
-        """Write the time of imports and collection as an entry of its own."""
+        """Write a line for the time of imports and collection, before the first test."""
         self._write("(collection)")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Run one test with its fixtures, and write its time."""
+        """Run a test with its fixtures, and write a line for its time."""
         result = yield
         self._write(item.nodeid)
         return result
 
     def pytest_sessionfinish(self) -> None:
-        """Write the time that was spent after the last test as an entry of its own."""
+        """Write a line for the time that was spent after the last test."""
         self._write("(end)")
 
 
 def by_file(folder: Path) -> dict[str, float]:
-    """Return the processor seconds of each test file."""
+    """Return the processor seconds of each test file, from the records in a folder."""
     sums: dict[str, float] = defaultdict(float)
     for path in folder.glob("*.jsonl"):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -97,7 +97,7 @@ def by_file(folder: Path) -> dict[str, float]:
 
 
 def main(*folders: Path) -> None:
-    """Print the table, the most expensive files first."""
+    """Print a table of test files, the most expensive first, with a column for each folder of records."""
     runs = [by_file(folder) for folder in folders]
     names = sorted({name for run in runs for name in run}, key=lambda name: -max(run.get(name, 0) for run in runs))
     for name in names[:SHOWN]:

@@ -1,7 +1,7 @@
-"""What other programs may import of these packages, and how stable it is. docs/reference/api.md is made from it.
+"""The names that other programs may import from these packages, and how stable they are.
 
-Everything else is internal and may change in any release. `tests/test_public.py` shows that each name exists, has a
-docstring, and uses no type that is not public too.
+docs/reference/api.md is made from these lists. Everything else is internal and may change in any release.
+`tests/test_public.py` checks that each name exists, has a docstring, and uses only types that are public too.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ STABLE: dict[str, tuple[str, ...]] = {
     "export_core.base.errors": ("ExportCompatError",),
     "pytest_jaxexport.nox_sessions": ("register",),
 }
-"""By module. These stay as they are until a release says under "Breaking" in the changelog that they changed."""
+"""The stable names by module. A name stays as it is until a release says in its changelog, under "Breaking", that it
+changed."""
 
 PROVISIONAL: dict[str, tuple[str, ...]] = {
     "export_core.run.session": ("run_matrix", "Observer"),
     "export_core.policy.run_options": ("RunOptions",),
     "export_core.matrix": ("Selection",),
 }
-"""By module. These can be used, and may change in any release, which then says so in the changelog."""
+"""The provisional names by module. A name may change in any release, whose changelog then says so."""
 
 INTERNAL: dict[str, tuple[str, ...]] = {
     "Artifact": ("saved_model", "unread"),
@@ -56,4 +57,4 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Selection": ("as_recorded", "named", "whole"),
     "run_matrix": ("interpreter",),
 }
-"""Members of public classes, and a parameter, that are not public."""
+"""Members of public classes, by class, and a parameter, by function, that are not public."""

@@ -1,7 +1,7 @@
-"""What a new user meets, counted against its limits: ``python -m tools.public_face`` prints a table.
+"""Counts of what a new user meets, each with its limit: ``python -m tools.public_face`` prints a table.
 
-It counts the words of docs/, the commands, the packages that are required directly, and those that ``pip install``
-brings beside the packages that jax needs anyway. The exit code is 1 where a limit is exceeded.
+It counts the words of docs/, the commands, the packages that are required directly, and the packages that ``pip
+install`` adds to those that jax needs anyway. The exit code is 1 if a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHOWN_PAGES = 5
 
 
 class Count(NamedTuple):
-    """One line of the table: what is counted, how many there are and may be, and the names of the largest or of all."""
+    """A line of the table: what is counted, how many there are, and the limit. `details` is text, such as names."""
 
     name: str
     found: int
@@ -31,12 +31,12 @@ class Count(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether there are no more than the limit allows."""
+        """Whether the count is within its limit."""
         return self.found <= self.most
 
 
 def words() -> Iterator[Count]:
-    """Count the words of all pages of the docs, and of the longest page but the API."""
+    """Count the words of all pages of the docs, and of the longest page other than `LONG_PAGE`."""
     docs = ROOT / "docs"
     pages = {
         str(path.relative_to(docs)): len(path.read_text(encoding="utf-8").split())
@@ -77,7 +77,7 @@ def _leaves(command: click.Command) -> Iterator[click.Command]:
 
 
 def packages() -> Iterator[Count]:
-    """Count the packages that pyproject.toml requires, and those that come with them and that jax does not need."""
+    """Count the packages that pyproject.toml requires, and all packages that an install adds to those of jax."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     direct = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
     yield Count("direct dependencies", len(direct), 14, ", ".join(sorted(direct)))
@@ -86,7 +86,10 @@ def packages() -> Iterator[Count]:
 
 
 def required_with(names: Iterable[str]) -> Set[str]:
-    """Return the names of these packages and of all that they require, as they are installed here."""
+    """Return the names of these packages and of all packages that they require, directly or not.
+
+    The requirements are those of the versions that are installed in this environment.
+    """
     found: set[str] = set()
     waiting = set(names)
     while waiting:
@@ -102,7 +105,7 @@ PARTS = (words, commands, packages)
 
 
 def main() -> None:
-    """Print the table. The exit code is 1 where a limit is exceeded."""
+    """Print the table, and exit with 1 if a limit is exceeded."""
     counts = [count for part in PARTS for count in part()]
     print(f"{'':27}{'found':>7}  limit")
     for count in counts:

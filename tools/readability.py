@@ -1,4 +1,6 @@
-"""How hard the docs are to read: `python -m tools.readability [PAGE…]` prints a table, and fails above the limits.
+"""A measure of how hard the docs are to read: `python -m tools.readability [PAGE…]` prints a table.
+
+The exit code is 1 if a page exceeds a limit.
 
 Only sentences count: code, tables, headings and pages that a program writes are left out. Flesch's reading ease: 60 and
 more is plain English, below 30 is hard for most; technical names such as "deserialize" lower it.
@@ -24,7 +26,7 @@ MEAN_WORDS, MOST_WORDS = 18, 45
 
 
 class Figures(NamedTuple):
-    """The figures of a page: its sentences, their mean and largest number of words, and its reading ease."""
+    """The figures of a page: the number of its sentences, their mean and largest number of words, its reading ease."""
 
     sentences: int
     mean: float
@@ -33,7 +35,7 @@ class Figures(NamedTuple):
 
 
 def prose_of(text: str) -> list[str]:
-    """Return the sentences of a page."""
+    """Return the sentences of a page that have more than two words, without code, tables, headings and comments."""
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^(?:\|.*|#.*|:{3,}.*|    .*)$", "", text, flags=re.MULTILINE)
@@ -47,7 +49,7 @@ def prose_of(text: str) -> list[str]:
 
 
 def measure(text: str) -> Figures:
-    """Return the figures of a page's text."""
+    """Return the figures of a page, given its text."""
     sentences = prose_of(text)
     if not sentences:
         return Figures(0, 0, 0, 100)
@@ -60,7 +62,7 @@ def measure(text: str) -> Figures:
 
 
 def main(paths: list[str]) -> int:
-    """Print the table, and return whether a page is above a limit."""
+    """Print the table, and what exceeds a limit; return 1 if anything does, else 0."""
     pages = [Path(path) for path in paths] or [
         ROOT / "README.md",
         *(path for path in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in path.parts),

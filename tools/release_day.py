@@ -1,9 +1,9 @@
-"""What changes everywhere on the day of the first release: ``python -m tools.release_day``.
+"""The changes of all files on the day of the first release: ``python -m tools.release_day``.
 
-Until then, no package index has the package, and the repository and the documentation have no public address: a planned
-address is not ours yet, and could lead to a stranger's page. So every page and workflow installs from a checkout or a
-wheel, has one sentence about that, and names no address. On that day the maintainer sets `RELEASED`, runs this script
-and writes the day into CHANGELOG.md. A test checks that all files agree with `RELEASED`.
+Until that day, no package index has the package, and the repository and the documentation have no public address: a
+planned address is not ours yet, and could lead to a stranger's page. So every page and workflow installs from a
+checkout or a wheel, says so in one sentence, and names no address. On that day the maintainer sets `RELEASED`, runs
+this script and writes the day into CHANGELOG.md. A test checks that all files agree with `RELEASED`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RULES = (
     (r"uses: \./\.pytest-jaxexport$", f"uses: {NAME}/{NAME}@v{VERSION}"),
     (r"(?<![\w/])(?:\.\./pytest-jaxexport|\./\.pytest-jaxexport|ci/pytest_jaxexport-\*\.whl)(?![\w/])", NAME),
 )
-"""Patterns of text in pages and workflows before the release, each with its replacement afterwards."""
+"""Patterns of text in pages and workflows before the first release, each with the text that replaces it."""
 
 _PYPI = f"""\
 # The README as the page of a package index shows it: from there a relative link leads nowhere.
@@ -88,7 +88,7 @@ ADDRESSES = {
     ),
     ".github/ISSUE_TEMPLATE/config.yml": (("  # There is no release yet: no addresses.\n", _CONTACTS),),
 }
-"""Files with the addresses of the project: their text before the release, and afterwards."""
+"""Files with addresses of the project, each with pairs of its text before the first release and afterwards."""
 
 
 def texts() -> dict[str, str]:
@@ -107,7 +107,12 @@ def texts() -> dict[str, str]:
 
 
 def released(name: str, text: str) -> str:
-    """Return the text of a file as it is after the release."""
+    """Return the text of a file as it is after the first release.
+
+    Args:
+        name: the path of the file.
+        text: its text before the release.
+    """
     for before, after in ADDRESSES.get(name, ()):
         text = text.replace(before, after)
     for pattern, after in () if name in ADDRESSES else RULES:
@@ -116,10 +121,10 @@ def released(name: str, text: str) -> str:
 
 
 def main() -> None:
-    """Write all files as they are after the release.
+    """Change all files to what they are after the first release, and print the names of those that changed.
 
     Raises:
-        SystemExit: `RELEASED` says that there is no release.
+        SystemExit: `RELEASED` is false.
     """
     if not RELEASED:
         raise SystemExit("Expected RELEASED = True in tools/release_day.py, found False. It is set on release day.")

@@ -1,8 +1,11 @@
-"""A probe of what one release of a runtime reads: `ITS_PYTHON runtime_probe.py NAME FOLDER` prints a line of JSON.
+"""A probe of what a release of a runtime reads: `ITS_PYTHON runtime_probe.py NAME FOLDER` prints a line of JSON.
 
 `tools.runtime_releases` runs it inside an environment of the runtime, so it needs the standard library and the runtime
-alone. FOLDER has a portable artifact `VERSION.mlirbc` for each version of StableHLO that brought something new, and one
-`DIALECT.mlirbc` for each other dialect that an artifact may contain.
+alone. FOLDER has a portable artifact `VERSION.mlirbc` for each version of StableHLO that brought something new, and a
+portable artifact `DIALECT.mlirbc` for each other dialect that an artifact may contain.
+
+In the JSON, `says` is the StableHLO version that the release states (null if it states none). `read` lists the
+artifacts that it reads. `convention` is the highest calling convention of XlaCallModule (null if it has no such op).
 """
 
 import json
@@ -15,7 +18,7 @@ from typing import Any
 
 
 def tensorflow(folder: Path) -> dict[str, Any]:
-    """Ask TensorFlow for its StableHLO version, and by a refusal for XlaCallModule's highest calling convention."""
+    """Return what TensorFlow reads. Its refusal of a high calling convention of XlaCallModule tells the highest one."""
     tf = import_module("tensorflow")
     op = import_module("tensorflow.compiler.tf2xla.ops.gen_xla_ops").xla_call_module
 
@@ -45,7 +48,7 @@ def tensorflow(folder: Path) -> dict[str, Any]:
 
 
 def litert(folder: Path) -> dict[str, Any]:
-    """Ask LiteRT's converter, which has Python bindings of StableHLO."""
+    """Return what LiteRT's converter reads, by the Python bindings of StableHLO that it contains."""
     ir = import_module("litert_converter.mlir.ir")
     converter = import_module("litert_converter.mlir._mlir_libs.converter_api_ext")
     stablehlo = import_module("litert_converter.mlir.dialects.stablehlo")
@@ -63,7 +66,10 @@ def litert(folder: Path) -> dict[str, Any]:
 
 
 def iree(folder: Path) -> dict[str, Any]:
-    """Try IREE, which tells no version: iree-opt on each version's artifact, iree-compile on each dialect's."""
+    """Return what IREE reads, by running iree-opt on artifacts of versions, and iree-compile on those of dialects.
+
+    IREE does not state its version of StableHLO.
+    """
     tools = Path(sys.executable).parent
     read = []
     for path in folder.glob("*.mlirbc"):

@@ -1,7 +1,8 @@
 """The writer of the releases of other runtimes: `python -m tools.runtime_releases [OPTION ...] [NAME ...]`.
 
-A release that a file in export_core/runtimes already has stays as it is, except for the versions of CPython that it has
-wheels for. A new one is dated by its wheel on the package index, installed, and measured by tools/runtime_probe.py.
+A release that is already in its file in export_core/runtimes stays as it is, except for the versions of CPython for
+which it has wheels. A new release is dated by its wheel on the package index, installed, and measured by
+tools/runtime_probe.py.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ PYTHONS = range(10, 16)  # The minor versions of CPython 3 that a worker can run
 
 @dataclass(frozen=True)
 class Source:
-    """The packages of a runtime on the package index. `beside` are those with versions of their own."""
+    """The packages of a runtime on the package index."""
 
-    packages: tuple[str, ...]  # Each has the version of the release; the first dates it.
-    oldest: str
-    beside: tuple[str, ...] = ()
+    packages: tuple[str, ...]  # Packages that have the release's version; the wheel of the first dates the release.
+    oldest: str  # The oldest version that is listed.
+    beside: tuple[str, ...] = ()  # Packages with versions of their own, installed in their newest version.
 
 
 SOURCES = {
@@ -145,7 +146,7 @@ DIALECTS = {
 
 
 def write_artifacts(folder: Path) -> None:
-    """Write an artifact for each of `VERSIONS` and `DIALECTS`."""
+    """Write a portable artifact for each of `VERSIONS` and `DIALECTS` into a folder."""
     from jax._src.interpreters.mlir import make_ir_context  # the one context that has Shardy's dialect
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
@@ -161,7 +162,14 @@ def write_artifacts(folder: Path) -> None:
 
 
 def published(name: str, index: str, known: dict[str, RuntimeRelease]) -> dict[str, RuntimeRelease]:
-    """Return the releases of a runtime on an index, lowest version first. A new one has no measurements yet."""
+    """Return the releases of a runtime on a package index, lowest version first.
+
+    Args:
+        name: the runtime.
+        index: the address of the index.
+        known: the releases that are in the runtime's file. A release that is not among them has only its build date
+            and its versions of CPython, and is still to be measured.
+    """
     source = SOURCES[name]
     wheels = [_wheels(index, package, source.oldest) for package in source.packages]
     beside = [f"{package}=={max(_wheels(index, package, '0'), key=version_key)}" for package in source.beside]
@@ -180,7 +188,10 @@ def published(name: str, index: str, known: dict[str, RuntimeRelease]) -> dict[s
 
 
 def _wheels(index: str, package: str, oldest: str) -> dict[str, dict[int, IndexFile]]:
-    """Return the x86-64 Linux wheels of each final release that was not withdrawn, by the minor version of CPython."""
+    """Return the x86-64 Linux wheels of a package, by release and by the minor version of CPython.
+
+    Pre-releases, withdrawn releases and releases before `oldest` are left out.
+    """
     files: dict[str, dict[int, IndexFile]] = defaultdict(dict)
     for file in index_files(index, package):
         with contextlib.suppress(InvalidWheelFilename):
@@ -204,10 +215,17 @@ def _built(index: str, file: IndexFile) -> datetime.date:
 
 
 def measured(name: str, version: str, release: RuntimeRelease, artifacts: Path, environment: Path) -> RuntimeRelease:
-    """Return a release with what its probe measured, in its environment, which is built if it is missing.
+    """Run the probe in a release's environment, and return the release with what the probe measured.
+
+    Args:
+        name: the runtime.
+        version: the version of the release.
+        release: the release without measurements.
+        artifacts: the folder of the artifacts that the probe tries to read.
+        environment: the folder of the environment, which is built if it is missing.
 
     Raises:
-        SystemExit: it reads an artifact of a later version of StableHLO, but not one of an earlier.
+        SystemExit: the release reads an artifact of a later version of StableHLO, but not of an earlier version.
     """
     python = environment / "bin" / "python"
     if not python.exists():
@@ -239,14 +257,14 @@ def path_of(name: str) -> Path:
 
 
 def read_releases(name: str) -> dict[str, RuntimeRelease]:
-    """Return the releases of a runtime, by version; none where there is no file yet."""
+    """Return the releases in the file of a runtime, by version; an empty dict if there is no file yet."""
     path = path_of(name)
     text = path.read_bytes() if path.exists() else b""
     return msgspec.yaml.decode(text, type=dict[str, RuntimeRelease] | None) or {}
 
 
 def write_releases(name: str, releases: dict[str, RuntimeRelease]) -> None:
-    """Write a release a line, below the comment that the file begins with."""
+    """Write the file of a runtime: the comment with which it begins, then a line for each release."""
     path = path_of(name)
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     lines = [line for line in lines if line.startswith("#")]
@@ -258,7 +276,7 @@ def write_releases(name: str, releases: dict[str, RuntimeRelease]) -> None:
 
 
 def main() -> None:
-    """Write the files of these runtimes anew."""
+    """Write the files of the runtimes that the command line names, or of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(SOURCES), help="runtimes; all where none is named")
     parser.add_argument("--again", action="store_true", help="measure the known releases again too")

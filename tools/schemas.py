@@ -1,6 +1,6 @@
 """JSON Schemas of the files that people and other programs read and write: manifest, policy, results, inspections.
 
-``python -m tools.schemas [FOLDER]`` writes them; a test keeps those in schema/ equal to what the types say.
+``python -m tools.schemas [FOLDER]`` writes them. A test checks that the files in schema/ agree with the types.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def _add_facts(made: dict[str, Any]) -> None:
-    """Add the facts of features to the schema of a result. Other keys may hold anything."""
+    """Add the facts that features define to the schema of a result. Other keys of `facts` may hold anything."""
     facts = known_facts().values()
     schemas, definitions = msgspec.json.schema_components([fact.kind for fact in facts], ref_template="#/$defs/{name}")
     for fact in facts:
@@ -90,7 +90,7 @@ def written(name: str) -> bytes:
 
 
 def main(folder: Path) -> None:
-    """Write each schema to ``<name>.schema.json``; that of the policy also into the package, which prints it."""
+    """Write each schema to ``NAME.schema.json`` in a folder, and the policy's schema also into the package."""
     for name in KINDS:
         renew(folder / f"{name}.schema.json", written(name))
     renew(SCHEMA_FILE, written("policy"))

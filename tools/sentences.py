@@ -15,14 +15,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ("export_core", "pytest_jaxexport")
 """The folders whose docstrings and messages are drawn."""
 SIZES = {"docstrings": 60, "test names": 60, "messages": 40}
-"""How many of each are drawn."""
+"""The number of sentences of each kind that are drawn."""
 
 
 def drawn(seed: int) -> dict[str, list[str]]:
-    """Return the sample of a seed: for each kind its sentences, each with its file and line.
+    """Return the sample of a seed: the drawn sentences of each kind, each with its file and line.
 
     Args:
-        seed: any number that the reader chooses; one commit and one seed give one sample.
+        seed: any number that the reader chooses. The same commit and the same seed give the same sample.
     """
     found = {
         "docstrings": [found for folder in PACKAGE for found in _docstrings(folder)],
@@ -46,7 +46,7 @@ def _test_names() -> Iterator[str]:
 
 
 def _messages(folder: str) -> Iterator[str]:
-    """Yield the text that each `raise` gives to an error, where it is written there and has more than two words."""
+    """Yield each message of more than two words that is written in a `raise` statement, with its file and line."""
     for path, node in _nodes(folder):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             for text in node.exc.args:
@@ -62,7 +62,7 @@ def _nodes(folder: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def main() -> None:
-    """Print the sample of a seed."""
+    """Print the sample of the seed that the command line gives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seed", type=int, help="any number: one commit and one seed give one sample")
     for kind, sample in drawn(parser.parse_args().seed).items():

@@ -1,7 +1,7 @@
 """A check that the test of each statement in tests/statements.yaml fails if the statement is broken.
 
-`nox -s statements` runs it. A row's mutation is made in a copy of the checkout, where all these tests have to pass
-first. The checkout itself is not changed.
+`nox -s statements` runs it. A row's mutation, which breaks its statement, is made in a copy of the checkout. Before
+that, all these tests have to pass in the copy. The checkout itself is not changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EIGHT_DEVICES = ("-o", "export_devices=8")
 
 
 class Checks:
-    """Copies of the checkout in which the tests of rows run, one run at a time in each copy."""
+    """Copies of the checkout in which the tests of rows are run, one run at a time in each copy."""
 
     def __init__(self, rows: Iterable[Statement], folders: Iterable[Path]) -> None:
         self._files = files_by_test(list(rows))
@@ -32,7 +32,7 @@ class Checks:
             self._free.put(folder)
 
     def fail_unchanged(self, tests: Iterable[str]) -> list[str]:
-        """Return the files of these tests that have one which fails without any mutation."""
+        """Run tests without any mutation, and return the files, without suffix, in which a test fails."""
         by_file: dict[str, list[str]] = {}
         for test in sorted(set(tests)):
             by_file.setdefault(test.partition("::")[0], []).append(test)
@@ -46,7 +46,10 @@ class Checks:
             self._free.put(folder)
 
     def problem(self, mutation: Mutation) -> str:
-        """Return why the test of a mutation does not notice it; empty where it does."""
+        """Make a mutation, run its test, and undo the mutation; return "" if the test fails, as it must.
+
+        Otherwise return what is wrong: the test passes or cannot be imported, or the text to replace is not there once.
+        """
         folder = self._free.get()
         target = folder / mutation.file
         original = target.read_text(encoding="utf-8")
@@ -75,7 +78,7 @@ class Checks:
 def main() -> None:
     """Try the mutations of the chosen rows, and print those that no test notices.
 
-    The exit code is 1 if there are any, or rows with neither a mutation nor a reason.
+    The exit code is 1 if a mutation is not noticed, or if a row has neither a mutation nor the reason why it has none.
     """
     parser = argparse.ArgumentParser(prog="tools.statements_check", description=__doc__)
     parser.add_argument("--rows", default="1-", help="only these rows, such as 1-20 or 7. Default: all")

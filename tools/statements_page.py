@@ -19,17 +19,20 @@ OUTCOMES = ("works", "refused", "judged", "differs")
 
 
 class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A change to this program's code that breaks a statement, and the test of the row that fails with it."""
+    """A change to this program's code that breaks a statement, and the test of the row that must fail then.
+
+    In `file`, the text `replace` is replaced by the text `by`.
+    """
 
     file: str
     replace: str
     by: str
     test: str
-    """``file::name``, or ``file::name[parameters]``."""
+    """The test, as ``file::name`` or ``file::name[parameters]``."""
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row: what a document says, what was found of it, and the tests that show it, each as ``file::name``.
+    """A row: a statement of a document, what was found out about it, and the tests that show it, as ``file::name``.
 
     A row has either a mutation, or the reason why it is about jax alone.
     """
@@ -44,12 +47,12 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def outcome(self) -> str:
-        """One of `OUTCOMES`."""
+        """What was found out about the statement, as one of `OUTCOMES`."""
         return next((name for name in OUTCOMES[1:] if getattr(self, name)), OUTCOMES[0])
 
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One document, with its sections in order."""
+    """A document of JAX, and the statements in each of its sections, in order."""
 
     document: str
     about: str
@@ -58,7 +61,7 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_documents(path: Path = ROWS) -> tuple[Document, ...]:
-    """Return all rows, by document and section.
+    """Read the documents with their statements from a file.
 
     Raises:
         msgspec.ValidationError: a field is missing or unknown.
@@ -67,12 +70,15 @@ def load_documents(path: Path = ROWS) -> tuple[Document, ...]:
 
 
 def statements(documents: Sequence[Document]) -> list[Statement]:
-    """Return all rows, in the page's order."""
+    """Return the statements of all documents, in the order of the page."""
     return [row for document in documents for rows in document.sections.values() for row in rows]
 
 
 def files_by_test(rows: Sequence[Statement]) -> dict[str, Path]:
-    """Return the path of every test function in the files that rows name, by ``file::name``. Nothing is imported."""
+    """Return the path of every test function in the files that rows name, by ``file::name``.
+
+    Files are found and parsed, not imported.
+    """
     named = {name.partition("::")[0] for row in rows for name in row.tests}
     return {
         f"{path.stem}::{node.name}": path
@@ -85,7 +91,7 @@ def files_by_test(rows: Sequence[Statement]) -> dict[str, Path]:
 
 
 def page(documents: Sequence[Document], text: str) -> str:
-    """Return the page with new tables of these documents."""
+    """Return `text`, the page, with its tables replaced by tables of these documents."""
     rows = statements(documents)
     named = [(f"[{one.document}]({one.url})" if one.url else one.document, statements([one])) for one in documents]
     head = "document", "statements", *OUTCOMES, "with a mutation", "about jax alone"

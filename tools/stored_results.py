@@ -1,4 +1,4 @@
-"""The results of a run as studies, benchmarks and tests read them: without checks, also while the run goes on."""
+"""A reader of a run's results for studies, benchmarks and tests: without checks, and also while the run continues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def read_results(folder: Path) -> list[Result]:
     Commands use `read_run` instead, which checks that the files of a run belong together.
 
     Raises:
-        RunError: a line is no result; the message names it.
+        RunError: a line is not a result; the message names the line.
     """
     path = folder / RESULTS
     return list(results_in(path, bytes_of_results(path)))

@@ -1,8 +1,8 @@
 """The structure of a source tree in figures: rooms, floors, imports, and what makes it hard to read.
 
-``python tools/structure.py [FOLDER]`` measures the packages of a checkout, or one package;
-``--compare BEFORE``, a commit or another checkout, prints that beside it as a Markdown table. Files are parsed, never
-imported.
+``python tools/structure.py [FOLDER]`` measures the packages of a checkout, or a single package.
+``--compare BEFORE``, a commit or another checkout, prints the figures of both side by side as a Markdown table. Files
+are parsed, never imported.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ COMMAND = re.compile(r"(\w+\.)?command\(")  # the decorator of click, and that o
 GROUPING = {"defaultdict", "groupby", "grouped", "setdefault"}
 VERSIONS = {"jax", "jaxlib", "runtime", "version"}  # Fields that name a release.
 ASKING = {"feature_commands", "hook_of", "hooks"}
-"""Functions that ask features for what they add, by a hook with its type, or by a type alone."""
+"""The functions by which the kernel asks features for what they add. They take a hook and its type, or a type alone."""
 MAY_IMPORT_LATE = ("cli", "features", "runtimes")
 """Rooms whose functions may import: what they load serves only one command, one feature or one reader."""
 WALK = ("outcome_of", "judge", "html_page")
-"""Functions from which the walk follows calls, in order: they make results of replies, and a page of results."""
+"""Functions from which `result_walk` follows calls, in order: they make results of replies, and a page of results."""
 OUTCOME = {"stage", "message", "seconds"}
-"""The fields by which a type with the outcome of a cell is found."""
+"""The fields of a type that holds the outcome of a cell."""
 TO_THE_PAGE = (
     ("readers.cell.request_of", ("Cell", "Request")),
     ("readers.worker.client.ForkingWorker.submit", ("Request", "send")),
@@ -50,11 +50,11 @@ TO_THE_PAGE = (
     ("run.session.run_matrix", ("safe_json", "result")),
     ("report.page_data.page_data", ("results", "tables")),
 )
-"""The functions that change the form of a cell from the plan to the page, each with words that its source has.
+"""The functions that convert a cell into a different form on its way from the plan to the page.
 
-The other half of each is not listed: a worker reads its request and writes its reply by the same names, and
-results.jsonl is read as it is written. A function that takes one type with an outcome and returns another is counted
-too if it is missing here. A further type with an outcome adds to the figure of types.
+Each is listed with words that its source must contain. The reverse conversions are not listed: a worker reads its
+request and writes its reply by the same names, and results.jsonl is read as it is written. A function that is missing
+here is still counted if it takes a type with an outcome and returns a different one.
 """
 QUESTION = re.compile(r"([^.?!]|[.?!]\S)*\?(\s|$)")  # a first sentence that is a question
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -62,7 +62,7 @@ Graph = Mapping[str, set[str]]
 
 
 class Module(NamedTuple):
-    """A parsed file. `folder` is the package that it is in; that of an ``__init__.py`` is its own package."""
+    """A parsed Python module. `folder` is the package that contains it; an ``__init__.py`` is in its own package."""
 
     name: str
     folder: str
@@ -72,7 +72,7 @@ class Module(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """One line of the table: what is counted, how much, and the names behind it."""
+    """A line of the table: what is counted, the figure, and the names of what was counted."""
 
     label: str
     value: object
@@ -84,7 +84,10 @@ class Figure(NamedTuple):
 
 
 def parse_modules(checkout: Path) -> Iterator[Module]:
-    """Parse every file of the packages of a checkout, or of the folder itself where it is a package."""
+    """Yield every module, parsed, of the packages in a checkout, or of the folder itself if it is a package.
+
+    Packages of `NOT_SHIPPED` are left out.
+    """
     inits = [*checkout.glob("__init__.py")] or [*checkout.glob("*/__init__.py"), *checkout.glob("src/*/__init__.py")]
     for package in sorted(init.parent for init in inits if init.parent.name not in NOT_SHIPPED):
         for path in sorted(package.rglob("*.py")):
@@ -95,7 +98,7 @@ def parse_modules(checkout: Path) -> Iterator[Module]:
 
 
 def import_graph(modules: Iterable[Module]) -> dict[str, set[str]]:
-    """Return the modules of the same tree that each module imports, also inside functions and for types."""
+    """Return, for each module, the other given modules that it imports, also inside functions or only for types."""
     known = {module.name for module in modules}
     graph: dict[str, set[str]] = {}
     for module in modules:
@@ -112,9 +115,9 @@ def import_graph(modules: Iterable[Module]) -> dict[str, set[str]]:
 
 
 def room_graph(graph: Graph) -> dict[str, set[str]]:
-    """Return the rooms that each room imports.
+    """Return the rooms that each room imports, given the imports between modules.
 
-    A room is a folder or file just below a package; a package without folders is one room.
+    A room is a folder or file directly inside a package. A package without folders is a single room.
     """
     with_folders = {name.split(".")[0] for name in graph if name.count(".") > 1}
     rooms = {name: ".".join(name.split(".")[: 2 if name.split(".")[0] in with_folders else 1]) for name in graph}
@@ -125,7 +128,10 @@ def room_graph(graph: Graph) -> dict[str, set[str]]:
 
 
 def count_floors(graph: Graph) -> int:
-    """Return the number of nodes on the longest path of imports; nodes that import each other count as one."""
+    """Return the number of nodes on the longest path of imports.
+
+    Nodes that import each other, directly or not, count as a single node.
+    """
 
     @functools.cache
     def below(start: str) -> set[str]:
@@ -143,7 +149,7 @@ def count_floors(graph: Graph) -> int:
 
 
 def circles(graph: Graph) -> list[str]:
-    """Return the circles of modules that import each other: one name of each, and its number of modules."""
+    """Return a text for each circle of modules that import each other: its first module, and how many it has."""
 
     def below(start: str) -> set[str]:
         reached, waiting = set[str](), [start]
@@ -158,30 +164,30 @@ def circles(graph: Graph) -> list[str]:
 
 
 def annotated_fields(node: ast.ClassDef) -> dict[str, str]:
-    """Return the fields that a class declares itself, each with its annotation as text."""
+    """Return the annotated fields that a class declares itself, each with its annotation as text."""
     declared = (part for part in node.body if isinstance(part, ast.AnnAssign))
     return {part.target.id: ast.unparse(part.annotation) for part in declared if isinstance(part.target, ast.Name)}
 
 
 def holds_run(node: ast.ClassDef) -> bool:
-    """Return whether a class holds a whole run: it is named so, or has fields `results` and `summary`."""
+    """Return whether a class holds a whole run: its name ends in `Run`, or it has fields `results` and `summary`."""
     return re.fullmatch(r"[A-Z]\w*Run|Run", node.name) is not None or {"results", "summary"} <= {
         *annotated_fields(node)
     }
 
 
 def carries_release(node: ast.ClassDef) -> bool:
-    """Return whether a class declares a version, one of VERSIONS, and `built`, the day of its build.
+    """Return whether a class declares both a version, which is a field of `VERSIONS`, and `built`, its build date.
 
-    A class that has a field with a release, or inherits from one, declares neither. Nor do the entries of a calendar:
-    their version is their key.
+    A class that contains or inherits a release declares neither itself. An entry of a calendar declares no version,
+    since its version is its key.
     """
     fields = annotated_fields(node)
     return fields.get("built") in ("datetime.date", "date", "str") and not VERSIONS.isdisjoint(fields)
 
 
 def verdict_tables(module: Module) -> Iterator[int]:
-    """Yield the lines of tables by verdict, judgement or title of a finding, and of constants that list verdicts."""
+    """Yield the lines of a module's dicts by verdict, judgement or title of a finding, and of its lists of verdicts."""
 
     def is_verdict(node: ast.AST | None) -> bool:
         return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in VERDICTS
@@ -199,7 +205,7 @@ def verdict_tables(module: Module) -> Iterator[int]:
 
 
 def groupings(module: Module) -> Iterator[int]:
-    """Yield the lines at which a module that imports `Result` groups something by hand."""
+    """Yield the lines with calls of `GROUPING`, such as `setdefault`, in a module that imports `Result`."""
     imported = (node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom))
     if any(alias.name == "Result" for node in imported for alias in node.names):
         for node in ast.walk(module.tree):
@@ -209,7 +215,10 @@ def groupings(module: Module) -> Iterator[int]:
 
 
 def untyped_hooks(module: Module) -> Iterator[str]:
-    """Yield the lines at which a module asks for a hook without its type, and functions of hooks that return `Any`."""
+    """Yield the places where a module asks features for a hook without its type, as `module:line`.
+
+    Functions of `ASKING` that are annotated to return `Any` are yielded too.
+    """
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call):
             name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
@@ -221,14 +230,17 @@ def untyped_hooks(module: Module) -> Iterator[str]:
 
 
 def late_imports(module: Module) -> Iterator[int]:
-    """Yield the lines of imports inside functions of a module, except in the rooms of `MAY_IMPORT_LATE`."""
+    """Yield the lines of imports inside the functions of a module; none if its room is in `MAY_IMPORT_LATE`."""
     if module.name.partition(".")[2].split(".")[0] not in MAY_IMPORT_LATE:
         inside = (part for node in ast.walk(module.tree) if isinstance(node, Function) for part in ast.walk(node))
         yield from sorted({part.lineno for part in inside if isinstance(part, ast.Import | ast.ImportFrom)})
 
 
 def with_outcome(modules: Sequence[Module]) -> dict[str, str]:
-    """Return the module of each type with a cell's outcome: one with the fields of `OUTCOME`, or a subclass of one."""
+    """Return the types that hold the outcome of a cell, each with its module.
+
+    Such a type has the fields of `OUTCOME`, or is a subclass of such a type.
+    """
     classes = [(m.name, node) for m in modules for node in ast.walk(m.tree) if isinstance(node, ast.ClassDef)]
     found: dict[str, str] = {}
     while True:
@@ -247,10 +259,10 @@ def with_outcome(modules: Sequence[Module]) -> dict[str, str]:
 
 
 def conversions(modules: Sequence[Module]) -> Iterator[str]:
-    """Yield the functions that change the form of a cell from the plan to the page.
+    """Yield the functions that convert a cell into a different form on its way from the plan to the page.
 
-    Those that `TO_THE_PAGE` lists come first, with a note where one is missing, then those that it lacks. There are
-    none in a package without cells.
+    The functions of `TO_THE_PAGE` come first, with a note if a function is missing, then functions that it does not
+    list. Nothing is yielded for a package without cells.
     """
     core = next((module.name.split(".")[0] for module in modules if module.name.endswith(".readers.cell")), None)
     if core is None:
@@ -290,10 +302,10 @@ def is_command(function: ast.AST) -> bool:
 
 
 def result_walk(modules: Sequence[Module]) -> list[str]:
-    """Return the rooms on the way of a result to the page, in the order in which the functions of `WALK` call others.
+    """Return the rooms on the way of a result to the page, in the order in which calls from `WALK` enter them.
 
-    A file counts when it is first entered. Calls by the name of a function or class are followed, and functions that
-    are passed as arguments.
+    A module counts only when it is entered for the first time. Calls are followed by the name of the function or class,
+    and functions that are passed as arguments are followed too.
     """
     trees = {module.name: module.tree for module in modules}
     defined = {
@@ -366,7 +378,7 @@ def _bound_names(function: Function) -> set[str]:
 
 
 def measure(checkout: Path) -> list[Figure]:
-    """Return the figures of a checkout."""
+    """Return the figures of the packages and tests in a checkout."""
     modules = list(parse_modules(checkout.resolve()))
     graph = import_graph(modules)
     rooms = room_graph(graph)
@@ -450,10 +462,10 @@ def _test_figures(checkout: Path) -> Iterator[Figure]:
 
 
 def checked_out(commit: str, repository: Path, folder: Path) -> Path:
-    """Write the Python files of a commit into a folder, and return it.
+    """Write the Python files of a commit into a folder, and return the folder.
 
     Raises:
-        SystemExit: git has no such commit.
+        SystemExit: the repository does not have the commit.
     """
     command = ["git", "-C", str(repository), "archive", commit, "*.py"]
     done = subprocess.run(command, capture_output=True, check=False)
@@ -465,7 +477,10 @@ def checked_out(commit: str, repository: Path, folder: Path) -> Path:
 
 
 def main() -> None:
-    """Print the figures of one checkout with every name, or of two side by side with names where there are few."""
+    """Print the figures of a checkout with all names, or the figures of two checkouts side by side.
+
+    Side by side, a figure has its names only if they are few.
+    """
     parser = argparse.ArgumentParser(description="The structure of a source tree in figures.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="default: the current folder")
     parser.add_argument("--compare", metavar="BEFORE", help="a commit, or another checkout: both, as Markdown")

@@ -1,4 +1,4 @@
-"""The writer of docs/evidence/surface.md and surface.csv: `python -m tools.surface_page [RESULTS_DIR]`."""
+"""The writer of docs/evidence/surface.md and surface.csv from results: `python -m tools.surface_page [RESULTS_DIR]`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ DATA = PAGE.with_suffix(".csv")
 ISSUES = {issue.id: issue.title for issue in known_issues()}
 
 Outcomes = Mapping[str, Mapping[str, str]]
-"""The outcome of each golden in each release: `promised pass`, or `outside error: ` and a known issue or a message."""
+"""The outcome of each golden in each reader, by golden and then by reader.
+
+An outcome is a text such as `promised pass`, or `outside error: ` followed by the id of a known issue or a message.
+"""
 
 
 def outcomes(results: Iterable[Result]) -> Outcomes:
-    """Return the outcome of each golden in each release, the newest first."""
+    """Return the outcome of each golden in each reader, the newest reader first."""
     found: dict[str, dict[str, str]] = {}
     for result in sorted(results, key=lambda each: (each.reader.built, each.reader.jax), reverse=True):
         jax, jaxlib = result.reader.jax, result.reader.jaxlib
@@ -46,7 +49,13 @@ def _outcome(result: Result) -> str:
 
 
 def page(found: Outcomes, as_of: str, text: str) -> str:
-    """Return the page with new tables of these outcomes."""
+    """Return `text`, the page, with its tables replaced by tables of these outcomes.
+
+    Args:
+        found: the outcomes.
+        as_of: the day of the run, whose window has the promised cells.
+        text: the page.
+    """
     cells = [(golden, reader, what) for golden, by_reader in found.items() for reader, what in by_reader.items()]
     readers = list(dict.fromkeys(reader for _, reader, _ in cells))
     of_module = {
@@ -74,14 +83,14 @@ def _module(golden: str) -> str:
 
 
 def _counts(texts: Iterable[str]) -> tuple[int, int, int, int]:
-    """Return the number of promised cells, of those that pass, and the same for the other cells."""
+    """Return four numbers of cells: promised, promised that pass, not promised, not promised that pass."""
     counts = Counter((text.startswith("promised"), text.endswith(" pass")) for text in texts)
     inside, outside = counts[True, True], counts[False, True]
     return inside + counts[True, False], inside, outside + counts[False, False], outside
 
 
 def _readers(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[Sequence[object]]:
-    """Yield a row for each release; consecutive ones with the same counts share a row."""
+    """Yield a row of counts for each reader; consecutive readers with the same counts share a row."""
     counts = {each: _counts(text for _, reader, text in cells if reader == each) for each in readers}
     for same, group in itertools.groupby(readers, counts.__getitem__):
         yield _between(list(group)), *same
@@ -92,7 +101,10 @@ def _between(readers: Sequence[str]) -> str:
 
 
 def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[Sequence[object]]:
-    """Yield a row for each known issue that cells show, most promised cells first, and one row for other failures."""
+    """Yield a row for each known issue that cells show, and a row for all other failures.
+
+    Rows with the most promised cells come first. A row also has the range of readers in which the failure is seen.
+    """
     shown: dict[str, Counter[str]] = {}
     indexes: dict[str, set[int]] = {}
     for _, reader, text in cells:
@@ -108,13 +120,13 @@ def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> 
 
 
 def about(module: str) -> str:
-    """Return the first line of the docstring of a module of cases, up to its first colon or semicolon."""
+    """Return what a file of tests/compat is about: the first line of its docstring, up to a colon or semicolon."""
     text = ast.get_docstring(ast.parse((COMPAT / f"{module}.py").read_text(encoding="utf-8")))
     return re.split("[:;]", (text or module).splitlines()[0])[0].rstrip(".")
 
 
 def read(path: Path) -> Outcomes:
-    """Return the outcomes that surface.csv has."""
+    """Return the outcomes in a file such as surface.csv."""
     return {row.pop("golden"): {reader: what for reader, what in row.items() if what} for row in csv_rows(path)}
 
 

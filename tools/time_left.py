@@ -1,8 +1,8 @@
-"""A check that the time left which a run shows is true: it records a run's progress, and replays the record.
+"""A check of the time left that a run shows: it records a run's progress, and replays the record.
 
 ``python -m tools.time_left FILE --record matrix …`` runs `jaxexport matrix …` and records when each cell ended.
-``python -m tools.time_left FILE…`` replays such files. It compares what would have been shown at each half second with
-the time that was really left. The exit code is 1 where a file breaks the rule below.
+``python -m tools.time_left FILE…`` replays such files. It compares the time left that would have been shown at each
+half second with the time that was really left. The exit code is 1 if a file breaks the rule below.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import NamedTuple
 from export_core.report import progress
 
 FROM, FACTOR, SLACK, STILL = 0.2, 1.5, 5.0, 10.0
-"""The rule, from a fifth of the run on. The time left is in the shown range, or differs from its middle by a factor of
-at most 1.5 or by at most 5 seconds. And the text changes at least every 10 seconds."""
+"""The rule, which holds after a fifth of the run. The real time left is in the shown range, or differs from the range's
+middle by a factor of at most 1.5 or by at most 5 seconds. And the text changes at least every 10 seconds."""
 
 Event = tuple[float, str] | tuple[float, str, bool, float]
-"""Seconds since the start, and the reader whose environment is built; of a cell also whether it is promised, and its
-cost."""
+"""An event of a run: the seconds since its start, and a reader. With two items, the reader's environment was built;
+with four, a cell of the reader ended, which is promised or not, and has a cost."""
 
 
 class Shown(NamedTuple):
-    """The text and range that are shown at a moment, and the seconds that were really left."""
+    """What a run shows of the time left at a moment: a text and its range. `left` is the time that was really left."""
 
     seconds: float
     text: str
@@ -37,7 +37,7 @@ class Shown(NamedTuple):
 
     @property
     def is_true(self) -> bool:
-        """Whether the time left is in the range, or near enough to its middle."""
+        """Whether the real time left is in the shown range, or near enough to the middle of the range."""
         middle = (self.low * self.high) ** 0.5
         wrong = max(middle, 0.1) / max(self.left, 0.1)
         return self.low <= self.left <= self.high or 1 / FACTOR <= wrong <= FACTOR or abs(middle - self.left) <= SLACK
@@ -69,7 +69,7 @@ def shown(events: Sequence[Event]) -> Iterator[Shown]:
 
 
 def problems(events: Sequence[Event]) -> list[str]:
-    """Return how a recorded run breaks the rule, a line for each half second."""
+    """Return a line for each half second at which a recorded run breaks the rule."""
     end = events[-1][0]
     first_cell = next(event[0] for event in events if len(event) == 4)
     found, since, before = [], 0.0, ""
@@ -90,23 +90,23 @@ def problems(events: Sequence[Event]) -> list[str]:
 
 
 class Recorder(progress.TimeLeft):
-    """The time left of a run, which also records when environments are built and cells end."""
+    """The computation of a run's time left, which also records when environments are built and cells end."""
 
     events: list[Event] = []  # noqa: RUF012  # of the one run of this process
 
     def environment(self, reader: str) -> None:
-        """Record that an environment is built."""
+        """Record that the environment of a reader is built."""
         self.events.append((round(self._now(), 2), reader))
         super().environment(reader)
 
     def cell(self, reader: str, promised: bool, cost: float) -> None:
-        """Record that a cell has ended."""
+        """Record that a cell of a reader has ended, with its estimated cost."""
         self.events.append((round(self._now(), 2), reader, promised, round(cost, 3)))
         super().cell(reader, promised, cost)
 
 
 def record(file: Path, words: Sequence[str]) -> None:
-    """Run `jaxexport` with these words, and write when environments were built and cells ended."""
+    """Run `jaxexport` with these words, and write into a file when environments were built and cells ended."""
     from export_core.cli.entry import main as jaxexport
 
     progress.TimeLeft = Recorder  # type: ignore[misc]
@@ -120,7 +120,7 @@ def record(file: Path, words: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Record a run, or replay what was recorded."""
+    """Record a run, or check the files of recorded runs, and exit with 1 if a file breaks the rule."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--record", nargs=argparse.REMAINDER, help="the words of the command, such as matrix --jobs 2")

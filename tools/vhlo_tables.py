@@ -1,4 +1,4 @@
-"""The check that the VHLO tables have every name that an installed jaxlib knows.
+"""A check that the VHLO tables have every name of VHLO that an installed jaxlib knows.
 
 Run as `python -m tools.vhlo_tables [--renew] [JAXLIB]`.
 """
@@ -23,7 +23,7 @@ _SHORT = {"custom_call_api_version_v1": "api_version_v1", "dictionary_v1": "dict
 
 
 def known_names() -> frozenset[str]:
-    """Return the names of operations, types and attributes in the tables, as they are behind the prefix."""
+    """Return the names of operations, types and attributes in the tables, as VHLO writes them after `vhlo.`."""
     data = vhlo_tables()
     types = {name.partition("+")[0] for name, _, _ in data["types"].values()}
     attributes = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() for name, _, _ in data["attrs"].values()}
@@ -31,10 +31,13 @@ def known_names() -> frozenset[str]:
 
 
 def names_in(jaxlib: Path) -> frozenset[str]:
-    """Return the VHLO names in the largest libraries of an installed jaxlib's folder.
+    """Return the VHLO names in the three largest shared libraries of an installed jaxlib.
+
+    Args:
+        jaxlib: the folder of the installed jaxlib.
 
     Raises:
-        ArtifactError: no library has such names.
+        ArtifactError: no library contains a VHLO name.
     """
     names: set[str] = set()
     libraries = [path for path in jaxlib.rglob("*") if path.name.endswith((".so", ".dylib", ".pyd", ".dll"))]
@@ -49,14 +52,23 @@ def names_in(jaxlib: Path) -> frozenset[str]:
 
 
 def stablehlo_of_installed() -> str | None:
-    """Return the StableHLO version that the installed jaxlib gives, None where it gives none. Asks another process."""
+    """Return the StableHLO version that the installed jaxlib states, or None if it states none.
+
+    A new process imports jaxlib, so that this one need not.
+    """
     code = "from jaxlib.mlir.dialects import stablehlo; print(stablehlo.get_current_version())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return done.stdout.strip() or None
 
 
 def with_operations(text: str, names: Iterable[str], since: str) -> str:
-    """Return the tables' file with these operations, known since this version; every other line stays as it is."""
+    """Return the text of the tables with more operations; every other line stays as it is.
+
+    Args:
+        text: the text of vhlo_versions.json.
+        names: the operations to add.
+        since: the version of StableHLO in which they appeared.
+    """
     lines = text.splitlines()
     first = lines.index(' "ops": {') + 1
     last = lines.index(" },", first)
@@ -67,11 +79,11 @@ def with_operations(text: str, names: Iterable[str], since: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the names that the tables lack, one a line; return 1 if there are any.
+    """Print each name that the tables lack on a line; return 1 if there are any, else 0.
 
-    `--renew` adds them as operations that came with the installed jaxlib's StableHLO version. An attribute or a type is
-    added by hand, with its code in the bytecode from StableHLO's VhloBytecode.cpp. `through` is set by hand too: a rule
-    may change without a new name.
+    `--renew` adds the names as operations that appeared in the StableHLO version of the installed jaxlib. An attribute
+    or a type has to be moved by hand, with its code in the bytecode from StableHLO's VhloBytecode.cpp. `through` is set
+    by hand too, since a rule may change without a new name.
     """
     folders = [word for word in arguments if word != "--renew"]
     version = None if folders else stablehlo_of_installed()

@@ -1,8 +1,8 @@
-"""How often the program changes rooms: in an unchanged marked test, and in one cell of a matrix with its page.
+"""A count of how often the program changes rooms: in an unchanged marked test, and in a cell of a matrix with its page.
 
-``python -m tools.walk`` runs both with the jaxlib of this interpreter, and prints for each the changes, and the pairs
-of rooms with the most. A call of a function in another room than its caller's is one change, also if other code,
-such as a library's, is between the two on the same thread. `sys.setprofile` counts them. The bodies of modules and
+``python -m tools.walk`` runs both with the jaxlib of this interpreter. For each it prints the number of changes, and
+the pairs of rooms that have the most. A change is a call of a function in a different room than its caller's, even if
+code of a library is between the two on the same thread. `sys.setprofile` counts the changes. The bodies of modules and
 classes, which run once on import, do not count; a generator counts when it begins.
 """
 
@@ -33,11 +33,11 @@ def test_marked(export_golden):
     export_golden(jax.jit(jnp.sin), np.arange(3.0, dtype=np.float32))
 """
 PAIRS: Counter[tuple[str, str]] = Counter()
-"""The counts of room changes in this process, by the room of the caller and that of the function called."""
+"""The number of room changes in this process, by the room of the caller and the room of the called function."""
 
 
 def count_changes(frame: FrameType, event: str, _: object) -> None:
-    """Count a call into another room; `sys.setprofile` calls this."""
+    """Count the call of a function if the caller is in a different room; `sys.setprofile` calls this function."""
     code = frame.f_code
     is_body = not code.co_flags & inspect.CO_NEWLOCALS
     if event != "call" or is_body or not (room := room_of(code)) or frame.f_lasti > first_of(code):
@@ -51,13 +51,16 @@ def count_changes(frame: FrameType, event: str, _: object) -> None:
 
 @functools.cache
 def first_of(code: CodeType) -> int:
-    """Return the offset at which a function begins; a generator that resumes does so at a later one."""
+    """Return the offset in Python's bytecode at which a function begins. A generator resumes at a later offset."""
     return next(part.offset for part in dis.get_instructions(code) if part.opname == "RESUME")
 
 
 @functools.cache
 def room_of(code: CodeType) -> str:
-    """Return the room of a function, or of the body of a module or class; empty for code of other packages."""
+    """Return the room that contains this code, or "" if the code belongs to another package.
+
+    The code is that of a function, or of the body of a module or class.
+    """
     parts = Path(os.path.relpath(code.co_filename, ROOT)).with_suffix("").parts
     if parts[0] not in PACKAGES:
         return ""
@@ -65,7 +68,12 @@ def room_of(code: CodeType) -> str:
 
 
 def walk(command: str, words: list[str]) -> None:
-    """Run pytest or `jaxexport` in this process, and print the changes as JSON below what it prints."""
+    """Run pytest or `jaxexport` in this process, and then print the room changes as a line of JSON.
+
+    Args:
+        command: `pytest`, or anything else for `jaxexport`.
+        words: the arguments of the command.
+    """
     threading.setprofile(count_changes)
     sys.setprofile(count_changes)
     try:
@@ -87,7 +95,12 @@ def walk(command: str, words: list[str]) -> None:
 
 
 def walked(folder: Path, *words: str) -> Counter[tuple[str, str]]:
-    """Return the room changes of a command that runs in a folder, in a process of its own."""
+    """Run a command in a folder and in a new process, and return its room changes by pairs of rooms.
+
+    Args:
+        folder: the folder.
+        words: the arguments of `walk`: `pytest` or `jaxexport`, and the arguments of that command.
+    """
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
         [sys.executable, "-m", "tools.walk", *words],
@@ -103,7 +116,7 @@ def walked(folder: Path, *words: str) -> Counter[tuple[str, str]]:
 
 
 def main() -> None:
-    """Print the two walks."""
+    """Print the room changes of an unchanged marked test, and those of a cell of a matrix."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "test_walk.py").write_text(TEST, encoding="utf-8")

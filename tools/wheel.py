@@ -1,4 +1,4 @@
-"""A wheel of this repository, and the variables of a user who installs it: for pages and for the tutorial's run."""
+"""A wheel of this repository, and the environment variables of a user who installs it, to run the commands of pages."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _built() -> tempfile.TemporaryDirectory[str]:
 
 
 def wheel_folder() -> Path:
-    """Return a folder with the wheel, which is built once in a process, and removed when that ends."""
+    """Return a folder with a wheel of this repository. It is built once in a process, and removed when that ends."""
     return Path(_built().name)
 
 
 def variables_of_a_user(private: Path) -> dict[str, str]:
-    """Return variables with which pip and uv find the wheel, and `jaxexport` has an empty cache.
+    """Return environment variables with which pip and uv find the wheel, and `jaxexport` has an empty cache.
 
-    The environments of readers are shared with whoever runs this, since each takes some 350 MB.
+    Only the environments of readers are those of the person who runs this, since each takes some 350 MB.
 
     Args:
         private: an empty folder, for the cache.

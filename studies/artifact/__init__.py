@@ -1,1 +1,1 @@
-"""Comparisons of the artifact reader's answers with those of many releases: three sessions of nox."""
+"""Comparisons of what the artifact reader says with what many releases of jaxlib do: three nox sessions."""

@@ -2,7 +2,7 @@
 
 `nox -s audit_check [-- --mutants 1000000 --seconds 3600 --jaxlibs 0.6.2,0.9.2,0.10.2,0.12.0.1 --seed 0]`. It audits
 mutants of real modules and artifacts, and each jaxlib parses those that the audit does not refuse. The exit code is 1
-where a parsed module has a target that the audit did not name; such mutants are written to --keep.
+if a parsed module has a target that the audit did not name; such mutants are written to --keep.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ JAXLIBS = "0.6.2,0.9.2,0.10.2,0.12.0.1"
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python with a jaxlib, and the environment variables that it runs with."""
+    """A Python interpreter with a jaxlib, whose version is `name`, and the environment variables to run it with."""
 
     name: str
     python: str
@@ -68,7 +68,10 @@ class Reader:
         self._process.stdin.flush()
 
     def answers(self, count: int) -> Iterator[Any]:
-        """Yield the answer to each mutant: a list of targets, None if jaxlib refused it, a dictionary if it died."""
+        """Yield jaxlib's answer to each of the next `count` mutants.
+
+        It is a list of custom-call targets, None if jaxlib refused the mutant, or a dict if jaxlib's process died.
+        """
         assert self._process.stdout is not None
         for _ in range(count):
             line = self._process.stdout.readline()
@@ -82,7 +85,7 @@ class Reader:
 
 
 def named(data: bytes) -> set[str] | str:
-    """Return the targets that the audit names; the kind of refusal if it refuses the artifact."""
+    """Return the custom-call targets that the audit names, or the kind of refusal if it refuses the artifact."""
     try:
         findings = [finding for finding in audit(read_bytes(data), frozenset()) if finding.standing != DISABLED]
     except ArtifactError:
@@ -93,7 +96,7 @@ def named(data: bytes) -> set[str] | str:
 
 
 class Check:
-    """The comparison of audit and jaxlibs: its counts, and the files of missed targets."""
+    """The comparison of the audit with jaxlibs, which counts outcomes and stores mutants whose targets were missed."""
 
     def __init__(self, mutants: Mutants, readers: Sequence[Reader], seed: str, keep: Path | None) -> None:
         self.mutants = mutants
@@ -103,7 +106,7 @@ class Check:
         self.counts: Counter[str] = Counter()
 
     def batch(self, numbers: Sequence[int]) -> None:
-        """Make, audit and compare some mutants. Every reader parses those that the audit accepts."""
+        """Make and audit the mutants of these numbers, and let every jaxlib parse those that the audit accepts."""
         accepted: list[tuple[int, bool, bytes, set[str]]] = []
         for number in numbers:
             whole, data = self.mutants.make(self.seed, number)
@@ -143,7 +146,10 @@ class Check:
 
 
 def rewritten(interpreter: Interpreter) -> dict[str, bytes]:
-    """Let a jaxlib write some modules again: as VHLO of older versions, and as StableHLO in each bytecode version."""
+    """Let a jaxlib write the modules of `REWRITTEN` in other forms, and return their bytes by name.
+
+    The forms are VHLO of older versions, and StableHLO in each version of the bytecode.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         names = []
         for name in REWRITTEN:
@@ -160,7 +166,7 @@ def rewritten(interpreter: Interpreter) -> dict[str, bytes]:
 
 
 def mutants_of(more: Iterable[bytes]) -> Mutants:
-    """Return a maker of mutants, from stored artifacts, goldens and other modules, most with custom calls."""
+    """Return a maker of mutants, from stored artifacts, goldens, and more modules. Most of them have custom calls."""
     paths = (*FILES, *sorted(GOLDEN.glob("*/*/*.jaxexport")))
     modules = [*(module.serialized() for path in paths for module in read(path).modules), *more]
     small = list(dict.fromkeys(data for data in modules if len(data) <= LARGEST))
@@ -173,7 +179,15 @@ def mutants_of(more: Iterable[bytes]) -> Mutants:
 def lane(
     lane_number: int, options: argparse.Namespace, interpreters: Sequence[Interpreter], mutants: Mutants, queue: Any
 ) -> None:
-    """Do the work of one process: every `options.jobs`-th batch, until all are done or the time is over."""
+    """Check every `options.jobs`-th batch of mutants, in a process for this, until all are done or the time is over.
+
+    Args:
+        lane_number: the number of this process, which decides which batches it checks.
+        options: the options of the command line.
+        interpreters: the jaxlibs to compare with.
+        mutants: the maker of mutants.
+        queue: where counts are put after each batch, and None at the end.
+    """
     with ExitStack() as stack:
         readers = [Reader(interpreter) for interpreter in interpreters]
         for reader in readers:
@@ -190,7 +204,7 @@ def lane(
 
 
 def interpreters_of(jaxlibs: Sequence[str]) -> list[Interpreter]:
-    """Return the environments of these readers, built where they are missing."""
+    """Return an interpreter with each of these jaxlibs; environments that are missing are built."""
     calendar = load_calendar()
     environments = ReaderEnvironments(calendar)
     built = [(version, environments.build(Placement(calendar.release(version)))) for version in jaxlibs]
@@ -198,7 +212,7 @@ def interpreters_of(jaxlibs: Sequence[str]) -> list[Interpreter]:
 
 
 def table(counts: Mapping[str, int], jaxlibs: Sequence[str], seconds: float) -> str:
-    """Return the table of all counts."""
+    """Return all counts as a table, with a line for each jaxlib."""
     head = (
         f"{counts['mutants']} mutants in {seconds:.0f} s: {counts['damaged']} refused as damaged, "
         f"{counts['not read whole']} as not read whole, {counts['audited']} audited and parsed by each jaxlib"

@@ -1,9 +1,9 @@
-"""The program that lists what jaxlib finds in mutants. The Python of one release runs it, without this project.
+"""The program that lists the custom calls jaxlib finds in mutants. A release's Python runs it, without this project.
 
-`python audit_program.py` reads batches on stdin: their number, then for each mutant a kind, a length and the bytes. It
-answers a line for each: the custom-call targets of the module that jaxlib parsed, null where it refuses, or the signal
-it died by.
-`python audit_program.py seeds FOLDER FILE...` writes the modules of artifacts again, in other versions and dialects.
+`python audit_program.py` reads batches from stdin: the number of mutants, then for each a kind, a length and the bytes.
+It prints a line for each mutant: the custom-call targets of the module that jaxlib parsed, null if jaxlib refused the
+mutant, or the exit code if jaxlib died.
+`python audit_program.py seeds FOLDER FILE...` writes modules again, in other versions and dialects.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ CONTEXT_EVERY = 64  # mutants for which one context is used: making one takes lo
 
 
 def deserialized(data):
-    """Return a module as jax.export reads it; since 0.10 jaxlib returns a module, before it returned text."""
+    """Return a module, deserialized as jax.export does it. Before 0.10, jaxlib returned text, which is parsed here."""
     module = extension.mlir.deserialize_portable_artifact(data)
     return module if hasattr(module, "operation") else ir.Module.parse(module)
 
 
 def targets_of(module):
-    """Return the targets that a module may call by name, and operations of dialects that could call."""
+    """Return the custom-call targets in a module, and the operations of dialects that are not in `KNOWN`."""
     targets = set()
     waiting = [module.operation]
     while waiting:
@@ -85,7 +85,10 @@ def answer(kind, data):
 
 
 def answer_all(batch, start, done):
-    """Answer a batch from the mutant `start` on; `done` counts in memory that outlives this process."""
+    """Print the answers to the mutants of a batch, from index `start` on.
+
+    After each answer, the number of answers is written to `done`, shared memory that outlives this process.
+    """
     context = None
     for index in range(start, len(batch)):
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
@@ -100,7 +103,7 @@ def answer_all(batch, start, done):
 
 
 def serve():
-    """Answer batches, each in a fork: jaxlib aborts on some mutants, and hangs on others."""
+    """Answer batches from stdin, each in a forked process, since jaxlib aborts on some mutants and hangs on others."""
     data = sys.stdin.buffer
     done = mmap.mmap(-1, 4)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -125,7 +128,12 @@ def serve():
 
 
 def write_seeds(folder, names):
-    """Write each module as portable artifacts of older StableHLO versions, and as StableHLO in each bytecode."""
+    """Write each module as a portable artifact of older StableHLO versions, and as StableHLO in each bytecode version.
+
+    Args:
+        folder: the folder to write into.
+        names: the files of the modules.
+    """
     for path in map(pathlib.Path, names):
         data = path.read_bytes()
         for version in ("0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.17.0", "1.0.0", "1.9.0", "1.13.0", "1.18.0"):

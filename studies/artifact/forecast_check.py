@@ -1,8 +1,9 @@
 """A check of the forecast "this reader loads it": real releases write artifacts, and real releases load them.
 
 `nox -s forecast_check [-- --releases 22 --seed 0]` prints a table. The artifacts are this project's goldens, and new
-ones that each release exports from programs which the rules were not fitted to. The exit code is 1 for one false
-"loads", for more than one false "does not load" in 200, and for a main reported to break its calling convention.
+artifacts that each release exports from programs to which the rules were not fitted. The exit code is 1 if a "loads" is
+false, or if more than one in 200 forecasts is a false "does not load". It is also 1 if the main function of an artifact
+is reported to break its calling convention.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FALSE_ALARMS = 1 / 200
 
 
 def chosen(versions: list[str], count: int) -> list[str]:
-    """Return `count` of these versions, evenly spread, with the newest."""
+    """Return `count` of these versions, evenly spread and in the same order, with the last of them."""
     count = min(count, len(versions))
     step = len(versions) / count
     return [versions[len(versions) - 1 - int(step * number)] for number in range(count)][::-1]
@@ -93,7 +94,15 @@ def main() -> int:
 
 
 def report(table: Counter[tuple[bool | None, bool]], releases: int, new: int, goldens: int, seconds: float) -> int:
-    """Print the confusion table, and return 0 if the forecast holds, else 1."""
+    """Print how often each forecast was true; return 0 if the forecasts are good enough, else 1.
+
+    Args:
+        table: the number of artifacts for each forecast (None if unknown), and whether the release really loads them.
+        releases: how many releases wrote and read.
+        new: how many artifacts they wrote.
+        goldens: how many goldens were loaded too.
+        seconds: how long all of it took.
+    """
     print(
         f"\n{new} new artifacts by {releases} releases and {goldens} goldens, loaded by {releases} releases, in "
         f"{seconds:.0f} s\n"

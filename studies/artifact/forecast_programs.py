@@ -1,7 +1,7 @@
 """The program that a release runs for forecast_check.py: `write DIR SEED` exports, `read LIST` loads artifacts.
 
-It runs with every jax. None of its programs is in jax_truth.py, whose artifacts the rules of the forecast were fitted
-to.
+It runs with every jax. None of its functions is in jax_truth.py, to whose artifacts the rules of the forecast were
+fitted.
 """
 
 from __future__ import annotations

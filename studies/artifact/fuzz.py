@@ -35,7 +35,7 @@ WORDS = (b"\0" + b"\xff" * 8, b"\xff" * 4, b"\xff\x7f", b"\x80\0\0\0", b"\xfe" *
 
 
 def damaged(pool: list[bytes], choose: random.Random) -> bytes:
-    """Return an artifact of the pool with one to eight changes."""
+    """Return the bytes of a random artifact of the pool with one to eight changes."""
     data = bytearray(choose.choice(pool))
     for _ in range(choose.choice((1, 1, 1, 2, 3, 4, 8))):
         at = choose.randrange(len(data) + 1)
@@ -67,7 +67,7 @@ def damaged(pool: list[bytes], choose: random.Random) -> bytes:
 
 
 def asked(data: bytes) -> Artifact:
-    """Read what `jaxexport inspect` and the matrix read; the limit of memory is on this."""
+    """Read the parts of an artifact that `jaxexport inspect` and the matrix read. The limit of memory is for this."""
     artifact = read_bytes(data)
     for module in artifact.modules:
         assert module.op_counts is not None
@@ -77,7 +77,7 @@ def asked(data: bytes) -> Artifact:
 
 
 def use(data: bytes) -> None:
-    """Read everything that can be read of an artifact; the limit of time is on this."""
+    """Read everything that can be read of an artifact. The limit of time is for this."""
     artifact = asked(data)
     for module in artifact.modules:
         as_dict((module.functions, module.constants, module.attributes))
@@ -93,7 +93,10 @@ def use(data: bytes) -> None:
 
 
 class Watched:
-    """The counts of a run, and its slowest and largest readings."""
+    """A run of the check: it reads inputs, counts what happens, and records the most time and memory that one took.
+
+    Inputs that break a limit are written to the folder `keep`, if there is one.
+    """
 
     def __init__(self, keep: Path | None) -> None:
         self.inputs = self.read = self.traced = self.broken = 0
@@ -102,7 +105,7 @@ class Watched:
         self.keep = keep
 
     def give(self, data: bytes) -> None:
-        """Read one input, and count what happened."""
+        """Read an input, and count what happened; the memory is measured for every `TRACED_EVERY`-th input."""
         self.inputs += 1
         traced = self.inputs % TRACED_EVERY == 0
         started = time.process_time()
@@ -122,7 +125,7 @@ class Watched:
             self.weigh(data)
 
     def weigh(self, data: bytes) -> None:
-        """Measure the most memory that reading an input takes."""
+        """Read an input again, and measure the most memory that this takes."""
         self.traced += 1
         tracemalloc.start()
         try:
@@ -142,7 +145,7 @@ class Watched:
             self.note(data, f"{peak} bytes of memory for {size}")
 
     def note(self, data: bytes, what: str) -> None:
-        """Count an input that broke a limit, and store it."""
+        """Count an input that broke a limit, print how, and store it."""
         self.broken += 1
         print(f"input {self.inputs}, {len(data)} bytes: {what}", flush=True)
         if self.keep is not None:
@@ -150,7 +153,7 @@ class Watched:
             (self.keep / f"broken-{self.inputs}.bin").write_bytes(data)
 
     def summary(self, seconds: float) -> str:
-        """Return the figures in a line."""
+        """Return a line with the counts and the largest time and memory so far, given the seconds of the run."""
         return (
             f"{self.inputs} inputs in {seconds:.0f} s ({self.inputs / seconds:.0f} a second): {self.read} read, "
             f"{self.inputs - self.read} refused, {self.broken} broke a limit; slowest {1000 * self.slowest:.0f} ms of "
@@ -160,7 +163,10 @@ class Watched:
 
 
 def main() -> int:
-    """Read damaged artifacts for `--seconds`; print a line every minute, and one at the end."""
+    """Read damaged artifacts for `--seconds`, and print a line every minute and at the end.
+
+    Return 1 if an input broke a limit, else 0.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None, help="to see the same inputs again; random by default")

@@ -1,7 +1,7 @@
-"""The maker of tests/artifact/data: artifacts, and what jax and jaxlib read in each. One release's Python runs it.
+"""The maker of tests/artifact/data: artifacts, and what jax and jaxlib read in each. A release's Python runs it.
 
 python jax_truth.py DIRECTORY [CASE ...]     writes DIRECTORY/<jax version>/<case>.jaxexport and truth.json
-python jax_truth.py --truth DIRECTORY        deserializes every artifact in it and writes truth.json
+python jax_truth.py --truth DIRECTORY        deserializes every artifact in the directory, and writes truth.json
 """
 
 import json
@@ -105,7 +105,10 @@ def count(op, counts, targets, functions):
 
 
 def of_module(text):
-    """Return what jaxlib's own walk finds in a module."""
+    """Return what a walk over a module with jaxlib finds: counts of operations, custom-call targets, functions.
+
+    `text` is the module as text of MLIR.
+    """
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
 
@@ -117,7 +120,7 @@ def of_module(text):
 
 
 def sharding_text(hlo, named):
-    """Return a deserialized sharding as data: named since 0.9.0 where jax reads names, else XLA's protobuf."""
+    """Return a deserialized sharding as data: of `named` if it is not None (jax 0.9.0 and later), else of `hlo`."""
     if named is not None:
         mesh = named.mesh
         axes = [list(mesh.axis_names), list(mesh.axis_sizes), [kind.name for kind in mesh.axis_types]]
@@ -133,7 +136,7 @@ def sharding_texts(exported, side):
 
 
 def details(exported):
-    """Return the fields that only reader_check.py compares."""
+    """Return the fields of an exported function that only reader_check.py compares."""
     return {
         "module_sha256": hashlib.sha256(exported.mlir_module_serialized).hexdigest(),
         "unordered_effects": [str(type(e)) for e in exported.unordered_effects],
@@ -193,7 +196,7 @@ def main(directory: str, *chosen: str) -> None:
 
 
 def of_files(directory: str) -> None:
-    """Write what `jax.export.deserialize` and jaxlib read in every artifact of a folder."""
+    """Write truth.json, which has what `jax.export.deserialize` and jaxlib read in every artifact of a folder."""
     folder = pathlib.Path(directory)
     facts = {}
     for path in sorted(folder.glob("*.jaxexport")):

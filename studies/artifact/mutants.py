@@ -1,7 +1,7 @@
-"""Mutants of real modules and artifacts, made to find what jaxlib reads otherwise than this reader.
+"""Mutants of real modules and artifacts, made to find what jaxlib reads in a different way than our reader.
 
-Each has one to four changes, chosen by its number alone. Most change the structure of a module in ways that jaxlib may
-still load; some change bytes.
+Each mutant has one to four changes, which its seed and its number decide. Most change the structure of a module in ways
+that jaxlib may still load; some change bytes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Change = Callable[[TakenApart, random.Random], None]
 
 
 def evil(parts: TakenApart, choose: random.Random) -> int:
-    """Return the number of an attribute that a reader may take for a target."""
+    """Return the number of an attribute, most often a new one, that a reader may take for a custom call's target."""
     words = choose.choice(TARGETS) if choose.random() < 0.5 else EVIL
     kind = choose.randrange(8)
     if kind < 3:
@@ -68,7 +68,7 @@ def evil(parts: TakenApart, choose: random.Random) -> int:
 
 
 def any_of(parts: TakenApart, choose: random.Random) -> Operation:
-    """Return an operation, most often one that calls something by name."""
+    """Return a random operation of a module, most often an operation that calls something by name."""
     operations = parts.operations()
     calls = [
         op for op in operations if op.name < len(parts.names) and b"c" in parts.strings[parts.names[op.name].string]
@@ -92,7 +92,7 @@ def unregistered(parts: TakenApart, choose: random.Random) -> None:
 
 
 def more_attributes(parts: TakenApart, choose: random.Random) -> None:
-    """Add entries to the dictionary of an operation, or change those it has."""
+    """Add one or two entries to the attribute dictionary of an operation, or change entries that it has."""
     op = any_of(parts, choose)
     entries = parts.entries(op.attributes) if op.mask & ATTRS else []
     for _ in range(choose.choice((1, 1, 2))):
@@ -115,7 +115,10 @@ def other_attributes(parts: TakenApart, choose: random.Random) -> None:
 
 
 def other_properties(parts: TakenApart, choose: random.Random) -> None:
-    """Give an operation other properties: another's, or its own with a number changed, added, moved or deleted."""
+    """Give an operation different properties: those of another operation, or its own after a change.
+
+    The change sets, adds or deletes a number, or shuffles the numbers.
+    """
     op = any_of(parts, choose)
     if not parts.properties or op.properties >= len(parts.properties):
         return
@@ -160,7 +163,7 @@ def as_text(parts: TakenApart, choose: random.Random) -> None:
 
 
 def other_code(parts: TakenApart, choose: random.Random) -> None:
-    """Change an attribute or type: its dialect, its code, its content, or one byte."""
+    """Change the dialect, the code, the content, or a single byte of an attribute or type."""
     entry = choose.choice(parts.attributes if choose.random() < 0.7 or not parts.types else parts.types)
     kind = choose.randrange(4)
     if kind == 0:
@@ -211,7 +214,7 @@ def other_sections(parts: TakenApart, choose: random.Random) -> None:
 
 
 def moved(parts: TakenApart, choose: random.Random) -> None:
-    """Copy, move or delete an operation."""
+    """Copy, move or delete a random operation of a module."""
     blocks = [parts.block, *(block for op in parts.operations() for region in op.regions for block in region)]
     block, to = choose.choice(blocks), choose.choice(blocks)
     if not block.operations:
@@ -233,7 +236,7 @@ _WEIGHTED = [change for weight, change in CHANGES for _ in range(weight)]
 
 
 def shifted(data: bytes, choose: random.Random) -> bytes:
-    """Return an artifact with one to three offsets or numbers of the flatbuffer changed a little."""
+    """Return an artifact's bytes with one to three offsets or numbers of the flatbuffer changed a little."""
     changed = bytearray(data)
     for _ in range(choose.choice((1, 1, 2, 3))):
         size = choose.choice((2, 4))
@@ -248,7 +251,7 @@ def shifted(data: bytes, choose: random.Random) -> bytes:
 
 
 class Mutants:
-    """A maker of mutants, from modules and from whole artifacts with derivatives."""
+    """A maker of mutants, from the bytes of modules and of whole artifacts."""
 
     def __init__(self, modules: list[bytes], artifacts: list[bytes]) -> None:
         self._modules = modules
@@ -257,7 +260,10 @@ class Mutants:
         self._envelopes = [read_bytes(data).envelope for data in artifacts]
 
     def make(self, seed: str, number: int) -> tuple[bool, bytes]:
-        """Return whether a mutant is a whole artifact, and its bytes, which depend on seed and number alone."""
+        """Make the mutant of this number; return whether it is a whole artifact (not a module), and its bytes.
+
+        The bytes depend on seed and number alone.
+        """
         choose = random.Random(f"{seed} {number}")
         kind = choose.random()
         if kind < 0.05:
@@ -286,7 +292,7 @@ class Mutants:
         return data
 
     def _artifact(self, choose: random.Random) -> bytes:
-        """Return an artifact whose module, or that of a derivative, is a mutant."""
+        """Return the bytes of an artifact whose module is a mutant, or the module of one of its derivatives."""
         envelope = choose.choice(self._envelopes)
         assert envelope is not None
         data = self._module(choose)

@@ -1,8 +1,8 @@
 """A check that the artifact reader reads the same, field by field, as the releases that exported the artifacts.
 
 `nox -s reader_check [-- --releases 20 --seed 0]`. Each release exports artifacts, and reads them by
-`jax.export.deserialize` and jaxlib's own walk over the module. The goldens inside this interpreter's jax wheel are
-compared too. The exit code is 1 for one difference.
+`jax.export.deserialize` and by a walk over the module with jaxlib. The goldens inside this interpreter's jax wheel are
+compared too. The exit code is 1 if there is any difference.
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ MAKE = Path(__file__).with_name("jax_truth.py")
 
 
 def exported_by(calendar: Calendar, version: str, folder: Path, seed: str) -> Path:
-    """Let a release export programs and write truth.json, what it reads in them; return their folder."""
+    """Let a release export programs, and write what it reads in the artifacts to truth.json; return their folder.
+
+    Args:
+        calendar: the known releases.
+        version: the jaxlib version of the release.
+        folder: where the release writes, into a folder of its own.
+        seed: decides the programs that are composed at random.
+    """
     environment = ReaderEnvironments(calendar).build(Placement(calendar.release(version)))
 
     def run(*words: str) -> None:
@@ -50,7 +57,12 @@ def exported_by(calendar: Calendar, version: str, folder: Path, seed: str) -> Pa
 
 
 def differences(path: Path, theirs_by_level: list[dict[str, Any]]) -> tuple[int, list[str]]:
-    """Return how many fields of an artifact and its derivatives were compared, and those that differ."""
+    """Compare the fields of an artifact and its derivatives; return how many there are, and a text for each difference.
+
+    Args:
+        path: the artifact.
+        theirs_by_level: what jax reads in the artifact, in its derivative, and so on.
+    """
     try:
         pairs = list(compared(read(path), theirs_by_level))
     except ArtifactError as error:
@@ -62,7 +74,7 @@ def differences(path: Path, theirs_by_level: list[dict[str, Any]]) -> tuple[int,
 
 
 def compared(artifact: Artifact, theirs_by_level: list[dict[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each field with what the reader and what jax reads."""
+    """Yield the name of each field, what our reader reads in it, and what jax reads in it."""
     yield "derivatives", len(artifact.modules), len(theirs_by_level)
     level = artifact.envelope
     for order, (module, theirs) in enumerate(zip(artifact.modules, theirs_by_level, strict=False)):
@@ -76,7 +88,7 @@ def compared(artifact: Artifact, theirs_by_level: list[dict[str, Any]]) -> Itera
 
 
 def fields(e: Envelope) -> dict[str, Any]:
-    """Return the fields of an envelope, by their names in jax_truth.py."""
+    """Return the fields of an envelope, by the names that jax_truth.py gives them."""
     return {
         "fun_name": e.fun_name,
         "in_tree": str(e.in_tree),
@@ -108,7 +120,7 @@ def sharding(x: object) -> list[Any] | None:
 
 
 def walked(module: Module) -> dict[str, Any]:
-    """Return the facts of a module, by their names in jax_truth.py."""
+    """Return what our reader finds in a module, by the names that jax_truth.py gives these facts."""
     functions = {}
     for f in module.functions:
         results = f.outputs[0] if len(f.outputs) == 1 else f"({', '.join(f.outputs)})"
@@ -118,7 +130,7 @@ def walked(module: Module) -> dict[str, Any]:
 
 
 def shipped() -> tuple[int, list[str]]:
-    """Compare the goldens of the jax wheel, which are bare modules, with what the installed jaxlib finds in each.
+    """Compare what our reader and the installed jaxlib find in the goldens of the jax wheel, which are bare modules.
 
     Returns:
         The number of goldens, and a line for each difference.
@@ -138,7 +150,7 @@ def shipped() -> tuple[int, list[str]]:
 
 
 def main() -> int:
-    """Print a line for each release, and each difference; return 1 if there is one."""
+    """Print a line for each release and for each difference; return 1 if there is a difference, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--releases", type=int, default=20, help="how many, evenly spread")
     parser.add_argument("--seed", default="0", help="of the composed programs")

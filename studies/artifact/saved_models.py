@@ -3,8 +3,8 @@
     uv pip install tensorflow-cpu==2.21.0 'jax[cpu]==0.9.2' orbax-export==0.0.8 keras==3.15.1
     KERAS_BACKEND=jax python studies/artifact/saved_models.py tests/artifact/data/savedmodels
 
-Only saved_model.pb of each is stored, since variables are not read. Each call writes the same operations, but not the
-same bytes: TensorFlow numbers functions and orders maps anew.
+Only saved_model.pb of each model is stored, since variables are not read. A second run writes the same operations, but
+not the same bytes, since TensorFlow numbers functions and orders maps anew.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def by_jax2tf(folder: str) -> None:
-    """Write two functions of one module: one for two platforms with a symbolic batch, one with several results."""
+    """Write a model with two functions: `scores` for two platforms with a symbolic batch, `halves` with two results."""
     import jax
     import jax.numpy as jnp
     import tensorflow as tf
@@ -37,7 +37,7 @@ def by_jax2tf(folder: str) -> None:
 
 
 def by_orbax(folder: str) -> None:
-    """Write a model with weights, which are arguments of its operation."""
+    """Write a model with weights, which become arguments of its XlaCallModule operation."""
     import jax.numpy as jnp
     import tensorflow as tf
     from orbax.export import ExportManager, JaxModule, ServingConfig
@@ -50,7 +50,7 @@ def by_orbax(folder: str) -> None:
 
 
 def by_keras(folder: str) -> None:
-    """Write a model of Keras with jax as its backend."""
+    """Write a Keras model that has jax as its backend."""
     import keras
     import numpy as np
 
@@ -61,7 +61,7 @@ def by_keras(folder: str) -> None:
 
 
 def main(root: Path) -> None:
-    """Write one file by each library."""
+    """Write saved_model.pb of a model by each library, in a folder for each below `root`."""
     import jax
 
     jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*")  # no paths of a machine in the modules

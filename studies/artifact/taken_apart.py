@@ -1,6 +1,6 @@
-"""A module taken apart into its tables and operations, which can be changed, and put together again.
+"""A StableHLO module as its tables and operations, which can be changed, and encoded as bytecode again.
 
-Bytecode of a real writer, put together unchanged, has the same bytes (test_written_back.py).
+If nothing is changed, the bytecode of a real writer comes out byte for byte (test_written_back.py).
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ ATTRS, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, PROPS = 1, 2, 4, 8, 16, 32,
 
 @dataclass
 class Entry:
-    """An attribute or a type: the number of its dialect, its bytes, and whether they are encoded, not text."""
+    """An attribute or a type: the number of its dialect, and its bytes, which are text unless `custom` is true."""
 
     dialect: int
     content: bytes
@@ -25,23 +25,26 @@ class Entry:
 
 @dataclass
 class Block:
-    """A block: its operations and its arguments."""
+    """A block of operations, with its arguments."""
 
     operations: list["Operation"]
-    arguments: list[tuple[int, int | None]] | None = None  # type and location
-    uses: bytes = b""  # use lists, copied unread
+    arguments: list[tuple[int, int | None]] | None = None  # the numbers of type and location of each
+    uses: bytes = b""  # the use lists, copied unread
 
 
 @dataclass
 class Operation:
-    """One operation: the number of its name, and its parts; the bits of `mask` say which parts it has."""
+    """An operation: the numbers of its name, location, attributes and properties, and its regions.
+
+    The bits of `mask` say which parts it has.
+    """
 
     name: int
     mask: int
     location: int
     attributes: int = 0
     properties: int = 0
-    middle: bytes = b""  # results, operands, successors and use lists, copied unread
+    middle: bytes = b""  # the results, operands, successors and use lists, copied unread
     regions: list[list[Block]] = field(default_factory=list)
     values: list[int] = field(default_factory=list)  # the number of values in each region
     isolated: bool = False
@@ -49,7 +52,7 @@ class Operation:
 
 @dataclass
 class Name:
-    """The name of an operation: the number of its dialect, of its string, and whether it is registered."""
+    """The name of an operation: the numbers of its dialect and of its string, and whether it is registered."""
 
     dialect: int
     string: int
@@ -61,12 +64,15 @@ Item = TypeVar("Item", Entry, Name)
 
 @dataclass
 class TakenApart:
-    """The tables and operations of a module, in one version of the bytecode."""
+    """The tables and operations of a module, with the version of the bytecode in which it is encoded.
+
+    `block` is the outermost block, `order` the order of the sections, `others` the sections that are copied unread.
+    """
 
     version: int
     producer: bytes
     strings: list[bytes]
-    dialects: list[tuple[int, bytes]]  # string, and the section of its version
+    dialects: list[tuple[int, bytes]]  # the number of each name, and the section with its version
     names: list[Name]
     attributes: list[Entry]
     types: list[Entry]
@@ -76,48 +82,48 @@ class TakenApart:
     others: dict[int, bytes]
 
     def string(self, text: bytes) -> int:
-        """Return the number of a string, which is added if it is new."""
+        """Return the number of a string; it is added if the module does not have it."""
         if text not in self.strings:
             self.strings.append(text)
         return self.strings.index(text)
 
     def dialect(self, name: bytes) -> int:
-        """Return the number of a dialect, which is added if it is new."""
+        """Return the number of a dialect; it is added if the module does not have it."""
         number, known = self.string(name), [string for string, _ in self.dialects]
         if number not in known:
             self.dialects.append((number, b""))
         return known.index(number) if number in known else len(known)
 
     def attribute(self, dialect: bytes, content: bytes, *, custom: bool = True) -> int:
-        """Add an attribute, and return its number."""
+        """Add an attribute of a dialect, and return its number. `content` is text unless `custom` is true."""
         self.attributes.append(Entry(self.dialect(dialect), content, custom))
         return len(self.attributes) - 1
 
     def text(self, words: bytes) -> int:
-        """Add a string attribute of builtin, and return its number."""
+        """Add a string attribute of the builtin dialect, and return its number."""
         return self.attribute(b"builtin", varint(2) + varint(self.string(words)))
 
     def target(self, words: bytes) -> int:
-        """Add a string attribute of VHLO, such as the target of a custom call, and return its number."""
+        """Add a string attribute of VHLO, which the target of a custom call is, and return its number."""
         return self.attribute(b"vhlo", varint(14) + varint(self.string(words)))
 
     def dictionary(self, pairs: list[tuple[int, int]]) -> int:
-        """Add a dictionary of attributes, and return its number."""
+        """Add a dictionary attribute, given the numbers of its keys and values, and return its number."""
         content = varint(1) + varint(len(pairs)) + b"".join(varint(key) + varint(value) for key, value in pairs)
         return self.attribute(b"builtin", content)
 
     def name_of(self, operation: Operation) -> bytes:
-        """Return the name of an operation, with its dialect."""
+        """Return the name of an operation with its dialect, such as `vhlo.add_v1`."""
         name = self.names[operation.name]
         return self.strings[self.dialects[name.dialect][0]] + b"." + self.strings[name.string]
 
     def name(self, dialect: bytes, operation: bytes, *, registered: bool = True) -> int:
-        """Add an operation name, and return its number."""
+        """Add the name of an operation, and return its number."""
         self.names.append(Name(self.dialect(dialect), self.string(operation), registered))
         return len(self.names) - 1
 
     def operations(self) -> list[Operation]:
-        """Return all operations, the outermost first."""
+        """Return all operations of the module; each comes before the operations inside it."""
         found: list[Operation] = []
         blocks = [self.block]
         while blocks:
@@ -127,7 +133,7 @@ class TakenApart:
         return found
 
     def entries(self, dictionary: int) -> list[tuple[int, int]]:
-        """Return the pairs of a dictionary of attributes; none for any other attribute."""
+        """Return the numbers of keys and values of a dictionary attribute; [] if the attribute is not a dictionary."""
         content = self.attributes[dictionary].content if dictionary < len(self.attributes) else b""
         cursor = Cursor(content, 0, len(content), "")
         if content[:1] != varint(1):
@@ -136,7 +142,7 @@ class TakenApart:
         return [(cursor.varint("key"), cursor.varint("value")) for _ in range(cursor.varint("entries"))]
 
     def encode(self) -> bytes:
-        """Return the bytecode."""
+        """Return the module as bytecode."""
         content = {
             0: strings(self.strings),
             DIALECTS: self._names(),
@@ -164,7 +170,7 @@ class TakenApart:
 
 
 def take_apart(data: bytes) -> TakenApart:
-    """Take a module apart.
+    """Read the bytecode of a module into its tables and operations.
 
     Raises:
         ArtifactError: the module cannot be read.
@@ -287,7 +293,7 @@ def _operation(op: Operation, version: int) -> bytes:
 
 
 def _runs(items: Sequence[Item]) -> list[tuple[int, list[Item]]]:
-    """Return the items in runs of the same dialect."""
+    """Return consecutive items of the same dialect together, as the number of the dialect and these items."""
     runs: list[tuple[int, list[Item]]] = []
     for item in items:
         if not runs or runs[-1][0] != item.dialect:

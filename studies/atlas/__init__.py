@@ -1,1 +1,1 @@
-"""Every part of the corpus, in every release: `nox -s atlas`."""
+"""The atlas: how every part of the corpus of programs works in every release. `nox -s atlas` makes it."""

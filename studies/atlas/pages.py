@@ -1,4 +1,4 @@
-"""The pages of the atlas, from a finished run: data of every cell, the interactive page, tables, breaks."""
+"""The files of the atlas in docs/atlas, written from a finished run: data, tables, breaks, an interactive page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS = (
     *("golden", "reader", "platform", "mode", "promised", "days", "verdict", "stage", "cause", "noise_error"),
     *("new_bits", "temp_bytes", "flops"),
 )
-"""The columns of cells.csv.gz, which has a line for each cell. `reader` is the jaxlib, with its jax if that differs."""
+"""The columns of cells.csv.gz, which has a line for each cell. `reader` is the jaxlib, and the jax if it differs."""
 LABELS = {
     OWN: "goldens of this project",
     JAX: "JAX's own goldens",
@@ -43,7 +43,12 @@ LINK = re.compile(r"https://github\.com/(?:jax-ml/jax|openxla/xla)/(?:issues|pul
 
 
 def write_pages(results: Path, folder: Path) -> None:
-    """Write cells.csv.gz, atlas.json, breaks.json, page.html, and the marked parts of index.md."""
+    """Write cells.csv.gz, atlas.json, breaks.json, page.html, and the tables in index.md.
+
+    Args:
+        results: the folder of the finished run.
+        folder: the folder to write into.
+    """
     run = read_run(results)
     atlas = atlas_of(run.results, run.summary.as_of)
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +68,7 @@ def write_pages(results: Path, folder: Path) -> None:
 
 
 def compressed(results: Iterable[Result]) -> bytes:
-    """Return the cells as a gzip-compressed CSV file, with the same bytes for the same cells."""
+    """Return the cells as a gzip-compressed CSV file. The same cells give the same bytes."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -84,7 +89,7 @@ def label_of(case: str) -> str:
 
 
 def part_table(results: Sequence[Result]) -> str:
-    """Return a table of the parts: their cases, goldens and cells, and the share of promised cells that work."""
+    """Return a table of the parts of the corpus: cases, goldens, cells, and the share of promised cells that work."""
     labels = {result.case: label_of(result.case) for result in results}
     rows = []
     for part in sorted(set(labels.values())):
@@ -100,26 +105,28 @@ class Break(msgspec.Struct, frozen=True):
     """A cause of failures inside the window: a line of breaks.json."""
 
     promised: int
-    """The number of promised cells that fail so."""
+    """The number of promised cells that fail by this cause."""
     verdict: str
     message: str
     own_writer: bool
-    """Whether its goldens fail in their own writers too, so that no later release is to blame."""
+    """Whether the goldens fail in their own writers too, so that no later release is to blame."""
     example: str
-    """One golden, and the release that reads it."""
+    """A golden that fails, and the release in which it does."""
     written_by: str
     read_by: str
     known: str
-    """The known issue of JAX, or the closed issue that the program is from; empty for neither."""
+    """The known issue of JAX, or the closed issue from which the program was made; empty if there is neither."""
     link: str
     again: tuple[str, ...]
-    """Commands that write the example and replay it in a process of its own."""
+    """Commands that write the example's golden, and replay it in a new process."""
 
 
 def breaks_in(results: Sequence[Result], folder: Path) -> list[Break]:
-    """Return the causes of broken promises: crashes and errors first, then wrong numbers, each with most cells first.
+    """Return the causes of broken promises: crashes and errors first, then wrong numbers; causes of most cells first.
 
-    For a program of a closed issue, `known` is that issue, whose link its docstring in a file of `folder` has.
+    Args:
+        results: the cells.
+        folder: the programs of closed issues; the docstring of each program has the link to its issue.
     """
     issues = {issue.id: issue for issue in known_issues()}
     found = []
@@ -148,7 +155,7 @@ def breaks_in(results: Sequence[Result], folder: Path) -> list[Break]:
 
 
 def break_table(breaks: Sequence[Break]) -> str:
-    """Return a table of what breaks the promise, a line for each cause."""
+    """Return a table of broken promises with a line for each cause."""
     rows = []
     for one in breaks:
         case = one.example.partition("/")[0]
@@ -160,7 +167,7 @@ def break_table(breaks: Sequence[Break]) -> str:
 
 
 def closed_issue(case: str, folder: Path) -> str:
-    """Return the link in the docstring of a program of closed issues; "" for other cases."""
+    """Return the link to the closed issue of a case, from its docstring in a file of `folder`; "" if it has none."""
     for path in folder.glob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and case == f"studies.corpus.regressions.{path.stem}.{node.name}":

@@ -1,4 +1,4 @@
-"""The part of the atlas that a case is of: a group of the corpus, or goldens that are there already."""
+"""The parts of the atlas: groups of programs in the corpus, and goldens that exist already."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ FIRST = "0.4.30"
 """The oldest release of the atlas."""
 CORPUS = Path(__file__).parents[1] / "corpus"
 OWN, JAX = "own", "jax"
-"""Parts whose goldens are there already: those of this project, and those that ship in jax."""
+"""Parts whose goldens exist already: the goldens of this project, and the goldens that ship in jax."""
 REGRESSIONS, HARNESSES = "regressions", "harnesses"
-"""Parts of the atlas that are no real programs."""
+"""Parts of the corpus that are not real programs: they were made from closed issues, or to test primitives."""
 
 
 def part_of(case: str) -> str:
-    """Return the name of the part that a case is of, by how its id begins."""
+    """Return the name of the part to which a case belongs, which follows from the beginning of the case's id."""
     if case.startswith("jax."):
         return JAX
     for part in choose("atlas"):

@@ -1,7 +1,6 @@
 """The score of each release in a run over many: how well it keeps the promise, and how long its artifacts are read.
 
-Nothing is judged here: the results of a run are counted. A known failure counts as a failure, since it is one of the
-release all the same.
+The judged results of a run are only counted here. A known failure counts as a failure, since the release does fail.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from export_core.matrix.result import Result, WriterOf
 from export_core.releases import Direction, Release
 
 GROWN = 1.1
-"""A golden counts in `grown` where its temporary memory is more than this many times that in the release before."""
+"""A golden counts in `grown` if it needs more than so many times the temporary memory of the release before."""
 
 
 class ReleaseScore(msgspec.Struct, frozen=True):
@@ -30,38 +29,38 @@ class ReleaseScore(msgspec.Struct, frozen=True):
     reader: Release
     """The release."""
     promised: int
-    """The cells of the run that were promised to work in it, without those that could not be run."""
+    """The number of cells that were promised to work in the release, without cells that could not be run."""
     kept: int
-    """How many of these work."""
+    """The number of promised cells that work."""
     share: float | None
-    """`kept` of `promised`; null where none was promised."""
+    """`kept` divided by `promised`; null if no cell was promised."""
     known: int
-    """How many of the others show a known issue of JAX."""
+    """The number of promised cells that show a known issue of JAX."""
     outside: int
-    """The cells that were not promised."""
+    """The number of cells that were not promised."""
     working: int
-    """How many of these work."""
+    """The number of cells that work although they were not promised."""
     wrong: int
-    """The cells, promised or not, whose numbers differ by more than the writer's noise allows."""
+    """The number of cells, promised or not, whose numbers differ by more than the writer's noise allows."""
     moved: int
-    """The goldens whose outputs have other bits than in the release before."""
+    """The number of goldens whose outputs have different bits than in the release before."""
     grown: int
-    """The goldens that need more than 1.1 times the temporary memory of the release before."""
+    """The number of goldens that need more than 1.1 times the temporary memory of the release before."""
     causes: tuple[tuple[str, int], ...]
-    """The first lines of the messages of promised cells that fail, with how many cells fail like that, most first."""
+    """The messages of promised cells that fail, in short, each with the number of these cells, most cells first."""
 
 
 class EndOfLife(msgspec.Struct, frozen=True):
-    """The end of the life of some goldens: the first later release that does not run them, and how it fails."""
+    """The end of the life of some goldens: the first later release that does not run them, and how they fail in it."""
 
     reader: Release
-    """The release."""
+    """The first later release that does not run the goldens."""
     verdict: Verdict
-    """The verdict of these goldens there."""
+    """The verdict of these goldens in that release."""
     message: str
-    """The first line of an example's message."""
+    """The first line of the message of one of these goldens."""
     goldens: int
-    """The number of goldens that ended so."""
+    """The number of these goldens."""
 
 
 class Lifetimes(msgspec.Struct, frozen=True):
@@ -70,15 +69,15 @@ class Lifetimes(msgspec.Struct, frozen=True):
     writer: WriterOf
     """The release."""
     goldens: int
-    """Its goldens that do not fail in the release itself; each counts once for each platform."""
+    """The number of its goldens that do not fail in the release itself; each counts once for each platform."""
     alive: int
-    """How many of these run in every later release of the run, up to the newest."""
+    """The number of these goldens that run in every later release of the run, up to the newest."""
     shortest: int
-    """The fewest days, of all goldens, from the writer to the last release before the first that fails."""
+    """The shortest life of a golden: the days from the writer to the last release before the first that fails."""
     median: float
-    """The median of these days. For goldens that are alive they last until the newest release, so it may grow."""
+    """The median life of the goldens, in days. A golden that is alive has lived until the newest release."""
     ends: tuple[EndOfLife, ...]
-    """The ends of the other goldens, most goldens first."""
+    """The ends of the goldens that are not alive, most goldens first."""
 
 
 class Atlas(msgspec.Struct, frozen=True):
@@ -87,11 +86,11 @@ class Atlas(msgspec.Struct, frozen=True):
     as_of: datetime.date
     """The day of the run."""
     cells: int
-    """The cells of the run."""
+    """The number of cells in the run."""
     goldens: int
-    """The goldens of the run."""
+    """The number of goldens in the run."""
     cases: int
-    """The cases of the run."""
+    """The number of cases in the run."""
     readers: tuple[ReleaseScore, ...]
     """The releases as readers, oldest build first."""
     writers: tuple[Lifetimes, ...]
@@ -101,7 +100,7 @@ class Atlas(msgspec.Struct, frozen=True):
 
 
 def atlas_of(results: Sequence[Result], as_of: datetime.date) -> Atlas:
-    """Return the atlas of a run."""
+    """Return the tables of the atlas, counted from the results of a run on a day."""
     run = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     moved = Counter(after.readers[0] for drift in number_drift(run) for _, after in pairwise(drift.stretches))
     grown = Counter(
@@ -145,7 +144,7 @@ def _score(reader: Release, cells: Sequence[Result], moved: int, grown: int) -> 
 
 
 def _first_line(result: Result) -> str:
-    """Return the verdict, with the part of the message that cells of the same kind share."""
+    """Return the verdict of a cell, and the part of its message that all cells which fail alike share."""
     shared = cell_signature(result)[-1]
     return f"{result.verdict}: {shared}" if shared else str(result.verdict)
 
@@ -169,7 +168,10 @@ def _lifetimes(results: Iterable[Result]) -> Iterator[Lifetimes]:
 
 
 def _series(results: Iterable[Result]) -> Iterator[list[Result]]:
-    """Yield the cells of each golden on each platform and device in releases from its writer on, by build date."""
+    """Yield the cells of each golden on each platform and device, by build date of the reader.
+
+    Cells in releases that are older than the golden's writer are left out.
+    """
 
     def series_key(result: Result) -> tuple[str, str, str, str]:
         return result.golden, result.platform, result.device, result.mode
@@ -180,9 +182,10 @@ def _series(results: Iterable[Result]) -> Iterator[list[Result]]:
 
 
 def _life(cells: Sequence[Result]) -> tuple[int, Result | None] | None:
-    """Return the days from the writer to the last release that runs a golden, and the first cell that fails.
+    """Return the days from the writer to the last release that runs a golden, and the first cell that fails, if any.
 
-    None where no later release was run, or where the golden fails in its own writer: no later release is to blame.
+    Return None if the golden was not run in a later release. Also if it fails in its own writer, since then no later
+    release is to blame.
     """
     if not any(not is_own_writer(cell) for cell in cells):
         return None

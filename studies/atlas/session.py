@@ -4,8 +4,8 @@
 
 Goldens are in .nox/atlas/golden and results in .nox/atlas/results, so every other command can use them:
 `jaxexport explain --results .nox/atlas/results --goldens .nox/atlas/golden CAUSE`. A part that a writer has written is
-not written again, unless its files have changed, and cells with a cached outcome are not run again. So an interrupted
-session continues where it was, and one more writer costs its own cells only.
+not written again unless its files have changed, and cells with a cached outcome are not run again. So an interrupted
+session continues where it was, and an additional writer costs only the cells of its goldens.
 
 All other options are given to `jaxexport matrix`: `--executor dask:tcp://…`, `--resume`, and with `--only replay`
 `--shard 2/8 --results DIR`. `jaxexport judge DIR… --results .nox/atlas/results` joins the shards.
@@ -40,11 +40,11 @@ RESULTS = WORK / "results"
 WRITTEN = WORK / "written"
 POLICY = Path(__file__).with_name("export_compat.yaml")
 WRITERS = "0.4.31,0.5.3,0.7.2,0.9.0.1,0.10.1,0.12.0.1"
-"""Writers, about three a year: every release since July 2024, except 0.5.1, is inside the window of one of them."""
+"""The writers, about three for each year. Every release since July 2024, except 0.5.1, is in the window of a writer."""
 
 
 def main() -> None:
-    """Write the missing goldens, replay all, and print the tables."""
+    """Write the missing goldens, replay all goldens, and print the tables; with `--only`, do one of these steps."""
     made = choose("atlas")
     names = (OWN, JAX, *(part.name for part in made))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -73,19 +73,22 @@ def main() -> None:
 
 
 def readers() -> list[str]:
-    """Return every jaxlib of the calendar since `FIRST`, by build date."""
+    """Return the jaxlib versions since `FIRST`, by build date."""
     calendar = load_calendar()
     return [version for version in calendar.versions() if calendar.built(version) >= calendar.built(FIRST)]
 
 
 def writers_of(part: Group, asked: Sequence[str]) -> Sequence[str]:
-    """Return the releases that write a part: its own, or those of the run but for older ones."""
+    """Return the releases that write a part of the corpus.
+
+    They are the part's own writers if it has any, else the releases in `asked` that are not older than `part.since`.
+    """
     calendar = load_calendar()
     return part.writers or [writer for writer in asked if calendar.built(writer) >= calendar.built(part.since)]
 
 
 def write_others(parts: Sequence[str]) -> None:
-    """Copy the goldens that exist already: those of this project, and those that ship in jax."""
+    """Copy the goldens that exist already, of this project and of jax, if these parts are among `parts`."""
     GOLDENS.mkdir(parents=True, exist_ok=True)
     WRITTEN.mkdir(exist_ok=True)
     if OWN in parts:
@@ -99,10 +102,10 @@ def write_others(parts: Sequence[str]) -> None:
 
 
 def write_part(part: Group, writer: str) -> None:
-    """Write the goldens of one part by one writer.
+    """Write the goldens of a part by a writer, unless they are written and the part has not changed since.
 
     Raises:
-        SystemExit: it wrote none.
+        SystemExit: there is no golden by the writer afterwards.
     """
     stamp, digest = WRITTEN / f"{part.name}-{writer}", digest_of(part)
     if stamp.exists() and stamp.read_text() == digest:
@@ -125,7 +128,7 @@ def write_part(part: Group, writer: str) -> None:
 
 
 def digest_of(part: Group) -> str:
-    """Return the SHA-256 of the files and variables of a part."""
+    """Return a SHA-256 of the files, the packages and the environment variables of a part."""
     named = [ROOT / path for path in part.paths]
     files = sorted(file for path in named for file in (path.rglob("*.py") if path.is_dir() else [path]))
     text = "".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
@@ -137,7 +140,12 @@ def count() -> int:
 
 
 def replay(named: str, options: Sequence[str]) -> None:
-    """Replay all goldens, and judge without a list of known failures."""
+    """Replay all goldens in these readers, and judge them by a policy without known failures.
+
+    Args:
+        named: the readers, separated by commas.
+        options: more options of `jaxexport matrix`.
+    """
     load_policy(POLICY)
     # Relative paths, since the page has the commands that repeat a cell.
     here = {"--goldens": GOLDENS, "--policy": POLICY, "--results": RESULTS}

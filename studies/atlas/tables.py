@@ -1,4 +1,4 @@
-"""The tables of the atlas as Markdown: a line for each release, as a reader and as a writer, the newest first."""
+"""The tables of the atlas as Markdown: all releases as readers, and all as writers, each with the newest first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def score_row(score: ReleaseScore) -> _Row:
 
 
 def percent(part: int, whole: int) -> str:
-    """Return a share in percent, rounded down so that only all is 100.0; a dash for a share of nothing."""
+    """Return `part` of `whole` in percent, rounded down, so that it is 100.0 only if nothing is missing.
+
+    Return "-" if `whole` is 0.
+    """
     if not whole:
         return "-"
     tenths = part * 1000 // whole if part < whole else 1000
@@ -42,7 +45,10 @@ def atlas_markdown(atlas: Atlas) -> str:
 
 
 def newest_first(rows: Iterable[_Row]) -> list[_Row]:
-    """Return the rows of releases, newest first. Consecutive releases with the same numbers share a row."""
+    """Return the rows of releases, which are given oldest first, with the newest first.
+
+    Consecutive releases with the same numbers share a row.
+    """
     alike = [list(group) for _, group in groupby(rows, lambda row: row[1:])]
     return [
         (f"{oldest[0]} to {others[-1][0]}" if others else oldest[0], *oldest[1:]) for oldest, *others in reversed(alike)

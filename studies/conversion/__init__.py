@@ -1,1 +1,1 @@
-"""How many failing cells a conversion fixes: `nox -s convert_check`."""
+"""A study of how many failing cells a conversion fixes: `nox -s convert_check`."""

@@ -1,10 +1,10 @@
 """A measurement of what conversion fixes: `nox -s convert_check`.
 
-Each of WRITERS exports some thirty programs of tests/compat, and each of READERS replays them. Each cell that fails is
-converted for its reader by the smallest change that works, and replayed there. A cell that works must need no
-conversion. A row for each reader is printed. The exit code is 0 if 90 % of the failing cells are fixed, no converted
-artifact gives wrong numbers, and no working cell got worse, else 1. `--docs FILE` writes the table into that page, and
-a row for each writer and reader into a CSV file beside it.
+Each of WRITERS exports some thirty programs of tests/compat, and each of READERS replays them. The artifact of each
+cell that fails is converted for the reader by the smallest change that works, and replayed in it. A cell that works
+must need no conversion. A row for each reader is printed. The exit code is 0 if 90 % of the failing cells are fixed, no
+converted artifact gives wrong numbers, and no working cell got worse, else 1. `--docs FILE` writes the table into that
+page, and a row for each writer and reader into a CSV file beside it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PROGRAMS = {
     "trees": "custom_node or namedtuple",
     "dtypes": "bfloat16 or float8_e4m3fn",
 }
-"""The files of tests/compat, each with the tests that are run, as `pytest -k` selects them; empty for all."""
+"""Files of tests/compat, each with the tests that are run, as `pytest -k` selects them; "" for all tests."""
 BUDGET = 0.9
 MARKED = re.compile(r"(<!-- nox -s convert_check: begin -->\n).*?(<!-- nox -s convert_check: end -->)", re.DOTALL)
 COLUMNS = ("works", "fails", "envelope", "module", "custom calls", "refused", "wrong", "writer's own", "worse")
@@ -58,7 +58,7 @@ COLUMNS = ("works", "fails", "envelope", "module", "custom calls", "refused", "w
 
 @dataclass(frozen=True)
 class Ended:
-    """A cell with the column in which it counts, and the reason."""
+    """A cell with the column of the table in which it counts, and the reason for that."""
 
     cell: Cell
     column: str
@@ -66,7 +66,7 @@ class Ended:
 
 
 def main() -> None:
-    """Write goldens, convert the cells that fail, and print the table."""
+    """Write the goldens, replay them, convert the cells that fail, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--writers", default=",".join(WRITERS), help="jaxlib releases, with commas")
     parser.add_argument("--readers", default=",".join(READERS), help="jaxlib releases, with commas")
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def write_goldens(writers: Sequence[str]) -> None:
-    """Export the programs with each of these releases, except those that did so in an earlier run."""
+    """Export the programs with each of these releases, except releases that have exported them in an earlier run."""
     written = (
         {golden.manifest.writer.jaxlib for golden in GoldenStore(GOLDENS).goldens()} if GOLDENS.is_dir() else set()
     )
@@ -110,7 +110,11 @@ def write_goldens(writers: Sequence[str]) -> None:
 
 
 def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
-    """Replay each golden in each reader and in its own writer, and convert what fails."""
+    """Replay each golden in each reader and in its own writer, and convert the cells that fail.
+
+    Raises:
+        SystemExit: a cell could not be run.
+    """
     policy = load_policy(ROOT / "export_compat.yaml")
     calendar = policy.calendar()
     replay_options = ReplayOptions(calendar, policy, CellLimits(jobs=os.cpu_count() or 1))
@@ -146,7 +150,7 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
 
 
 def column_of(fix: FixByConversion) -> tuple[str, str]:
-    """Return the column of a cell that fails, and the reason."""
+    """Return the column of a failing cell whose conversion was tried, and the reason."""
     if fix.fixes:
         assert fix.level is not None
         return fix.level, fix.message
@@ -157,7 +161,10 @@ def column_of(fix: FixByConversion) -> tuple[str, str]:
 
 
 def count_cells(ended: Sequence[Ended]) -> dict[tuple[str, str], Counter[str]]:
-    """Count the cells in each column, by writer and reader. Those that fail are fixed, refused or wrong."""
+    """Return the number of cells in each column, by writer and reader.
+
+    A failing cell counts in two columns: as failing, and as fixed, refused or wrong.
+    """
     counts: dict[tuple[str, str], Counter[str]] = {}
     for one in ended:
         key = one.cell.golden.manifest.writer.jaxlib, one.cell.reader.jaxlib
@@ -168,7 +175,7 @@ def count_cells(ended: Sequence[Ended]) -> dict[tuple[str, str], Counter[str]]:
 
 
 def table(counts: dict[tuple[str, str], Counter[str]]) -> list[str]:
-    """Return a table of Markdown with a row for each reader, and one for all."""
+    """Return the lines of a Markdown table with a row for each reader, and a row for all readers together."""
     readers: dict[str, Counter[str]] = {}
     for (_, reader), count in counts.items():
         readers.setdefault(reader, Counter()).update(count)
@@ -178,13 +185,13 @@ def table(counts: dict[tuple[str, str], Counter[str]]) -> list[str]:
 
 
 def rows_of_writers(counts: dict[tuple[str, str], Counter[str]]) -> list[str]:
-    """Return a line of CSV for each writer and reader."""
+    """Return the lines of a CSV file: a head, and a line for each writer and reader."""
     head = ",".join(("writer", "reader", *COLUMNS))
     return [head, *(",".join((*key, *(str(count[column]) for column in COLUMNS))) for key, count in counts.items())]
 
 
 def reasons(ended: Sequence[Ended]) -> list[str]:
-    """Return why cells are not fixed, the most frequent reason first, each with an example."""
+    """Return a line for each reason why cells are not fixed, with an example; the most frequent reason comes first."""
     by_reason: dict[tuple[str, str], list[Ended]] = {}
     for one in ended:
         if one.column in ("refused", "wrong", "worse"):

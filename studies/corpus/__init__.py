@@ -1,4 +1,4 @@
-"""Example programs that releases export: by subject, of closed issues, JAX's harnesses; artifacts with one thing wrong.
+"""Example programs that releases export: by subject, from closed issues, JAX's harnesses; and defective artifacts.
 
-Each is written once, and chosen by its tags (`choosing`). pytest collects them only where they are named.
+Each program is written once, and chosen by its tags (`choosing`). pytest collects programs only if they are named.
 """

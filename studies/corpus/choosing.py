@@ -1,4 +1,4 @@
-"""The choice of example programs by tags, as programs.yaml has them: each is written once, and many use it."""
+"""The choice of example programs by the tags in programs.yaml, by which several studies use the same programs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ EXPORTS_RECORDS = "studies/corpus/programs/planted_programs.py::test_program"
 
 
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Programs that are chosen and written together: marked tests, or records that one marked test exports."""
+    """Programs that are chosen and written together: marked tests, or records that a single marked test exports."""
 
     tags: frozenset[str]
-    """What they are for, by the words of programs.yaml."""
+    """The purposes of the programs, in the words that programs.yaml explains."""
     paths: tuple[str, ...]
     """Folders, files and single tests of files, from the root of the repository."""
     packages: tuple[str, ...] = ()
-    """What must be installed beside jax."""
+    """The packages that must be installed in addition to jax."""
     since: str = "0.4.30"
-    """The oldest jaxlib that writes their goldens."""
+    """The oldest jaxlib that writes the goldens of the programs."""
     writers: tuple[str, ...] = ()
-    """The releases that write them, whatever others a session asks for; empty for no such rule."""
+    """The releases that write the goldens, whichever a session asks for; if empty, the session decides."""
     variables: dict[str, str] = {}
     """Environment variables of the process that writes."""
     name: str = ""
@@ -47,7 +47,7 @@ def choose(*tags: str) -> list[Group]:
     """Return the groups of programs that have all of these tags.
 
     Raises:
-        ValueError: no group has them.
+        ValueError: no group has all of these tags.
     """
     if chosen := [group for group in groups() if group.tags.issuperset(tags)]:
         return chosen
@@ -57,7 +57,7 @@ def choose(*tags: str) -> list[Group]:
 
 @functools.cache
 def programs_at(path: str) -> tuple[str, ...]:
-    """Return the pytest ids of the programs at a path of the index, in order. Nothing is imported."""
+    """Return the pytest ids of the programs at a path of programs.yaml, in order. Files are parsed, not imported."""
     if "::" in path:
         return (path,)
     if (ROOT / path).is_dir():
@@ -71,12 +71,15 @@ def programs_at(path: str) -> tuple[str, ...]:
 
 
 def case_of(test: str) -> str:
-    """Return the case of a program by its pytest id: the name of the folder of its goldens."""
+    """Return the id of a program's case, which is the name of the folder of its goldens, from its pytest id."""
     return test.replace(".py::", ".").replace("/", ".")
 
 
 def _records(node: ast.stmt) -> list[str]:
-    """Return the names of the records in ``PROGRAMS = (Program(function, …), …)``: those of their functions."""
+    """Return the names of the records if a statement is ``PROGRAMS = (Program(function, …), …)``, else an empty list.
+
+    The name of a record is that of its function.
+    """
     is_list = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PROGRAMS"
     if not (is_list and isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)):
         return []

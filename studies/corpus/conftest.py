@@ -1,4 +1,4 @@
-"""What programs of several folders share: 64 bits."""
+"""A fixture for the programs of all folders, which enables 64-bit types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def x64() -> Iterator[None]:
-    """Set jax_enable_x64 for a test."""
+    """Set jax_enable_x64 during a test."""
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     yield

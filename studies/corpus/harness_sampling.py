@@ -1,4 +1,4 @@
-"""Which of JAX's harnesses are taken, what their tests are called, and how their outputs are compared."""
+"""The choice of JAX's harnesses, the ids of their tests, and the comparison of their outputs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ COMPARED_BY = {
     # A step function of inputs that lie on its steps: what its writer measures as noise is the height of a step.
     **dict.fromkeys(("ceil", "floor", "round", "sign"), "exact"),
 }
-"""The comparator of a primitive; all others are compared element by element, with the noise that was measured."""
+"""The comparators of some primitives. Others are compared element by element, with the noise that was measured."""
 
 
 class Harness(Protocol):
-    """What is used of `jax._src.internal_test_util.test_harnesses.Harness`; `group_name` is most often a primitive."""
+    """The used part of `jax._src.internal_test_util.test_harnesses.Harness`; `group_name` is most often a primitive."""
 
     group_name: str
     fullname: str
@@ -28,10 +28,10 @@ Chosen = TypeVar("Chosen", bound=Harness)
 
 
 def sample(harnesses: Iterable[Chosen], count: int | None = None) -> list[Chosen]:
-    """Return `count` harnesses, or all: first one of each primitive, then a second of each, and so on.
+    """Return `count` harnesses, or all: first one harness of each primitive, then a second one of each, and so on.
 
-    There is at least one of every primitive. Digests of names decide which one, so that a release with more harnesses
-    takes the same ones as far as it can.
+    Every primitive has at least one harness, even if that makes more than `count`. Digests of names decide which one,
+    so that a release with more harnesses takes the same harnesses as far as it can.
     """
     taken: Counter[str] = Counter()
     rounds = []
@@ -43,18 +43,18 @@ def sample(harnesses: Iterable[Chosen], count: int | None = None) -> list[Chosen
 
 
 def id_of(harness: Harness) -> str:
-    """Return the id of a harness's test: its primitive, and its name without what a folder or a shell could misread."""
+    """Return the id of a harness's test: its primitive and its name, without characters that a shell could misread."""
     name = harness.fullname.removeprefix(f"{harness.group_name}_")
     return f"{harness.group_name}-{re.sub(r'[^A-Za-z0-9_=]+', '_', name).strip('_')}"
 
 
 def primitive_of(case: str) -> str:
-    """Return the primitive in the id of a case."""
+    """Return the primitive of a harness, from the id of its case."""
     return case.partition("[")[2].partition("-")[0]
 
 
 def compared_by(harness: Harness) -> str:
-    """Return the comparator of a harness's outputs."""
+    """Return the name of the comparator that fits the outputs of a harness."""
     if harness.params.get("compute_uv") is False:
         return "allclose"  # singular values without vectors are unique
     return COMPARED_BY.get(harness.group_name, "allclose")

@@ -1,8 +1,8 @@
 """JAX's harnesses, written by chosen releases and replayed in others: `nox -s harnesses`.
 
-`nox -s harnesses [-- --sample N --writers V,V --readers V,V --goldens DIR --results DIR]`. Prints what each writer has
-written, skipped and failed to write, and by primitive what is not kept inside the window. It ends as `jaxexport matrix`
-does; with 1 also where a writer has written nothing.
+`nox -s harnesses [-- --sample N --writers V,V --readers V,V --goldens DIR --results DIR]`. It prints what each writer
+has written, skipped and failed to write, and for each primitive the promised cells that are not kept. The exit code is
+that of `jaxexport matrix`, or 1 if that is 0 and a writer has written nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +31,16 @@ POLICY = ROOT / "studies" / "corpus" / "harnesses" / "export_compat.yaml"
 WRITERS = "0.10.2-jax0.10.2,0.11.2-jax0.11.2"
 READERS = "0.10.2,0.11.2,0.12.0.1"
 ALL = 5600
-"""How many harnesses a release has, about."""
+"""The approximate number of harnesses that a release of jax has."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What became of the tests of one writer: how many wrote a golden, the reasons of the others, and the seconds."""
+    """The outcome of a writer's tests.
+
+    `passed` counts the goldens written, `skipped` the tests skipped for each reason, `failed` has the message of each
+    failing test, and `seconds` is the time of all.
+    """
 
     passed: int
     skipped: Counter[str]
@@ -45,7 +49,17 @@ class Written:
 
 
 def write(writer: str, sample: int | None, goldens: Path, junit: Path) -> Written:
-    """Write goldens with a release. Raises `SystemExit` when its environment cannot be built."""
+    """Write goldens of the harnesses with a release, and return the outcome of its tests.
+
+    Args:
+        writer: the release.
+        sample: how many harnesses are taken; all if None or 0.
+        goldens: the folder to write into.
+        junit: a file for the tests' outcomes.
+
+    Raises:
+        SystemExit: the environment of the release cannot be built.
+    """
     started = time.monotonic()
     # The text of the module is for the eye only. Warnings of JAX's harnesses are no errors here.
     words = ["-n", "2", "-W", "ignore", "--tb=no", "-o", "export_module_text=no", f"--junitxml={junit}"]
@@ -66,7 +80,11 @@ def write(writer: str, sample: int | None, goldens: Path, junit: Path) -> Writte
 
 
 def jaxexport(*words: str, good: Iterable[int], **variables: str) -> int:
-    """Run the command, and return its exit code. Raises `SystemExit` for one that is not among `good`."""
+    """Run `jaxexport` with more environment variables, and return its exit code.
+
+    Raises:
+        SystemExit: the exit code is not among `good`.
+    """
     command = [sys.executable, "-m", "export_core", *words]
     code = subprocess.run(command, cwd=ROOT, env=os.environ | variables, check=False).returncode
     if code not in good:
@@ -75,7 +93,7 @@ def jaxexport(*words: str, good: Iterable[int], **variables: str) -> int:
 
 
 def not_kept(results: Iterable[Result]) -> Iterator[str]:
-    """Yield a line for each primitive: how many promised cells are not kept, of how many, and the message of one."""
+    """Yield a line for each primitive with promised cells that are not kept: how many, of how many, and an example."""
     promised = [result for result in results if result.promised]
     cells = Counter(primitive_of(result.case) for result in promised)
     wrong: dict[str, list[Result]] = {}
@@ -90,7 +108,7 @@ def not_kept(results: Iterable[Result]) -> Iterator[str]:
 
 
 def written_lines(writer: str, written: Written) -> Iterator[str]:
-    """Yield the lines about one writer."""
+    """Yield lines about a writer: how many goldens it wrote, how fast, and which tests were skipped or failed."""
     tests = written.passed + len(written.failed)
     rate = tests / written.seconds
     yield (
@@ -102,7 +120,7 @@ def written_lines(writer: str, written: Written) -> Iterator[str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write, replay and print; return the exit code."""
+    """Write the goldens, replay them, and print the outcome; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=300, help="so many harnesses; 0 takes all (default: %(default)s)")
     parser.add_argument("--writers", default=WRITERS, help="jaxlib releases V,V (default: %(default)s)")

@@ -1,8 +1,8 @@
-"""The negative corpus: artifacts with one thing wrong, each made by a program from an artifact that is right.
+"""The negative corpus: artifacts with a single defect, each made by a function from an artifact without defects.
 
-`corpus(writer)` makes them from what that jax release wrote (tests/artifact/data). The same bytes come out every time.
-What ends or stops a release of jax has no place here, nor what gets past a check of other software: the page says which
-releases it was, and not how.
+`corpus(writer)` makes them from artifacts that a jax release wrote (tests/artifact/data). It returns the same bytes
+every time. An artifact that ends or stops a release of jax, or passes a check of other software, is left out: the page
+says which releases it was, but not how.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from export_core.artifact.envelope.fields import ByteSpan, Envelope
 from studies.artifact.taken_apart import Operation, TakenApart, take_apart
 
 CONTROLS = ("nothing changed", "custom call, nothing changed")
-"""Those that must be accepted everywhere: they show that what refuses the others is what is wrong with them."""
+"""Artifacts without a defect, which must be accepted everywhere. So the others are refused for their defects."""
 DEPTH = 100
 
 
 class Seed(NamedTuple):
-    """A right artifact: its bytes, its envelope, its module and where that begins."""
+    """An artifact without defects: its bytes, its envelope, its module, and the index at which the module begins."""
 
     data: bytes
     envelope: Envelope
@@ -45,13 +45,13 @@ Make = Callable[[Seed], bytes]
 
 
 def corpus(writer: str) -> dict[str, bytes]:
-    """Return the artifacts with one thing wrong, by name, made from two by this writer."""
+    """Return the bytes of all artifacts of the corpus by name, made from two artifacts by this writer."""
     seeds = {False: _seed(writer, "tree"), True: _seed(writer, "cholesky")}
     return {name: make(seeds[calls(name)]) for name, make in ARTIFACTS.items()}
 
 
 def calls(name: str) -> bool:
-    """Return whether an artifact of this name is made from the one with custom calls."""
+    """Return whether the artifact of this name is made from the writer's artifact with custom calls."""
     return name.startswith("custom call")
 
 
@@ -68,7 +68,7 @@ def _patched(data: bytes, at: int, new: bytes) -> bytes:
 
 
 def _apart(change: Callable[[TakenApart], None]) -> Make:
-    """Return a maker of an artifact whose module is taken apart, changed, and put together again."""
+    """Return a function that makes an artifact whose module `change` has changed."""
 
     def make(seed: Seed) -> bytes:
         parts = take_apart(seed.module)

@@ -1,9 +1,9 @@
-"""What one release of jax does with artifacts: run by its Python, it imports jax and nothing of this project.
+"""The program that tries artifacts in a release of jax. The release's Python runs it, without this project.
 
-`python negative_program.py FOLDER FILE...` reads, calls and differentiates each file of the folder in a fork, and
-prints a line of JSON for each: the outcome, and the message. The outcome is `accepted`; `other results`, where the
-results are not those of the first file whose name begins with the same letter; `died`; `no end`, where it timed out; or
-the step that raised an error.
+`python negative_program.py FOLDER FILE...` reads, calls and differentiates each file of the folder in a forked process,
+and prints a line of JSON for each: the outcome, and a message. The outcome is the step that raised an error, `died`,
+`no end` if the process timed out, or `accepted`. It is `other results` if the results differ from those of the first
+accepted file whose name begins with the same letter.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MEMORY = 16 << 30
 
 
 def used(data, step):
-    """Return the results for arguments of ones.
+    """Call an artifact and its derivative with arguments of ones; return dtype, shape and sum of each result.
 
     Args:
-        data: an artifact.
-        step: called with the name of each step before it is done.
+        data: the artifact.
+        step: a function that is called with the name of each step before the step is done.
     """
     step("read")
     exported = export.deserialize(bytearray(data))
@@ -51,7 +51,7 @@ def used(data, step):
 
 
 def answer(path, write):
-    """Use one file, in a process of its own."""
+    """Use the artifact at `path`, and pass lines about its steps and its outcome to `write`."""
     now = ["read"]
 
     def step(name):

@@ -1,7 +1,7 @@
-"""The negative corpus, as this project and five releases of jax answer it: `nox -s negative` renews data and page.
+"""What this project and five releases of jax do with the negative corpus: `nox -s negative` renews data and page.
 
-`-- --only-ours` renews what `jaxexport` answers, and asks no jax. What makes artifacts is in tests/artifact, which must
-be on PYTHONPATH.
+`-- --only-ours` renews only what `jaxexport` does, without any jax. tests/artifact, which has functions that make
+artifacts, must be on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ PROGRAM = Path(__file__).with_name("negative_program.py")
 PAGE = ROOT / "docs" / "evidence" / "negative-corpus.md"
 CORPUS = "studies/corpus/negative_corpus.py"
 REMARKABLE = ("accepted", "other results")
-"""What a release may do with an artifact other than to refuse it."""
+"""The outcomes, other than a refusal, that an artifact of the corpus may have in a release of jax."""
 ENDED = ("died", "no end")
-"""What none may do with an artifact of the corpus: such a one is taken out, and nothing is written."""
+"""The outcomes that no artifact of the corpus may have in a release of jax. If one has, nothing is written, and it has
+to be taken out."""
 OURS = WRITERS[-1]
-"""The writer of the artifacts that jaxexport is asked about."""
+"""The release whose artifacts are given to `jaxexport`."""
 
 
 def ours(name: str, data: bytes) -> dict[str, list[Any]]:
-    """Return what `jaxexport inspect` and `audit` answer: the exit code, and the error or what fails."""
+    """Run `jaxexport inspect` and `jaxexport audit` on an artifact; return the exit code and the error of each."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("it.jaxexport").write_bytes(data)
         return {command: list(_answer(command, "it.jaxexport")) for command in ("inspect", "audit")}
@@ -63,7 +64,7 @@ def _answer(*words: str) -> tuple[int, str]:
 
 
 def jax_says(release: str) -> dict[str, list[str]]:
-    """Return what this release does with what is made from its own artifacts."""
+    """Return the outcome and the message of each artifact of the corpus in a release, which wrote the originals too."""
     calendar = load_calendar()
     environment = ReaderEnvironments(calendar).build(Placement(calendar.release(release)))
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +79,7 @@ def jax_says(release: str) -> dict[str, list[str]]:
 
 
 def page(data: dict[str, Any], text: str) -> str:
-    """Return the page, with tables of this data."""
+    """Return `text`, the page, with its tables replaced by tables of this data."""
     wrong = {name: row for name, row in data.items() if name not in CONTROLS}
     counts = [(f"jax {each}", Counter(row["jax"][each][0] for row in wrong.values())) for each in reversed(WRITERS)]
     counts += [
@@ -102,12 +103,12 @@ def page(data: dict[str, Any], text: str) -> str:
 
 
 def ended(data: dict[str, Any]) -> list[str]:
-    """Return the names of the artifacts that end or stop a release."""
+    """Return the names of the artifacts with which a release died or did not end."""
     return [name for name, row in data.items() if any(stage in ENDED for stage, _ in row["jax"].values())]
 
 
 def _surprise(answers: dict[str, list[str]]) -> str:
-    """Return what JAX should not do, with the releases that do it; empty where all refuse the artifact."""
+    """Return what releases of jax did with a defective artifact other than to refuse it; "" if all refused it."""
     kinds: dict[str, list[str]] = {}
     for release, (stage, text) in answers.items():
         if stage in REMARKABLE:
@@ -123,7 +124,11 @@ def _own(answer: list[Any]) -> str:
 
 
 def main() -> None:
-    """Write what jaxexport and each release answer."""
+    """Write the data and the page: what `jaxexport` and each release do with the corpus.
+
+    Raises:
+        SystemExit: an artifact ended or stopped a release, or a release did not accept a control.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only-ours", action="store_true", help="ask no release of jax again")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
-"""Which releases show the breaks of closed issues: `nox -s regressions` writes goldens, replays them, renews the page.
+"""The table of releases that show the breaks of closed issues: `nox -s regressions [-- --goldens DIR --results DIR]`.
 
-`-- [--goldens DIR --results DIR]`. A writer that gives a wrong answer itself writes no
-golden, so a reader shows a break where it does not give what a golden expects.
+It writes goldens, replays them, and renews the page. A writer that gives a wrong answer itself writes no golden. So a
+reader shows a break if it does not give what a golden expects.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ READERS = {
     "0.10.1": "0.8.2,0.9.0,0.9.2,0.10.0,0.10.1,0.10.2,0.11.0,0.11.1,0.11.2,0.12.0.1",
     "0.12.0.1": "0.9.0,0.9.2,0.10.0,0.10.1,0.10.2,0.11.0,0.11.1,0.11.2,0.12.0,0.12.0.1",
 }
-"""The writers, and the readers of what each has exported."""
+"""The writers, each with the readers in which its goldens are replayed."""
 ISSUE = re.compile(r"https://github\.com/(\w[\w-]*)/(\w+)/(?:issues|pull)/(\d+) \((\w+)\): (.*)")
 WRONG = (Verdict.NUMERICS, Verdict.CRASH, Verdict.ERROR, Verdict.TIMEOUT)
 LOADED = (Stage.COMPILE, Stage.RUN, Stage.COMPARE)
-"""What a release does not load says nothing about what it would compute."""
+"""The stages of cells that count: if a release does not load an artifact, that says nothing about what it computes."""
 RIGHT = "right"
 NONE = "all give the right answer"
 NO_GOLDEN = "every writer gives a wrong answer itself"
@@ -48,7 +48,7 @@ KINDS = (*WRONG, NONE, NO_GOLDEN)
 
 
 def main() -> None:
-    """Write, read, and renew the page."""
+    """Write the goldens, replay them, and renew the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--goldens", type=Path, help="keep the goldens here, and write only those that are missing")
     parser.add_argument("--results", type=Path, help="keep the results here")
@@ -78,11 +78,11 @@ def _jaxexport(*words: str) -> None:
 
 
 Rows = list[dict[str, str]]
-"""The lines of regressions.csv: program, issue, state, says, and what each release did, the newest first."""
+"""The lines of regressions.csv: program, issue, the issue's state and title, and the outcome in each release."""
 
 
 def rows(results: Sequence[Result]) -> Rows:
-    """Return what these results say of each program."""
+    """Return a line of regressions.csv for each program, from the results of all runs."""
     by_case: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         by_case[result.case].append(result)
@@ -93,7 +93,7 @@ def rows(results: Sequence[Result]) -> Rows:
 
 
 def programs() -> dict[str, str]:
-    """Return the docstring of each test, by the name of its case."""
+    """Return the docstring of each program, by its file and name."""
     return {
         f"{path.stem}.{node.name}": ast.get_docstring(node) or ""
         for path in sorted(FOLDER.glob("*.py"))
@@ -120,7 +120,7 @@ def _ordered(releases: Iterable[str]) -> list[str]:
 
 
 def page(found: Rows, text: str) -> str:
-    """Return the page, with tables of these rows."""
+    """Return `text`, the page, with its tables replaced by tables of these rows."""
     readers = list(found[0])[4:]
     kinds = [_kinds(row, readers) for row in found]
     counts = Counter(kind for each in kinds for kind in each)
@@ -144,13 +144,13 @@ def _line(row: dict[str, str], readers: Sequence[str]) -> Sequence[object]:
 
 
 def _kinds(row: dict[str, str], readers: Sequence[str]) -> set[str]:
-    """Return what releases did wrong; where none did, `NONE` or `NO_GOLDEN`."""
+    """Return the kinds of wrong answers that readers gave, or `NONE` or `NO_GOLDEN` if no reader gave any."""
     found = {kind for reader in readers for kind in row[reader].split(", ") if kind}
     return found - {RIGHT} or ({NONE} if found else {NO_GOLDEN})
 
 
 def _runs(row: dict[str, str], kind: str, readers: Sequence[str]) -> str:
-    """Return the releases that did so, those that follow each other as `first to last`."""
+    """Return the readers that gave a kind of wrong answer, as text; consecutive readers are `first to last`."""
     runs: list[list[str]] = []
     before = ""
     for reader in reversed(readers):

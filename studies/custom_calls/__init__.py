@@ -1,4 +1,4 @@
-"""A custom call that changes: artifacts from two days of the change, in five releases.
+"""A study of a custom call that changes: artifacts from two days of the change are replayed in five releases.
 
-docs/how-to/change-a-custom-call.md is made of it.
+docs/how-to/change-a-custom-call.md shows the results.
 """

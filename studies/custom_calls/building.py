@@ -1,4 +1,4 @@
-"""The scale library as it was on each day of the change, and readers that have it."""
+"""The scale library, which implements the custom call, as it is on each day of the change, and readers that have it."""
 
 import dataclasses
 import shutil
@@ -10,14 +10,18 @@ from export_core.readers.environment import Environment
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
 HOLDS = {"D-1": ("scale_v1",), "D": ("scale_v1", "scale_v2"), "RELEASE+180": ("scale_v2",)}
-"""The sources of the library on each day; on D+21 and RELEASE they are those of D."""
+"""The source files of the library on each day. On D+21 and RELEASE, they are the same as on D."""
 
 
 def build_libraries(folder: Path, headers: str) -> dict[str, Path]:
-    """Compile against these headers (`jax.ffi.include_dir()`), and link a library for each day.
+    """Compile the sources, and link a library for each day; return the path of each library by its day.
 
-    A jaxlib accepts handlers that were compiled with its own headers or with older ones, so those of the oldest reader
-    work for all.
+    A jaxlib accepts handlers that were compiled with its own headers or with older headers. So the headers of the
+    oldest reader work for all readers.
+
+    Args:
+        folder: where the libraries are written.
+        headers: the folder of XLA's headers, as `jax.ffi.include_dir()` returns it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     compiler = [COMPILER or "g++", "-std=c++17", "-O0", "-w", "-fPIC", f"-I{headers}"]
@@ -35,6 +39,6 @@ def build_libraries(folder: Path, headers: str) -> dict[str, Path]:
 
 
 def with_library(environment: Environment, library: Path) -> Environment:
-    """Return the environment of a machine that has this library."""
+    """Return an environment whose variables tell where this library is."""
     variables = {**environment.variables, "SCALE_LIBRARY": str(library)}
     return dataclasses.replace(environment, variables=variables)

@@ -1,7 +1,7 @@
 """The judgement of the committed results on other days: ``python -m studies.custom_calls.judged [OPTION…]``.
 
-An earlier version of this tool made them, so `jaxexport judge` itself refuses them, as a gate should. This program
-judges them as if this version had made them.
+An earlier version of jaxexport made these results, so `jaxexport judge` refuses them, as a gate should. This program
+judges them as if the present version had made them.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ from studies.custom_calls.building import HERE
 
 
 def as_of_this_version(results: Path, folder: Path) -> None:
-    """Write a run into a folder as if this version had made it."""
+    """Copy the run in the folder `results` into `folder`, as if the present version of jaxexport had made it."""
     plan = msgspec.structs.replace(plan_of(results), tool=tool(), evidence=Evidence.of({"tool": tool()}))
     (folder / PLAN).write_bytes(safe_json(plan))
     (folder / RESULTS).write_bytes((results / RESULTS).read_bytes())

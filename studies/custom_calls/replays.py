@@ -1,7 +1,7 @@
-"""The replays behind docs/how-to/change-a-custom-call.md: `nox -s custom_calls` writes them.
+"""The replays that docs/how-to/change-a-custom-call.md shows: `nox -s custom_calls` writes their results. Needs g++.
 
-Two real releases write, each with the lowering of its day. Real releases from before the change to after its end read,
-each with the library of its day. Needs g++.
+Two real releases write goldens, each with the lowering of its day. Five real releases, from before the change to after
+its end, read the goldens, each with the library of its day.
 """
 
 import datetime
@@ -33,11 +33,17 @@ AS_OF = datetime.date(2026, 11, 21)
 CASE = "scale"
 WRITERS = {"0.9.0.1": "D-1", "0.9.1": "D+21"}
 READERS = {"0.9.0.1": "D-1", "0.9.1": "D", "0.10.2": "D", "0.11.1": "D", "0.11.2": "RELEASE+180"}
-"""The releases that read, each with the day whose library it has; `WRITERS` has the day of the source."""
+"""The releases that read, each with the day whose library it has. In `WRITERS`, the day is that of the lowering."""
 
 
 def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None:
-    """Write one golden by each writer, which exports it with jax alone."""
+    """Write a golden by each writer, from an artifact that the writer exports with jax alone.
+
+    Args:
+        store: the folder of the goldens.
+        folder: a scratch folder.
+        libraries: the library of each day.
+    """
     for writer, day in WRITERS.items():
         made = folder / writer
         made.mkdir()

@@ -1,4 +1,4 @@
-"""A primitive whose lowering changes from one custom-call target to another, with its source on each day."""
+"""A primitive that scales an array, and its lowering on each day: it changes from a custom-call target to a new one."""
 
 import jax.core
 import jax.ffi
@@ -12,7 +12,7 @@ scale_p.def_abstract_eval(lambda x, *, factor: jax.core.ShapedArray(x.shape, x.d
 
 
 def scale(x, factor):
-    """Return `factor * x`, for float32."""
+    """Return `factor * x` for a float32 array."""
     return scale_p.bind(x, factor=factor)
 
 
@@ -45,5 +45,5 @@ LOWERING = {
 
 
 def use_lowering(day):
-    """Register the lowering that the source has on a day."""
+    """Register the lowering that the primitive has on a day."""
     mlir.register_lowering(scale_p, LOWERING[day])

@@ -1,6 +1,7 @@
-"""The registration of the scale library's custom-call targets, in a process that imports this: a writer or a reader.
+"""The registration of the scale library's custom-call targets, in the process of a writer or reader that imports this.
 
-SCALE_LIBRARY is the path of the library, which has the targets of its day: the old one, both, or the new one.
+The environment variable SCALE_LIBRARY is the path of the library. It has the targets of its day: the old target, both,
+or the new target.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
-"""A writer that has nothing but jax: `write_scale.py DAY FOLDER`.
+"""A writer that needs only jax: `write_scale.py DAY FOLDER`.
 
-It writes an artifact, its inputs and its outputs, for `jaxexport goldens add`.
+It writes an artifact with the lowering of this day, its inputs and its outputs, for `jaxexport goldens add`.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """The table of all releases as writers and readers of the programs in `project/`, and its page.
 
-`nox -s every_release [-- --writers V,V --readers V,V --docs FILE]`. The exit code is 1 where a release has written
-nothing that another reads, or reads nothing.
+`nox -s every_release [-- --writers V,V --readers V,V --docs FILE]`. The exit code is 1 if there is a writer of which no
+golden passes in any reader, or a reader in which no golden passes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PROGRAMS = {
     "programs.test_symbolic": "symbolic shapes",
     "programs.test_random_for_two_platforms": "random",
 }
-"""The cases of `project/programs.py`, and their names on the page."""
+"""The cases of `project/programs.py`, each with its name on the page."""
 PASS = "pass"
 MEANING = {
     "unsupported version": "A release up to 0.8.1 reads only the serialization versions of its time.",
@@ -47,22 +47,23 @@ MEANING = {
     "Failed to deserialize StableHLO": "The module needs a newer VHLO than the reader has.",
     "exported for N devices": "Since 0.9.1 the number of devices is in a field that releases up to 0.8.1 do not read.",
 }
-"""The meaning of messages, by words that they have."""
+"""The meaning of messages, by words that the messages contain."""
 
 Data = dict[str, Any]
-"""The content of every-release.json: counts, releases by build date, a line of squares for each writer, messages."""
+"""The content of every-release.json: counts, releases by build date, the outcomes of each writer by reader, messages.
+"""
 
 
 def releases(calendar: Calendar) -> list[str]:
-    """Return every jaxlib of the calendar since `FIRST`, by build date: it is the first with today's export API."""
+    """Return the jaxlib versions since `FIRST`, which is the first with today's export API, by build date."""
     return [version for version in calendar.versions() if calendar.built(version) >= calendar.built(FIRST)]
 
 
 def write(writers: Sequence[str], goldens: Path) -> None:
-    """Write the goldens of the releases that have none yet.
+    """Write the goldens of each of these releases that has no golden in the folder yet.
 
     Raises:
-        SystemExit: a release cannot write.
+        SystemExit: a release cannot write all of them.
     """
     written = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens).goldens()}
     asked = [writer for writer in writers if writer not in written]
@@ -72,14 +73,17 @@ def write(writers: Sequence[str], goldens: Path) -> None:
 
 
 def read(writers: Sequence[str], readers: Sequence[str], goldens: Path, results: Path) -> list[Result]:
-    """Replay the goldens of these writers in these readers."""
+    """Replay the goldens of these writers in these readers; write the results into a folder, and return them."""
     words = ["--goldens", str(goldens), "--writers", ",".join(writers), "--readers", ",".join(readers)]
     jaxexport("matrix", *words, "--results", str(results), "--quiet", good=(0, 1), quiet=True)
     return read_results(results)
 
 
 def moved_inside(goldens: Path) -> set[str]:
-    """Return the releases that could rewrite a program of theirs, and so measured the noise of its inner roundings."""
+    """Return the writers of which a golden has noise from its inner roundings.
+
+    To measure that noise, a writer has to run a rewritten form of the program, which not every release can.
+    """
     manifests = [golden.manifest for golden in GoldenStore(goldens).goldens()]
     return {manifest.writer.jaxlib for manifest in manifests if manifest.noise and manifest.noise.inside}
 
@@ -93,7 +97,7 @@ def jaxexport(*words: str, good: tuple[int, ...], quiet: bool = False) -> None:
 
 
 def data(results: Sequence[Result], writers: Sequence[str], readers: Sequence[str]) -> Data:
-    """Return the data of the page, from results of all these writers and readers."""
+    """Return the data of the page, from the results of these writers in these readers."""
     inside = [result for result in results if result.promised]
     facts = {each.jaxlib: each for result in results for each in (result.writer, result.reader)}
     order = sorted(facts, key=lambda jaxlib: (facts[jaxlib].built, Version(jaxlib)))
@@ -119,12 +123,15 @@ def data(results: Sequence[Result], writers: Sequence[str], readers: Sequence[st
 
 
 def passed(results: Sequence[Result], which: str) -> set[str]:
-    """Return the releases that have a pass as writer, or as reader."""
+    """Return the releases with a passing cell as its writer, or as its reader: `which` is "writer" or "reader"."""
     return {getattr(result, which).jaxlib for result in results if result.verdict is Verdict.PASS}
 
 
 def square(results: Sequence[Result]) -> str:
-    """Return the outcome of one writer's programs in one reader: `pass`, the common verdict, or those that fail."""
+    """Return the outcome of a writer's programs in a reader, from its results.
+
+    It is `pass`, or `refused` or `error` if none passes, or else the names of the programs that fail.
+    """
     bad = [result for result in results if result.verdict is not Verdict.PASS]
     if len(bad) == len(results) > 1:
         return str(Verdict.REFUSED if all(result.verdict is Verdict.REFUSED for result in bad) else Verdict.ERROR)
@@ -132,7 +139,7 @@ def square(results: Sequence[Result]) -> str:
 
 
 def page(found: Data, text: str) -> str:
-    """Return the page with new tables of these data."""
+    """Return `text`, the page, with its tables replaced by tables of this data."""
     counts = (
         f"**{found['kept']:,} of {found['promised']:,} cells inside the windows of JAX's promise pass.** "
         f"{found['wrote']} of {found['writers']} releases wrote what some release reads, {found['have_read']} of "
@@ -159,7 +166,10 @@ def meaning(message: str) -> str:
 
 
 def grid(squares: Mapping[str, Mapping[str, str]]) -> str:
-    """Return a table of writers and readers, newest first; neighbours with the same squares share a row or a column."""
+    """Return a table of outcomes with a row for each writer and a column for each reader, newest first.
+
+    Neighbours with the same outcomes share a row or a column.
+    """
     writers = [name for name in squares if squares[name]]
     readers = list(dict.fromkeys(name for writer in writers for name in squares[writer]))
     rows = alike(writers, lambda writer: [squares[writer].get(reader, "") for reader in readers])
@@ -186,7 +196,10 @@ def named(group: Sequence[str]) -> str:
 
 
 def kinds(results: Sequence[Result]) -> Iterator[Data]:
-    """Yield the messages of programs that do not pass, each kind once."""
+    """Yield each kind of message of cells that do not pass, with the number of cells and where it occurs.
+
+    Messages are of the same kind if they differ only in numbers and names of functions.
+    """
     found: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
     for result in results:
         if result.verdict is not Verdict.PASS:
@@ -207,7 +220,7 @@ def kinds(results: Sequence[Result]) -> Iterator[Data]:
 
 
 def span(results: Sequence[Result], which: str) -> str:
-    """Return the oldest and the newest of the writers or readers, as text."""
+    """Return the oldest and the newest writer or reader of these results, as text."""
     found = sorted({(getattr(result, which).built, getattr(result, which).jaxlib) for result in results})
     return found[0][1] if len(found) == 1 else f"{found[0][1]} to {found[-1][1]}"
 

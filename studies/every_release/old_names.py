@@ -1,4 +1,4 @@
-"""The names of `jax.export` before 0.4.30, in `jax.experimental.export`."""
+"""The names that the API of `jax.export` had before jax 0.4.30, in `jax.experimental.export`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ MIGRATION = (
     ),
     ("setting of the calling convention", "jax_serialization_version", "jax_export_calling_convention_version"),
 )
-"""Old and new names: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30.
+"""Old and new names. Each row has the thing, its name from 0.4.24 to 0.4.29, and its name since 0.4.30.
 
 Source: the migration guide in the documentation of jax.export, and the releases themselves, in which tests find the
-names. 0.4.30 has most of the old names beside the new ones.
+names. 0.4.30 has the new names and most of the old names.
 """

@@ -1,6 +1,6 @@
-"""Forecasts of programs from which none was made: `python -m tools.forecast_truth --heldout first`.
+"""Held-out programs, to measure forecasts with them: `python -m tools.forecast_truth --heldout first`.
 
-The programs measure the knowledge base, so nothing in it may come from them. `first` showed mistakes, which were
-mended. `second` was written at the same time, before either was run, and was run only after that. Whoever mends an
-entry because of one of them has to write a third set.
+The programs measure the knowledge base, so no entry of it may be made from them. The set `first` showed mistakes, which
+were then corrected. The set `second` was written before either set was run, and was run only after the corrections. If
+an entry is corrected because of `second`, a third set has to be written.
 """

@@ -1,8 +1,8 @@
-"""A check of forecasts for programs that none was made from: `python -m tools.forecast_truth --heldout first|second`.
+"""A check of forecasts for held-out programs: `python -m tools.forecast_truth --heldout first|second`.
 
 Writers export a set of programs. Then forecasts are made for each of 12 releases of jaxlib and five other runtimes, and
-only then the cells run. `--record NAME` adds the result to record.json under a name. The exit code is 1 where a cell
-did not do what was forecast, or too many are unknown.
+only then the cells run. `--record NAME` adds the result to record.json under a name. The exit code is 1 if a cell
+failed at something that was forecast to work, or if too many forecasts are unknown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tools.stored_results import read_results
 RECORD = Path(__file__).with_name("record.json")
 POLICY = Path(__file__).with_name("export_compat.yaml")
 SETS = {group.name.removeprefix("forecast-"): group for group in choose("forecast", "held-out")}
-"""The programs of each set, by its name."""
+"""The programs of each held-out set, by the name of the set."""
 WRITERS = ("0.6.2", "0.12.0.1")
 JAXLIBS = (
     *("0.4.31", "0.5.3", "0.6.2", "0.7.0", "0.8.1", "0.9.0.1"),
@@ -41,7 +41,7 @@ JAXLIBS = (
 RUNTIMES = ("iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0", "pjrt==0.12.0.1", "stablehlo==0.12.0.1")
 READERS = (*JAXLIBS, *RUNTIMES)
 PARTS = {"jaxlibs": (WRITERS, JAXLIBS), "runtimes": (WRITERS[-1:], RUNTIMES)}
-"""Writers and the readers that run their goldens. Other runtimes run those of the newest jax only."""
+"""The parts of the run, each with its writers and readers. Runtimes other than jaxlib run goldens of the newest jax."""
 JAXLIB = "jaxlib"
 MOST_UNKNOWN, MOST_UNKNOWN_ELSEWHERE = 0.05, 0.25
 _ANSWERED = {
@@ -50,38 +50,38 @@ _ANSWERED = {
     Stage.RUN: RUNS,
     Stage.COMPARE: NUMBERS,
 }
-"""The first question of a forecast whose answer is no where a cell fails in a stage."""
+"""The first question of a forecast to which the answer is no if a cell fails in this stage."""
 CellName = tuple[str, str]
 """The names of a golden and a reader."""
 
 
 class Outcome(NamedTuple):
-    """The forecast of a cell, and what it did."""
+    """The forecast of a cell, and what happened in the cell."""
 
-    golden: str  # Its golden.
-    reader: str  # Its reader.
-    known: Forecast  # The forecast, taken before it ran.
-    worked: int  # How many of the four questions, in their order, turned out yes.
+    golden: str  # The cell's golden.
+    reader: str  # The cell's reader.
+    known: Forecast  # The forecast, made before the cell ran.
+    worked: int  # How many of the forecast's four questions, from the first on, have the true answer yes.
     what: str  # The verdict, without details that change from run to run.
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The four answers."""
+        """The forecast's answers to its four questions."""
         return tuple(answer.answer for answer in self.known[2:])
 
     @property
     def is_false_yes(self) -> bool:
-        """Whether the cell did not do something that was forecast."""
+        """Whether the cell failed at something that was forecast to work."""
         return self.worked < len(self.answers) and self.answers[self.worked] == YES
 
     @property
     def is_false_no(self) -> bool:
-        """Whether the cell did something that was forecast to fail."""
+        """Whether something worked in the cell that was forecast to fail."""
         return self.worked > 0 and self.answers[self.worked - 1] == NO
 
 
 def write_goldens(name: str, folder: Path) -> None:
-    """Export a set of programs by the writers that lack goldens in a folder."""
+    """Export a set of programs with each of `WRITERS` that has no golden in the folder yet."""
     written = {golden.manifest.writer.jaxlib for golden in GoldenStore(folder).goldens()}
     if missing := [writer for writer in WRITERS if writer not in written]:
         words = ("--writers", ",".join(missing), "--", f"--goldens={folder}", *SETS[name].paths)
@@ -99,7 +99,7 @@ def forecasts_of(goldens: Iterable[Golden]) -> dict[CellName, Forecast]:
 
 
 def compared(known: Mapping[CellName, Forecast], results: Iterable[Result]) -> list[Outcome]:
-    """Return the forecast and what happened for each cell that ran."""
+    """Return the forecast and the outcome of each cell that ran."""
     return [
         Outcome(result.golden, result.reader.name, own, _worked(result, own), _what(result))
         for result in results
@@ -122,12 +122,12 @@ def _what(result: Result) -> str:
 
 
 def consumer_of(reader: str) -> str:
-    """Return the consumer of a reader: ``jaxlib``, ``iree``."""
+    """Return the consumer that a reader is a release of, such as ``jaxlib`` or ``iree``."""
     return parts_of(reader)[0] if "==" in reader else JAXLIB
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    """Count the cells of one consumer by their answers, and those whose forecast was false."""
+    """Return the number of cells of a consumer, by the forecast's answer, and how many forecasts were false."""
     answers = Counter(outcome.answers[NUMBERS] for outcome in outcomes)
     return {
         "cells": len(outcomes),
@@ -139,7 +139,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 
 def as_recorded(name: str, outcomes: Sequence[Outcome]) -> dict[str, object]:
-    """Return what record.json has of a run: the figures of each consumer, and each false answer."""
+    """Return what record.json stores about a run: the figures of each consumer, and a line for each false forecast."""
     by_consumer: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_consumer.setdefault(consumer_of(outcome.reader), []).append(outcome)
@@ -154,14 +154,14 @@ def as_recorded(name: str, outcomes: Sequence[Outcome]) -> dict[str, object]:
 
 
 def line_of(outcome: Outcome) -> str:
-    """Return a cell in a line: ``CASE/WRITER in READER: crash in stage run (REASONS)``."""
+    """Return a line about a cell, such as ``CASE/WRITER in READER: crash in stage run (REASONS)``."""
     short = outcome.golden.removeprefix("studies.corpus.programs.forecast_").replace("_programs.", ".", 1)
     reasons = "; ".join(map(str, outcome.known.numbers.reasons))
     return f"{short} in {outcome.reader}: {outcome.what}{f' ({reasons})' if reasons else ''}"
 
 
 def is_good(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether everything forecast happened, and few enough cells are unknown."""
+    """Return whether everything that was forecast to work did work, and few enough forecasts are unknown."""
     for consumer in {consumer_of(outcome.reader) for outcome in outcomes}:
         counts = figures([outcome for outcome in outcomes if consumer_of(outcome.reader) == consumer])
         most = MOST_UNKNOWN if consumer == JAXLIB else MOST_UNKNOWN_ELSEWHERE
@@ -171,7 +171,14 @@ def is_good(outcomes: Sequence[Outcome]) -> bool:
 
 
 def run(name: str, goldens: Path | None, results: Path | None, record: str) -> int:
-    """Write the goldens, take the forecasts, run the cells, print and record; return the exit code."""
+    """Write the goldens, make the forecasts, run the cells, and print the result; return the exit code.
+
+    Args:
+        name: the set of programs.
+        goldens: the folder of the goldens; a temporary folder if None.
+        results: the folder of the results; a temporary folder if None.
+        record: the name under which the result is recorded; "" to record nothing.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         goldens, results = goldens or Path(scratch, "golden"), results or Path(scratch, "results")
         write_goldens(name, goldens)

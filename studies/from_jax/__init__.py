@@ -1,1 +1,1 @@
-"""JAX's own goldens, tested by JAX's own test and by this project: `nox -s from_jax`."""
+"""A study of JAX's own goldens, which are tested by JAX's own tests and by this project: `nox -s from_jax`."""

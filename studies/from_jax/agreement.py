@@ -1,9 +1,9 @@
-"""The verdicts of JAX's own test and of this project on JAX's own goldens, compared: `nox -s from_jax`.
+"""A comparison of the verdicts of JAX's own tests and of this project on JAX's own goldens: `nox -s from_jax`.
 
-It adopts the goldens of a release's wheel, replays them in many readers, compiles those for cuda and tpu, and runs
-JAX's test of each CPU golden in that release. It prints a row for each golden. The exit code is 1 if a golden is
-refused, or where the two verdicts differ. `--docs FILE` writes the counts into that page, and the rows into a CSV file
-beside it.
+It adopts the goldens in a release's wheel, replays those for the CPU in many readers, and compiles those for cuda and
+tpu. It runs JAX's test of each CPU golden in that release. It prints a row for each golden. The exit code is 1 if a
+golden is refused, or if the two verdicts on a golden differ. `--docs FILE` writes the counts into that page, and the
+rows into a CSV file beside it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from tools.stored_results import read_results
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("jax_verdicts.py")
 Row = dict[str, str]
-"""The row of one golden, by the columns in `HEAD`."""
+"""The row of a golden in the table, by the columns in `HEAD`."""
 HEAD = ("golden", "on", "JAX's own test", "here", "in all readers")
 SAME = {Verdict.REFUSED: "error"}
-"""The verdicts that JAX's own test cannot tell apart, since it has no list of known messages, by their common name."""
+"""Verdicts that JAX's own tests report under a different name: without a list of known messages, they cannot tell a
+refusal from an error."""
 
 
 def main() -> None:
@@ -79,7 +80,13 @@ def main() -> None:
 def compared(
     results: Mapping[str, Sequence[Result]], theirs: Mapping[str, str], release: str
 ) -> tuple[list[Row], list[str]]:
-    """Return a row for each golden, and a line for each difference."""
+    """Return a row for each golden, and a line for each CPU golden on which the two verdicts differ.
+
+    Args:
+        results: the results of each golden in all readers.
+        theirs: the verdict of JAX's own test for each CPU golden.
+        release: the release in which JAX's tests ran.
+    """
     rows: list[Row] = []
     problems = []
     for name in sorted(results.keys() | theirs.keys()):
@@ -98,12 +105,12 @@ def compared(
 
 
 def page(rows: Sequence[Row], text: str) -> str:
-    """Return the page with the counts of these rows."""
+    """Return `text`, the page, with its counts replaced by those of these rows."""
     return filled(text, {"counts": counts(rows)})
 
 
 def counts(rows: Sequence[Row]) -> str:
-    """Return tables of the verdicts by platform, and of those on the CPU by operation."""
+    """Return a table of the verdicts by platform, and a table of the verdicts on the CPU by data file."""
     platforms = []
     for platform in sorted({row["on"] for row in rows}):
         theirs, ours = (Counter(row[who] for row in rows if row["on"] == platform) for who in (HEAD[2], HEAD[3]))
@@ -122,7 +129,14 @@ def _verdict_counts(found: Counter[str]) -> str:
 
 
 def jax_verdicts(release: str, part: str) -> dict[str, str]:
-    """Return the verdict of JAX's own test for each CPU golden, with the message of one that does not pass."""
+    """Run JAX's own tests of its CPU goldens in a release; return the verdict for each golden.
+
+    If a golden does not pass, the message follows the verdict. After a crash, the remaining goldens are run again.
+
+    Args:
+        release: the release.
+        part: only goldens whose names contain this text are tested.
+    """
     calendar = load_calendar()
     found: dict[str, str] = {}
     # JAX's runner imports absl-py, which a reader's environment does not have.
@@ -149,17 +163,17 @@ def jax_verdicts(release: str, part: str) -> dict[str, str]:
 
 
 def lines(text: str) -> Iterator[dict[str, str]]:
-    """Yield the lines of JSON in what the program printed."""
+    """Yield the lines of JSON, decoded, in what jax_verdicts.py printed."""
     for line in text.splitlines():
         if line.startswith("{"):
             yield json.loads(line)
 
 
 def jaxexport(folder: Path, *words: str) -> int:
-    """Run a command in a folder without a policy, and return its exit code.
+    """Run `jaxexport` in a folder without a policy, and return its exit code.
 
     Raises:
-        SystemExit: a matrix cannot run.
+        SystemExit: the command is a matrix, and cannot run.
     """
     code = subprocess.run([sys.executable, "-m", "export_core", *words], cwd=folder, check=False).returncode
     if code == 2 and words[0] == "matrix":

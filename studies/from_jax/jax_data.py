@@ -1,4 +1,4 @@
-"""JAX's own goldens as its wheel has them: data files in Python, read as untrusted literals and never executed."""
+"""A reader of JAX's own goldens in its wheel: data files in Python, read as untrusted literals and never executed."""
 
 import ast
 import datetime
@@ -34,7 +34,10 @@ _VALUES = {"inf": np.inf, "nan": np.nan}
 
 @dataclass(frozen=True)
 class DataRecord:
-    """The ``dict(...)`` of one golden: `name` is made of file, variable and keys; `place` is its file and line."""
+    """The ``dict(...)`` of a golden in a data file, with its fields.
+
+    `name` is made of file, variable and keys; `place` is the file and the line.
+    """
 
     name: str
     place: str
@@ -44,7 +47,7 @@ class DataRecord:
         """Return the value of a field.
 
         Raises:
-            DataError: the field is missing, or of none of these types.
+            DataError: the field is missing, or its value has none of these types.
         """
         value = self.fields.get(key)
         if type(value) not in types:
@@ -55,7 +58,10 @@ class DataRecord:
 
 
 class DataError(GoldenError):
-    """A data file has something that none of JAX has. `line` is its line, 0 for that of the statement."""
+    """An error: a data file has something that no data file of JAX has.
+
+    `line` is the line of what was found, or 0 for the first line of the statement.
+    """
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -63,9 +69,11 @@ class DataError(GoldenError):
 
 
 def read_data(name: str, source: bytes) -> Iterator[DataRecord | DataError]:
-    """Yield the goldens of one data file, and an error for each statement that is neither a golden nor an alias.
+    """Yield the goldens in a data file, and an error for each statement that cannot be read.
 
-    `name` is the path of the file below the folder of data files: ``pallas/mosaic_matmul.py``.
+    Args:
+        name: the path of the file below the folder of data files, such as ``pallas/mosaic_matmul.py``.
+        source: the bytes of the file.
     """
     try:
         if len(source) > LARGEST:
@@ -87,7 +95,7 @@ def read_data(name: str, source: bytes) -> Iterator[DataRecord | DataError]:
 
 
 def _goldens(value: Any, name: str) -> Iterator[DataRecord]:
-    """Yield the goldens in a value, each with its name."""
+    """Yield the goldens in a value, also those inside dicts, lists and tuples, each with its name."""
     if isinstance(value, DataRecord):
         yield replace(value, name=name)
     elif isinstance(value, (dict, list, tuple)):
@@ -97,7 +105,10 @@ def _goldens(value: Any, name: str) -> Iterator[DataRecord]:
 
 @dataclass
 class _Reader(ast.NodeTransformer):
-    """A reader of assignments of literals. `types` are aliases of NumPy's names: ``float32 = np.float32``."""
+    """A reader of statements that assign literals.
+
+    `values` has the value of each variable. `types` has aliases of NumPy's names, such as ``float32 = np.float32``.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
@@ -121,7 +132,7 @@ class _Reader(ast.NodeTransformer):
         table[key] = self.value(value)
 
     def table(self, node: ast.expr) -> dict[str, Any]:
-        """Return the dictionary to which a subscript belongs."""
+        """Return the dict that an expression stands for: a variable of this file, or a dict inside one."""
         match node:
             case ast.Name(id=name):
                 table = self.values.get(name)
@@ -134,7 +145,7 @@ class _Reader(ast.NodeTransformer):
         return table
 
     def of_numpy(self, node: ast.expr) -> str:
-        """Return the name in NumPy that an expression stands for."""
+        """Return the name in NumPy that an expression stands for, such as `float32` for `np.float32`."""
         match node:
             case ast.Attribute(value=ast.Name(id=module), attr=name) if module in _NUMPY:
                 return name
@@ -143,7 +154,7 @@ class _Reader(ast.NodeTransformer):
         raise DataError(f"expected a name of NumPy, found {ast.unparse(node)[:80]}", node.lineno)
 
     def value(self, node: ast.expr) -> Any:
-        """Return the value of an expression: a literal, in which names of NumPy and some calls have values too."""
+        """Return the value of a literal, which may also contain `inf` and `nan` of NumPy and some calls."""
         literal = self.visit(node)
         try:
             return ast.literal_eval(literal)
@@ -164,7 +175,14 @@ class _Reader(ast.NodeTransformer):
         return ast.copy_location(ast.Constant(self.call(node.func, node.args, words, node.lineno)), node)
 
     def call(self, function: ast.expr, items: list[ast.expr], words: dict[str, ast.expr], line: int) -> Any:
-        """Return the value of one of the few calls that are allowed."""
+        """Return the value of a call, if it is one of the few that are allowed.
+
+        Args:
+            function: the expression that is called.
+            items: its positional arguments.
+            words: its keyword arguments.
+            line: the line of the call.
+        """
         made: Callable[..., Any]
         match ast.unparse(function):
             case "dict" if not items:
@@ -191,23 +209,26 @@ class _Reader(ast.NodeTransformer):
 
 
 FOLDER = "jax/_src/internal_test_util/export_back_compat_test_data"
-"""The folder of data files in the package jax. The tests that compare outputs with them are in no wheel."""
+"""The folder of data files in the package jax. JAX's tests, which compare outputs with the data, are in no wheel."""
 
 _RELEASE = re.compile(r"\d+(\.\d+)+\w*")
 _LARGEST_OF_ALL = 1 << 28  # The most bytes of all data files of a wheel. Those of jax 0.12.0.1 have 1.7 MB.
 
 
 class JaxData(NamedTuple):
-    """The data files of one jax: its version, and the bytes of each by its path below their folder, in order."""
+    """The data files of a release of jax: its version, and the path below `FOLDER` and the bytes of each file."""
 
     jax: str
     files: tuple[tuple[str, bytes], ...]
 
 
 def find_data(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxData:
-    """Return the data files of a wheel file of jax, of a release, or of the installed jax if nothing is named.
+    """Return the data files of a jax, without importing it.
 
-    Nothing of jax is imported.
+    Args:
+        named: the path of a wheel file of jax, or a release, or "" for the installed jax.
+        policy: the policy by which the environment of a release is built, if it is missing.
+        notify: prints progress.
 
     Raises:
         ExportCompatError: there is no such jax, or it has no data files.

@@ -1,13 +1,13 @@
 """JAX's own goldens as goldens of this project: `nox -s jax_goldens -- [WHEEL|RELEASE] [--goldens DIR]`.
 
-It stores each golden that ships inside jax as a case `jax.FILE.VARIABLE`. They come from a wheel file of jax, from a
-release such as 0.12.0.1, whose environment is built if it is missing, or from the installed jax. They are read as
-literals: no code of the wheel is run, and no jax is imported. Each has a bare module, so its envelope is made as JAX's
-own test runner makes it. Its writer is the first release built on the day of the data or later. Its outputs are
-compared as JAX's own test compares them. golden.yaml records this under `origin`.
+It stores each golden that ships inside jax as a case `jax.FILE.VARIABLE`. The goldens come from a wheel file of jax,
+from a release such as 0.12.0.1, whose environment is built if it is missing, or from the installed jax. They are read
+as literals: no code of the wheel is run, and no jax is imported. A golden has a bare StableHLO module, so its envelope
+is made as JAX's own test runner makes it. Its writer is the first release built on the day of the data or later. Its
+outputs are compared as JAX's own test compares them. golden.yaml records this under `origin`.
 
 No golden is run here; the matrix does that. A refused golden is printed with its file and line, and does not stop the
-others. The exit code is 2 if one is refused, or if there is none.
+others. The exit code is 2 if a golden is refused, or if there is none.
 """
 
 import argparse
@@ -53,7 +53,7 @@ _SINGLE, _DOUBLE = ("float32", "complex64"), ("float64", "complex128")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Read the command line, and return the exit code."""
+    """Store the goldens that the command line names, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="WHEEL|RELEASE", nargs="?", default="", help="[default: the installed jax]")
     parser.add_argument("--goldens", metavar="DIR", help="where they are stored [default: the policy's, else golden]")
@@ -69,10 +69,16 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def store_goldens(source: str, goldens: Path, policy: Policy, *, quiet: bool = False) -> int:
-    """Store the goldens that `find_data` finds, print the status of each, and return the exit code.
+    """Store JAX's goldens, print the status of each, and return the exit code.
+
+    Args:
+        source: the path of a wheel file of jax, or a release, or "" for the installed jax.
+        goldens: the folder to store them in.
+        policy: the policy of the project.
+        quiet: whether to print only the goldens that are refused.
 
     Raises:
-        ExportCompatError: there is no such jax.
+        ExportCompatError: there is no such jax, or it has no data files.
     """
     data = find_data(source, policy, partial(print, file=sys.stderr))
     counts: Counter[str] = Counter()
@@ -89,16 +95,16 @@ def store_goldens(source: str, goldens: Path, policy: Policy, *, quiet: bool = F
 
 
 class Imported(NamedTuple):
-    """The status of one golden of JAX, a `WriteStatus`, LEFT_OUT or REFUSED, and a line about it."""
+    """The status of a golden of JAX (a `WriteStatus`, LEFT_OUT or REFUSED), and a line of text about it."""
 
     status: str
     text: str
 
 
 def import_goldens(data: JaxData, store: GoldenStore, policy: Policy) -> Iterator[Imported]:
-    """Store each golden of these data files, in order. One that is refused does not stop the others.
+    """Store each golden of these data files, in order, and yield its status. A refused golden does not stop the others.
 
-    None of them is run: JAX's own tests show that its outputs belong to it.
+    No golden is run, since JAX's own tests show that its outputs are right.
     """
     calendar = policy.calendar()
     promised = frozenset[str]().union(*map(stable_targets, calendar.versions()))
@@ -163,7 +169,10 @@ def _golden(
 
 
 def _is_stored(manifest: Manifest, store: GoldenStore) -> bool:
-    """Return whether the same golden is stored, from any jax; its noise may have been measured since."""
+    """Return whether the same golden is stored already, from any release's wheel.
+
+    It is the same even if its noise has been measured since.
+    """
     for golden in store.generations(manifest.case):
         stored = golden.manifest
         facts = [(one.writer, one.options, one.comparison) for one in (stored, manifest)]
@@ -175,11 +184,11 @@ def _is_stored(manifest: Manifest, store: GoldenStore) -> bool:
 
 
 def comparison_of(name: str, outputs: Sequence[Array]) -> Comparison:
-    """Return how JAX's test of a golden compares, by the operation in the name of its data file.
+    """Return the comparison that JAX's test of a golden makes, by the operation in the name of its data file.
 
-    Factors that are unique only up to signs, phases or order are compared by their properties, as most of these tests
-    do. The tolerances are those of tests/export_back_compat_test.py; tests without any have those of
-    `CompatTestBase.run_one_test` and of `JaxTestCase.assertAllClose`.
+    Factors that are unique only up to signs, phases or order are compared by their properties, as most of JAX's tests
+    do. The tolerances are from tests/export_back_compat_test.py of JAX. If a test states none, they are the defaults of
+    `CompatTestBase.run_one_test` and `JaxTestCase.assertAllClose`.
     """
     operation = name.rpartition(".data")[0].rpartition(".")[2].lower().split("_")[1:2]
     if not _LINEAR_ALGEBRA.intersection(operation):
@@ -195,11 +204,16 @@ def comparison_of(name: str, outputs: Sequence[Array]) -> Comparison:
 
 
 _FIELDS = (*fields_of(WIDE_NR_DEVICES), "nr_devices")
-"""The fields that every jax since 0.4.24 reads, with both the short and the wide count of devices."""
+"""The fields of the envelopes that are made, which every jax since 0.4.24 reads. The number of devices is in two of
+them, of 16 and of 32 bits."""
 
 
 def _envelope(record: DataRecord, platform: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Envelope:
-    """Return an envelope with the fields of the `Exported` that `CompatTestBase.run_serialized` makes."""
+    """Return an envelope around a golden's module, as `CompatTestBase.run_serialized` of JAX makes an `Exported`.
+
+    Raises:
+        DataError: the module does not fit the golden's inputs, outputs or other fields.
+    """
     code = record.get("mlir_module_serialized", bytes)
     main = read_bytes(code, record.place).module.main
     if main is None:
@@ -239,12 +253,17 @@ def _envelope(record: DataRecord, platform: str, inputs: Sequence[Array], output
 
 
 def _avals(key: str, types: Sequence[str], arrays: Sequence[Array]) -> Iterator[Aval]:
-    """Yield the types of arrays, with a symbol where `main` has a dynamic dimension.
+    """Yield the shapes and dtypes of arrays, with a symbol for each dimension that is dynamic in `main`.
 
     JAX's tests name the symbols. Here dimensions of the same size have the same symbol, such as ``d3``.
 
+    Args:
+        key: the field of the golden that has the arrays, for messages.
+        types: their types in the function `main`.
+        arrays: the arrays.
+
     Raises:
-        DataError: `main` has another type.
+        DataError: an array does not have its type in `main`.
     """
     if len(types) != len(arrays):
         raise DataError(f"{key}: expected {plural(len(types), 'array')}, as in main, found {len(arrays)}")

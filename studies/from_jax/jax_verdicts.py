@@ -1,11 +1,11 @@
-"""JAX's own test of each of its CPU goldens, in one process of a release: `python jax_verdicts.py PART [NAME…]`.
+"""JAX's own test of each of its CPU goldens, all in the same process: `python jax_verdicts.py PART [NAME…]`.
 
-It runs in a reader's environment with absl-py, and imports nothing of this project. For each golden it prints two lines
-of JSON: its name before it is run, and then its verdict: pass, numerics, or an error with its message. It runs the
-goldens whose names contain PART, except those named NAME.
+It runs in a reader's environment with absl-py, and imports nothing of this project. It tests the goldens whose names
+contain PART, except those named NAME. For each golden it prints a line of JSON with its name, and, after the test, a
+line with its verdict: pass, numerics, or an error with its message.
 
-The goldens and the runner are in the wheel of jax; the tests are not. Their checks are written here once more, with
-their operands and tolerances. Source: tests/export_back_compat_test.py of JAX.
+The goldens and the runner are in the wheel of jax, but the tests are not. So this file repeats their checks, with their
+operands and tolerances. Source: tests/export_back_compat_test.py of JAX.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ SYMBOLIC = {
     "stablehlo_dynamic_rng_bit_generator": (None, "b0, b1"),
     "stablehlo_dynamic_top_k": ("_, b",),
 }
-"""The symbolic shapes that these tests use; the data files have the shapes of one call."""
+"""The symbolic shapes that JAX's tests of these goldens use. The data files have only the shapes of a call."""
 
 
 class Runner(util.CompatTestBase):  # type: ignore[misc]  # mypy does not follow jax
-    """JAX's runner with one golden, and the checks of its test."""
+    """JAX's runner with a golden, and the checks of JAX's tests. `kind` is the dtype of the golden, such as f32."""
 
     golden: util.CompatTestData
     kind: str
 
     def runTest(self) -> None:  # noqa: N802
-        """Do nothing: `verdict` calls the runner from outside."""
+        """Do nothing, since `verdict` calls the methods of the runner itself."""
 
     def near(self, actual: Any, expected: Any) -> None:
         self.assertAllClose(np.asarray(actual), np.asarray(expected), rtol=RTOL[self.kind], atol=ATOL[self.kind])
 
     def operand(self, size: int) -> np.ndarray:
-        """Return the square matrix that the functions of these tests make themselves."""
+        """Return the square matrix to which JAX's tests apply their function; the golden does not have it."""
         return np.arange(size * size, dtype=DTYPES[self.kind]).reshape(size, size)
 
     def eig(self, run: Arrays, expected: Arrays) -> None:
@@ -109,7 +109,7 @@ class Runner(util.CompatTestBase):  # type: ignore[misc]  # mypy does not follow
         self.assertAllClose(tuple(run), tuple(expected), **{"rtol": DEFAULT_RTOL, **tolerances})
 
     def check_of(self, name: str) -> Callable[[Arrays, Arrays], None]:
-        """Return the check that JAX's test makes of a golden."""
+        """Return the check of outputs and expected outputs that JAX's test makes of the golden with this name."""
         operation = name.split(".")[0].split("_")[1]
         if "top_k" in name:
             return self.top_k
@@ -121,7 +121,7 @@ class Runner(util.CompatTestBase):  # type: ignore[misc]  # mypy does not follow
 
 
 def named(value: Any, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the goldens in a variable, each with a name made of its keys."""
+    """Yield the goldens in the value of a variable, each with its name, to which the keys of dicts are added."""
     if isinstance(value, dict) and "testdata_version" in value:
         yield name, value
     elif isinstance(value, dict):
@@ -130,7 +130,7 @@ def named(value: Any, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def main() -> None:
-    """Run all goldens in order."""
+    """Test the chosen goldens in order, and print their verdicts."""
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_legacy_prng_key", "allow")
     for info in sorted(pkgutil.walk_packages(data.__path__), key=lambda info: info.name):
@@ -145,7 +145,10 @@ def main() -> None:
 
 
 def verdict(runner: Runner, name: str) -> dict[str, str]:
-    """Return the verdict of JAX's runner on a golden, without lowering anew, which would need the test's source."""
+    """Run a golden by JAX's runner, and return its verdict and message.
+
+    The golden's function is not lowered again, as JAX's test does, since the function is in the test.
+    """
     try:
         shapes = SYMBOLIC.get(name.split(".")[0])
         results = tuple(np.array(result) for result in runner.run_serialized(runner.golden, polymorphic_shapes=shapes))

@@ -1,1 +1,1 @@
-"""Programs each of whose goldens shows one entry of the knowledge base about another runtime."""
+"""Programs for the knowledge base: each golden shows an entry about a runtime that is not jaxlib."""

@@ -1,4 +1,4 @@
-"""Small programs, each of which shows one entry of the knowledge base about another runtime and nothing else.
+"""Small programs for the knowledge base: each shows an entry about a runtime that is not jaxlib, and nothing else.
 
 `nox -s knowledge` runs their goldens, in the folder of this file, in the releases that an entry is about. They are not
 in tests/compat, whose cases every reader has to run. The newest jax writes the golden of a new program:
@@ -17,7 +17,7 @@ from jax import lax
 
 MILLIONS = 3_000_000
 TIGHT = {"rtol": 2e-4, "atol": 0.0}
-"""The tolerance of functions whose result moves more with the last bit of an input than by what an entry is about."""
+"""The tolerances of programs whose noise is larger than the error that an entry describes."""
 
 
 def ones(*shape: int, dtype: Any = np.float32) -> Any:
@@ -29,7 +29,10 @@ def floats(*numbers: float) -> Any:
 
 
 def repeated(x: Any, *shape: int) -> Any:
-    """Return an array of one number that no compiler computes in advance, so that no golden has millions of numbers."""
+    """Return an array of this shape that repeats the number `x`, in a way that no compiler computes in advance.
+
+    So the golden does not contain millions of numbers.
+    """
     return x * (lax.broadcasted_iota(np.int32, shape, 0) >= 0).astype(np.float32)
 
 
@@ -38,7 +41,7 @@ def through(dtype: str) -> Any:
 
 
 def windows(x: Any) -> Any:
-    """Return the maximum of each two numbers."""
+    """Return the maximum of each pair of neighbours in a vector."""
     return lax.reduce_window(x, -jnp.inf, lax.max, (2,), (2,), "VALID")
 
 

@@ -1,1 +1,1 @@
-"""What libraries for JAX compute, read where they are not installed: `nox -s libraries`."""
+"""A study of what libraries for JAX compute, exported and then read without the libraries: `nox -s libraries`."""

@@ -1,8 +1,8 @@
-"""Which libraries can be exported: their marked tests write goldens, other releases read them; prints a table.
+"""A table of libraries for JAX whose computations can be exported, and read by other releases.
 
-`nox -s libraries [-- --writers V --readers V,V --only keras,jraph --goldens DIR --results DIR --docs FILE]`. Exit 1
-when a test fails that `REFUSED` does not list, a listed one does not fail as listed, or a golden does not pass where
-JAX promises it.
+`nox -s libraries [-- --writers V --readers V,V --only keras,jraph --goldens DIR --results DIR --docs FILE]`. Marked
+tests of each library write goldens, and releases read the goldens. The exit code is 1 if a promised cell does not pass,
+or if a test fails that `REFUSED` does not list. It is also 1 if a listed test does not fail as listed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WRITER = "0.11.2-jax0.11.2"
 READERS = "0.11.1,0.11.2,0.12.0.1"
 
 LIBRARIES = {group.name: group for group in choose("library")}
-"""The tests of each library, and the distributions that they need."""
+"""The tests of each library, and the packages that they need, by the name of the library."""
 COLUMNS = {
     "test_forward": "forward",
     "test_gradient": "gradient",
@@ -77,7 +77,7 @@ The tests are [`tests/compat/test_equinox.py`](../../tests/compat/test_equinox.p
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one test of a library: `outcome` is *works*, or what the table says in its place."""
+    """The outcome of a test of a library. `outcome` is "works", or what the table says instead."""
 
     library: str
     version: str
@@ -87,13 +87,20 @@ class Row:
 
     @property
     def expected(self) -> bool:
-        """Whether it works, or is refused as listed."""
+        """Whether the test works, or is refused as `REFUSED` lists it."""
         by, message = REFUSED.get((self.library, self.test), ("", ""))
         return self.outcome == f"refused by {by}" and message in self.message if by else self.outcome[:5] == "works"
 
 
 def write(libraries: Sequence[Group], writer: str, goldens: Path, junit: Path) -> dict[str, str]:
-    """Write the goldens of these libraries, and return the messages of what failed, by case."""
+    """Write the goldens of these libraries with a release, and return the message of each failing test, by case.
+
+    Args:
+        libraries: the tests of the libraries.
+        writer: the release.
+        goldens: the folder to write into.
+        junit: a file for the tests' outcomes.
+    """
     install = dict.fromkeys(["pytest-xdist", *(name for library in libraries for name in library.packages)])
     # The warnings of the libraries are no errors here.
     words = ["-W", "ignore", "-n", "2", "--dist", "loadfile", f"--junitxml={junit}", f"--goldens={goldens}"]
@@ -110,14 +117,18 @@ def write(libraries: Sequence[Group], writer: str, goldens: Path, junit: Path) -
 
 
 def read(readers: str, goldens: Path, folder: Path) -> list[Result]:
-    """Replay the goldens in these readers, and return the results."""
+    """Replay the goldens in these readers, separated by commas; write the results into `folder`, and return them."""
     where = ("--goldens", str(goldens), "--readers", readers, "--results", str(folder))
     jaxexport("matrix", "--policy", str(POLICY), *where, "--quiet")
     return read_results(folder)
 
 
 def jaxexport(*words: str) -> None:
-    """Run the command. Raises `SystemExit` where it did not do its work."""
+    """Run `jaxexport`, also with tests or cells that fail.
+
+    Raises:
+        SystemExit: the exit code is neither 0 nor 1.
+    """
     # Failures are what is looked for here: only what was not run at all ends this program.
     command = [sys.executable, "-m", "export_core", *words]
     variables = {"EQX_ON_ERROR": "nan", **os.environ}
@@ -126,7 +137,14 @@ def jaxexport(*words: str) -> None:
 
 
 def rows_of(library: Group, store: GoldenStore, failed: Mapping[str, str], results: Iterable[Result]) -> Iterator[Row]:
-    """Yield what became of each test of a library."""
+    """Yield the outcome of each test of a library.
+
+    Args:
+        library: the tests of the library.
+        store: the goldens, which have the version of the library.
+        failed: the messages of tests that wrote no golden, by case.
+        results: the results of all goldens.
+    """
     cells: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         cells[result.case].append(result)
@@ -138,7 +156,14 @@ def rows_of(library: Group, store: GoldenStore, failed: Mapping[str, str], resul
 
 
 def outcome_of(library: str, test: str, cells: Sequence[Result], failure: str) -> tuple[str, str]:
-    """Return what the table says of a test, and the message below it."""
+    """Return what the table says of a test, and the message that is shown below the table.
+
+    Args:
+        library: the name of the library.
+        test: the name of the test.
+        cells: the results of its golden; none if it wrote no golden.
+        failure: the message of the test if it wrote no golden.
+    """
     if not cells:
         return f"refused by {REFUSED.get((library, test), ('JAX',))[0]}", in_a_line(failure)
     bad = [cell for cell in cells if cell.verdict is not Verdict.PASS]
@@ -150,12 +175,12 @@ def outcome_of(library: str, test: str, cells: Sequence[Result], failure: str) -
 
 
 def in_a_line(message: str) -> str:
-    """Return the start of a message, without the test's name."""
+    """Return the beginning of a message on one line, without the test's name."""
     return textwrap.shorten(re.sub(r"^Failed: \S+: ", "", message), 320, placeholder=" …")
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of the table, and below it the message of each row that does not work, and what has no column."""
+    """Yield the lines of the table, and then a list of the messages and of the tests that have no column."""
     libraries: dict[str, dict[str, Row]] = defaultdict(dict)
     for row in rows:
         libraries[row.library][row.test] = row
@@ -173,7 +198,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def page(rows: Sequence[Row], store: GoldenStore, results: Sequence[Result]) -> str:
-    """Return the page of the documentation."""
+    """Return the text of docs/reference/libraries.md."""
     writer = next(golden.manifest.writer for golden in store.goldens())
     readers = {(result.reader.built, result.reader.jaxlib): result.promised for result in results}
     named = [f"{jaxlib} ({'inside' if readers[built, jaxlib] else 'outside'})" for built, jaxlib in sorted(readers)]

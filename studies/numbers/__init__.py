@@ -1,1 +1,1 @@
-"""A measurement of how well numbers are judged: correct programs that must pass, and planted errors that must not."""
+"""A measurement of how well numbers are judged: correct programs must pass, and planted errors must not pass."""

@@ -1,7 +1,8 @@
 """The command of the measurement: `python -m studies.numbers --work DIR`, which `nox -s numbers` calls.
 
-Several releases write sets of programs, others read them, also as if on other processors, and errors are planted. It
-prints the false alarms and the missed errors of three rules. What the folder has already is not written or read again.
+Several releases write sets of programs, and releases read them, also as if on other processors. Errors are planted into
+outputs. The command prints the false alarms and the missed errors of three rules. Goldens and results that the folder
+has already are not written again.
 """
 
 from __future__ import annotations
@@ -61,7 +62,16 @@ def measure(
     readers: str,
     again: bool,
 ) -> Findings:
-    """Do all steps, and return their findings."""
+    """Write goldens, measure their noise, replay them and judge their outputs; return the findings.
+
+    Args:
+        folders: where the data is stored, and taken from if an earlier run has stored it.
+        sets: the names of the sets of programs.
+        programs: the names of some programs of these sets; all if empty.
+        writers: the releases that write.
+        readers: the releases that read, as `jaxexport matrix` takes them.
+        again: whether the noise of all goldens is measured again.
+    """
     groups = groups_of(sets, programs)
     collect.write(folders, groups, writers)
     across = PROCESSORS in sets
@@ -76,14 +86,14 @@ def measure(
 
 
 def write_page(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
-    """Replace the text between two marks of a page, atomically."""
+    """Replace the text of a page between two marks, atomically."""
     before, _, rest = page.read_text().partition(begin)
     _, _, after = rest.partition(end)
     write_whole(page, [f"{before}{begin}{text}\n{end}{after}".encode()])
 
 
 def as_json(found: tables.Data) -> bytes:
-    """Return the data as JSON, with null for infinity and NaN, which JSON does not have."""
+    """Return the data as JSON, with null in place of infinity and NaN, which JSON does not have."""
 
     def finite(value: Any) -> Any:
         if isinstance(value, dict):

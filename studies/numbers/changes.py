@@ -1,4 +1,4 @@
-"""Real changes of XLA, which are no false alarms: their programs, releases and reasons."""
+"""Documented changes of XLA, whose cells are not false alarms: the programs, releases and reasons of each change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from packaging.version import Version
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the numbers of some programs. In which release between the two it happened is not known."""
+    """A change of the numbers of some programs, after the release `last_before` and at the latest in `first_after`."""
 
     programs: tuple[str, ...]
     last_before: str
@@ -17,7 +17,7 @@ class Change:
     reason: str
 
     def covers(self, program: str, writer: str, reader: str) -> bool:
-        """Return whether a program changes between this writer and this reader."""
+        """Return whether this change is of the program, and lies between the writer's and the reader's release."""
         older, newer = sorted(map(Version, (writer, reader)))
         between = older <= Version(self.last_before) and newer >= Version(self.first_after)
         return program in self.programs and between

@@ -1,6 +1,6 @@
-"""The data of a measurement: goldens by several writers, and the outputs of every reader, made by the tool's commands.
+"""The data of a measurement: goldens by several writers, and the outputs of every reader, made by `jaxexport`.
 
-Each step writes a mark with the digest of its inputs into the folder, and is skipped as long as these are the same.
+Each step writes a mark with the digest of its inputs into the folder. A step is skipped if its mark has this digest.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from studies.numbers.sets import ACROSS, NATIVE, OTHERS, PROCESSORS, Processor, 
 POLICY = Path(__file__).with_name("policy.yaml")
 PROCESSORS_POLICY = Path(__file__).with_name("processors.yaml")
 WRITTEN = (0, 1)
-"""Exit codes of a backfill that are accepted: with 1 some programs have no golden, which the findings list."""
+"""The exit codes of a backfill that are accepted. With 1, some programs have no golden; the findings list them."""
 JUDGED = (0, 1, 3, 4)
-"""Exit codes of a matrix that are accepted: its results have what is broken."""
+"""The exit codes of a matrix that are accepted, since broken cells are in its results."""
 
 
 @dataclass(frozen=True)
 class Folders:
-    """The folders with the data of a run."""
+    """The folders with the data of a measurement."""
 
     work: Path
 
     def goldens(self, processor: Processor = NATIVE) -> Path:
-        """Return the folder with the goldens of all writers on a processor."""
+        """Return the folder with the goldens that all writers have written on a processor."""
         return self.work / "goldens" / processor.name
 
     @property
@@ -50,7 +50,7 @@ class Folders:
 
     @property
     def double(self) -> Path:
-        """The folder with the outputs of artifacts in double precision, by golden."""
+        """The folder with the outputs of artifacts as computed in double precision, by golden."""
         return self.work / "double"
 
     @property
@@ -66,9 +66,9 @@ class Folders:
 
 @dataclass(frozen=True)
 class Replay:
-    """One matrix: the goldens of a set by one writer in several readers, and the processors of both.
+    """A matrix: the goldens of a set by a writer in several readers, and the processors of writer and readers.
 
-    Each set has its own, so that one set is not read again when another one grows.
+    Each set has matrices of its own, so that a set is not replayed again when a different set grows.
     """
 
     programs: str
@@ -79,7 +79,7 @@ class Replay:
 
     @property
     def name(self) -> str:
-        """The name of the matrix's folders."""
+        """The name of the matrix, which its folders and files have."""
         return f"{self.programs}-{self.written.name}-{self.read.name}-{self.writer}"
 
     def results(self, folders: Folders) -> Path:
@@ -91,7 +91,7 @@ class Replay:
         return folders.work / "outputs" / f"{self.written.name}-{self.read.name}"
 
     def goldens(self, folders: Folders) -> list[Golden]:
-        """Return the goldens to replay: on another processor, only those that may differ there."""
+        """Return the goldens to replay: if readers have a different processor, only goldens that may differ."""
         lapack = self.written.lapack or self.read.lapack
         across = self.written is not self.read
         return [
@@ -104,12 +104,15 @@ class Replay:
 
 
 def may_differ(golden: Golden, *, lapack: bool) -> bool:
-    """Return whether a golden's outputs may differ on another processor: with `lapack`, only if it calls LAPACK."""
+    """Return whether a golden's outputs may differ on a different processor.
+
+    If `lapack` is true, the processors differ for LAPACK only, so the golden has to call LAPACK.
+    """
     return not lapack or any("lapack" in call for call in golden.manifest.custom_calls)
 
 
 def write(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> None:
-    """Write the goldens and the wrong outputs of every writer, as many writers at once as there are cores."""
+    """Write the goldens and the outputs with planted errors, by as many writers at once as there are cores."""
     _at_once([functools.partial(_write, folders, *step) for step in _steps(groups, writers)])
 
 
@@ -124,7 +127,7 @@ def _steps(groups: Sequence[Group], writers: Sequence[str]) -> list[tuple[Group,
 
 
 def missing(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> list[str]:
-    """Return the programs of which a writer should have a golden and has none."""
+    """Return a text for each program of which a writer should have written a golden, but has not."""
     goldens = GoldenStore(folders.goldens()).goldens()
     written = {(program_in(golden.manifest.case), golden.manifest.writer.jaxlib) for golden in goldens}
     asked = [(program_in(test), writer) for group, writer in _steps(groups, writers) for test in group.tests]
@@ -132,7 +135,7 @@ def missing(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -
 
 
 def write_elsewhere(folders: Folders, writers: Sequence[str]) -> None:
-    """Write the goldens that were written here once more, as on other processors."""
+    """Write the goldens of some writers once more, as if on each of `OTHERS`, the other processors."""
     steps = []
     for processor in OTHERS:
         for writer in set(processor.written_by) & set(writers):
@@ -166,7 +169,10 @@ def _write(folders: Folders, group: Group, writer: str, processor: Processor = N
 
 
 def measure_noise(folders: Folders, *, again: bool) -> None:
-    """Measure the noise of the goldens that have none, or of all again, each as on the processor that wrote it."""
+    """Measure the noise of goldens, each as if on the processor on which it was written.
+
+    Goldens that have noise are left out, unless `again` is true.
+    """
     for processor in (NATIVE, *OTHERS):
         if (store := folders.goldens(processor)).exists():
             words = ["-m", "export_core", "goldens", "verify", "--noise", *(["--again"] if again else [])]
@@ -179,7 +185,15 @@ def measure_noise(folders: Folders, *, again: bool) -> None:
 def replays(
     sets: Sequence[str], groups: Sequence[Group], writers: Sequence[str], readers: str, *, across: bool
 ) -> list[Replay]:
-    """Return the matrices to run: here in `readers`, as `jaxexport matrix` takes them, and across processors."""
+    """Return the matrices to run.
+
+    Args:
+        sets: the names of the sets of programs.
+        groups: the programs of these sets.
+        writers: the releases that write.
+        readers: the releases that read on this processor, as `jaxexport matrix` takes them.
+        across: whether to add matrices in which writer and reader have different processors.
+    """
     everyone = dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
     programs = [name for name in sets if name != PROCESSORS]
     read_by = tuple(readers.split(","))
@@ -197,13 +211,13 @@ def replays(
 
 
 def read(folders: Folders, replays: Iterable[Replay]) -> None:
-    """Run all matrices one after the other; each uses all cores."""
+    """Run these matrices one after the other, since each uses all cores."""
     for replay in replays:
         _read(folders, replay)
 
 
 def _read(folders: Folders, replay: Replay) -> None:
-    """Run one matrix, without cached outcomes, since these have no outputs."""
+    """Run a matrix, without cached outcomes, since a cached outcome has no outputs."""
     goldens = replay.goldens(folders)
     if not goldens:
         return
@@ -234,14 +248,26 @@ def _read(folders: Folders, replay: Replay) -> None:
 
 
 def _unfinished(results: Path, decided: str) -> bool:
-    """Return whether an earlier matrix of the same goldens and readers was interrupted here."""
+    """Return whether an earlier matrix with the same goldens and readers was interrupted.
+
+    Args:
+        results: the folder of its results.
+        decided: the text that stands for its goldens and readers.
+    """
     mark = results / "decided"
     begun = mark.exists() and mark.read_text() == decided and (results / "plan.json").exists()
     return begun and not (results / "summary.json").exists()
 
 
 def _once(folders: Folders, name: str, decided: str, step: Callable[[], None]) -> None:
-    """Do a step, unless it was done with the same inputs, and print how long it took."""
+    """Do a step, unless it was done with the same inputs, and print how long it took.
+
+    Args:
+        folders: where the marks of steps are.
+        name: the name of the step.
+        decided: a text that stands for the inputs of the step.
+        step: does the step.
+    """
     mark, digest = folders.marks / name, hashlib.sha256(decided.encode()).hexdigest()
     if mark.exists() and mark.read_text() == digest:
         return
@@ -261,10 +287,17 @@ def _at_once(steps: Sequence[Callable[[], None]]) -> None:
 def run(
     words: Sequence[str], log: Path, allowed: Sequence[int] = (0,), *, python: str = sys.executable, **variables: str
 ) -> None:
-    """Run a Python command in this checkout.
+    """Run Python in this checkout, and write what it prints into a file.
+
+    Args:
+        words: the arguments of the interpreter.
+        log: the file.
+        allowed: the exit codes that are accepted.
+        python: the interpreter.
+        variables: more environment variables.
 
     Raises:
-        SystemExit: it ends with an exit code that is not in `allowed`.
+        SystemExit: the exit code is not in `allowed`.
     """
     given = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     log.parent.mkdir(parents=True, exist_ok=True)

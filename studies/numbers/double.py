@@ -1,4 +1,4 @@
-"""The errors of a golden's reader and writer from float64, which tell a real change from a false alarm."""
+"""The errors of a golden's writer and of a reader against float64, which tell a real change from a false alarm."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from export_core.releases import Release
 from studies.numbers.collect import POLICY, Folders
 
 CLEARLY = 4.0
-"""A reader is really wrong if its largest error in an output is more than this many times the writer's.
+"""A reader is really wrong if its largest error in an output is more than so many times the writer's largest error.
 
-Another order of the same sums changes the largest of some hundred errors by less."""
+If only the order of sums differs, the largest of some hundred errors changes by less than that."""
 
 LONGEST = 100
-"""The most characters of the reason why there is no reference."""
+"""The reason why there are no outputs in double precision is cut after so many characters."""
 
 
 @dataclass(frozen=True)
 class Farther:
-    """The largest error of one output from float64, in reader and writer; for integers, the number that differ.
+    """The largest errors of an output against float64, in the reader and in the writer.
 
-    `least` is the error that any writer may have. `problem` is the reason why there is no reference.
+    For integers, an error is the number of elements that differ. `least` is an error that counts as none, even if the
+    writer's is smaller. `problem` is the reason why there are no outputs in double precision, or empty.
     """
 
     output: str = ""
@@ -51,7 +52,7 @@ class Farther:
 
     @property
     def real(self) -> bool:
-        """Whether the reader is clearly farther from double precision than the writer, so that it is no rounding."""
+        """Whether the reader's error is so much larger than the writer's that rounding does not explain it."""
         return not self.problem and self.reader > CLEARLY * max(self.writer, self.least)
 
     def __str__(self) -> str:
@@ -61,7 +62,14 @@ class Farther:
 
 
 def farther(name: str, want: Leaf, got: Leaf, true: Leaf) -> Farther:
-    """Compare an output of writer and reader with that in double precision."""
+    """Return the errors of an output in reader and writer.
+
+    Args:
+        name: the name of the output.
+        want: the writer's output.
+        got: the reader's output.
+        true: the output in double precision.
+    """
     title = f"{name} {want}"
     if want.dtype not in FLOATS:
         reader, writer = (float((leaf.data != true.data).sum()) for leaf in (got, want))
@@ -78,7 +86,7 @@ def _error(leaf: Leaf, true: Leaf) -> float:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a golden by its number, the reader's outputs, and the numbers of those that are judged wrong."""
+    """A call of a golden, with its number, the reader's outputs (`given`), and which of them are judged wrong."""
 
     number: int
     check: Check
@@ -87,7 +95,7 @@ class Call:
 
 
 class References:
-    """The outputs of artifacts in double precision, computed once each by the newest release. A context manager."""
+    """A context manager that computes the outputs of artifacts in double precision, each once, and stores them."""
 
     def __init__(self, folders: Folders) -> None:
         self._folder = folders.double
@@ -103,7 +111,10 @@ class References:
         self._environments.__exit__(*exception)
 
     def farther(self, golden: Golden, reader: Release, calls: Iterable[Call]) -> Iterator[Farther]:
-        """Yield the errors of both sides from float64, for each output of these calls that is judged wrong."""
+        """Yield the errors of reader and writer against float64 for each output of these calls that is judged wrong.
+
+        For a call without outputs in double precision, yield the reason instead.
+        """
         for call in calls:
             exact = self._exact(golden, reader, call.number, call.check)
             if isinstance(exact, str):
@@ -115,9 +126,10 @@ class References:
                 yield farther(name, written[output], call.given[output], exact[output])
 
     def _exact(self, golden: Golden, reader: Release, number: int, check: Check) -> tuple[Leaf, ...] | str:
-        """Return the outputs in double precision, or why there are none; once computed, they are stored in the folder.
+        """Return the outputs of a call in double precision, or the reason why there are none.
 
-        The newest release computes them, or the reader where the newest refuses an old artifact.
+        They are computed once, and stored. The newest release computes them, or the reader if the newest release cannot
+        run an old artifact.
         """
         folder = self._folder / golden.folder.parent.parent.name / golden.id
         stored, calendar = folder / f"{number}.npz", self._policy.calendar()

@@ -1,4 +1,4 @@
-"""The findings of a measurement: false alarms and missed errors of each rule, by set of programs and by processor."""
+"""The findings of a measurement: cells of correct readers and outputs with planted errors, each judged by all rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ from tools.stored_results import read_results
 
 @dataclass(frozen=True)
 class Cell:
-    """The outputs of a correct reader, judged. `farther` has the errors from float64 of each call that differs."""
+    """A cell of a correct reader, with the judgement of its outputs.
+
+    `other_bits` tells whether any bit differs from the writer's outputs. `farther` has the errors against float64 of
+    each output that is judged wrong.
+    """
 
     replay: Replay
     program: str
@@ -37,23 +41,23 @@ class Cell:
 
     @property
     def change(self) -> Change | None:
-        """The documented change that the cell shows, if any."""
+        """The documented change of XLA that the cell shows, if any."""
         return change_of(self.program, self.writer, self.reader)
 
     @property
     def false_alarm(self) -> bool:
-        """Whether the cell is judged wrong, although no change is documented and float64 shows none."""
+        """Whether the cell is judged wrong, although no change is documented, and float64 does not show a real one."""
         shown = any(one.real for one in self.farther)
         return self.judged.fails and self.change is None and not shown
 
 
 @dataclass(frozen=True)
 class Planted:
-    """Outputs with a planted error, judged.
+    """Outputs with a planted error, and their judgement.
 
-    `jumps`: by the writer's measurement, one of the wrong outputs jumps. `undecided`: rounding alone moves most
-    elements of these outputs by a tenth of the largest number, as the run that wrote the golden reported. `output` is
-    the number of the output if only one is wrong.
+    `jumps` tells whether one of the wrong outputs jumps, as the writer measured. `undecided` tells whether rounding
+    alone moves most elements of the wrong outputs by a tenth of the largest number, as the writer measured. `output` is
+    the number of the wrong output if the error was planted in a single output.
     """
 
     program: str
@@ -68,10 +72,10 @@ class Planted:
 
 @dataclass(frozen=True)
 class Findings:
-    """All cells and all planted errors.
+    """All cells and all planted errors of a measurement.
 
     `not_compared` counts the verdicts of cells without outputs. `not_written` lists programs of which a writer has no
-    golden. `inputs_only` lists those whose noise was measured of inputs and compilations only.
+    golden. `inputs_only` lists programs whose noise was measured from inputs and compilations only.
     """
 
     cells: list[Cell] = field(default_factory=list)
@@ -82,12 +86,15 @@ class Findings:
 
     @property
     def correct(self) -> list[Cell]:
-        """The cells without a documented change or another processor: any alarm in them is false."""
+        """The cells that show no documented change, and whose reader has the writer's processor.
+
+        Their numbers are right, so that every alarm in them is false.
+        """
         return [cell for cell in self.cells if cell.change is None and cell.replay.read is cell.replay.written]
 
 
 def find(folders: Folders, replays: Sequence[Replay]) -> Findings:
-    """Judge the collected outputs, and return the findings."""
+    """Judge the outputs of these matrices and the planted errors, and return the findings."""
     findings = Findings()
     with References(folders) as references:
         for replay in replays:
@@ -110,7 +117,7 @@ Calls = list[tuple[int, Check, tuple[Leaf, ...]]]
 
 
 def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple[Release, str, Calls]]]]:
-    """Yield each golden of a matrix with the verdict and the outputs of each of its readers."""
+    """Yield each golden of a matrix; with it, for each of its readers, the verdict and the outputs of each call."""
     goldens = {golden.id: golden for golden in GoldenStore(folders.goldens(replay.written)).goldens()}
     found: dict[str, list[tuple[Release, str, Calls]]] = {}
     if not replay.results(folders).exists():  # it had nothing to replay
@@ -150,7 +157,7 @@ def _judged(
 
 
 def _planted(folders: Folders, golden: Golden, judge: Judge) -> Iterable[Planted]:
-    """Yield every error planted in the plain call of a golden, except those that change no number."""
+    """Yield every planted error in the first call of a golden, except errors that change no number."""
     if golden.manifest.options.without_outputs:
         return
     case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
@@ -180,7 +187,10 @@ def _planted(folders: Folders, golden: Golden, judge: Judge) -> Iterable[Planted
 
 
 def _from_outputs(expected: tuple[Leaf, ...], kind: str) -> tuple[Leaf, ...]:
-    """Return outputs with an error; a single wrong element is in the first output with floats."""
+    """Return outputs into which an error of a kind of `FROM_OUTPUTS` is planted.
+
+    It is planted in all outputs of floats, except for `one-element`, which changes only the first that it can change.
+    """
     outputs = []
     for leaf in expected:
         changed = leaf_of(FROM_OUTPUTS[kind](leaf.numpy())) if leaf.dtype in FLOATS else leaf

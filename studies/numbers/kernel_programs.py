@@ -1,4 +1,4 @@
-"""The program that calls functions one by one in a release's environment, and stores their outputs.
+"""The program that calls each of `FUNCTIONS` in a release's environment, and stores the outputs.
 
 `python -m studies.numbers.kernel_programs FILE` writes FILE.npz. It needs jax and numpy only.
 """

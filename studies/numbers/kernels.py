@@ -1,7 +1,7 @@
-"""The differences between kernels in the outputs of functions: `python -m studies.numbers.kernels`.
+"""A measurement of how outputs of functions depend on their kernels: `python -m studies.numbers.kernels`.
 
-It runs functions in the environments of releases, on this processor and with variables that make OpenBLAS or XLA take
-it for another one. It prints how many elements have other bits, and the largest error.
+It runs functions in the environments of releases. Then it runs them again with environment variables that make OpenBLAS
+or XLA use the code for a different processor. It prints how many elements have different bits, and the largest error.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ COLUMNS = {
         {"XLA_FLAGS": f"--xla_cpu_max_isa={instructions}"} for instructions in ("AVX", "SSE4_2")
     ],
 }
-"""The environment variables of each run, by column of the table."""
+"""The environment variables of each further run, by column of the table."""
 Outputs = Mapping[str, Sequence[Any]]
-"""The floating-point outputs of each function."""
+"""The floating-point outputs of each function, by its name."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """The change that another kernel makes in the outputs of a function.
+    """The change that different kernels make in the outputs of a function.
 
-    `share` of the elements have other bits. `error` is the largest one, in units in the last place of the largest
-    element of its output.
+    `share` is the share of elements with different bits. `error` is the largest error, in units in the last place of
+    the largest element of the output.
     """
 
     share: float
@@ -53,7 +53,7 @@ class Change:
 
 
 def compare(expected: Sequence[Any], found: Sequence[Any]) -> Change:
-    """Return the change between two runs of a function, over all its outputs. The bits of 0 and -0 differ."""
+    """Return the change between two runs of a function, over all its outputs. 0 and -0 count as different bits."""
     pairs = list(zip(expected, found, strict=True))
     changed = np.concatenate([_other_bits(want, got) for want, got in pairs])
     error = max(np.abs(want - got).max() / np.spacing(np.abs(want).max()) for want, got in pairs)
@@ -69,7 +69,10 @@ NO_CHANGE = "0"
 
 
 def text_of(changes: Iterable[Change]) -> str:
-    """Return the text of changes in the table: the range of shares and the largest error; 0 where no bit changes."""
+    """Return the text for several changes in a cell of the table: the range of shares, and the largest error.
+
+    The text is "0" if no bit changes.
+    """
     changes = list(changes)
     shares = sorted(change.share for change in changes)
     if not shares[-1]:
@@ -94,10 +97,10 @@ def run(environment: Environment, variables: Mapping[str, str]) -> Outputs:
 
 
 def changes_in(environment: Environment) -> dict[str, dict[str, list[Change]]]:
-    """Return the changes in a release, by function and by column.
+    """Return the changes that the variables of each column make in a release, by function and by column.
 
     Raises:
-        SystemExit: two equal runs differ.
+        SystemExit: two runs with the same variables differ.
     """
     native, again = run(environment, {}), run(environment, {})
     if unsteady := [name for name in native if compare(native[name], again[name]).share]:
@@ -111,7 +114,12 @@ def changes_in(environment: Environment) -> dict[str, dict[str, list[Change]]]:
 
 
 def markdown(releases: Sequence[str], found: Sequence[Mapping[str, Mapping[str, Sequence[Change]]]]) -> str:
-    """Return the table, with a sentence of what ran. `found` has the changes of each release, in the same order."""
+    """Return the table of changes as Markdown, with a sentence about what ran.
+
+    Args:
+        releases: the releases.
+        found: the changes in each release, in the same order, by function and by column.
+    """
     ran = (
         f"On {instruction_set()}, jaxlib {', '.join(releases)}: the share of elements with other bits, from the least "
     )

@@ -1,4 +1,4 @@
-"""Errors that are planted into a writer's outputs, as a broken reader might compute them."""
+"""Functions that plant an error into a writer's output, such as a broken reader might make."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from export_core.goldens.arrays import Array
 
 SMALL = 1e-3
-"""Elements below this share of the largest one are small."""
+"""An element is small if it is below this share of the largest element."""
 
 
 def small_signs(values: Array) -> Array:
@@ -22,7 +22,7 @@ def small_signs(values: Array) -> Array:
 
 
 def one_element(values: Array) -> Array:
-    """Return the values with one element off by a thousandth of itself, chosen by the values' hash."""
+    """Return the values with one element off by a thousandth of itself. A hash of the values chooses the element."""
     wide = np.abs(_double(values)).ravel()
     candidates = np.flatnonzero(np.isfinite(wide) & (wide > 0))
     if not len(candidates):
@@ -34,7 +34,7 @@ def one_element(values: Array) -> Array:
 
 
 def off_by_one(values: Array) -> Array:
-    """Return the values moved by one along the last axis."""
+    """Return the values moved by one position along the last axis."""
     return np.roll(values, 1, axis=-1) if values.ndim else values
 
 
@@ -60,7 +60,7 @@ def zero_for_nan(values: Array) -> Array:
 
 
 def all_zero(values: Array) -> Array:
-    """Return zeros."""
+    """Return an array of zeros with the shape and dtype of the values."""
     return np.zeros_like(values)
 
 
@@ -85,7 +85,7 @@ FROM_EACH_OUTPUT: dict[str, Callable[[Array], Array]] = {
     "signs-flipped": signs_flipped,
     "ten-percent": ten_percent,
 }
-"""Coarse errors: each is planted in one output at a time, and none may pass."""
+"""Coarse errors. Each is planted in a single output at a time, and must be caught."""
 
 FROM_OUTPUTS: dict[str, Callable[[Array], Array]] = {
     "small-signs": small_signs,

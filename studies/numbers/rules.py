@@ -1,4 +1,4 @@
-"""Three rules for the outputs of a call: that of this project, fixed tolerances, and numpy's defaults."""
+"""Three rules by which the outputs of a call are judged: this project's noise, fixed tolerances, numpy's defaults."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from export_core.numbers.factorizations import FACTORIZATIONS
 from export_core.numbers.noise import FACTOR
 
 FACTORS = (1, 2, 3, 4, 6, 8, 16, 32)
-"""The multiples of its noise by which an element may be off, for the curve."""
+"""The multiples of the noise for which a table shows how many cells fail and how many errors are missed."""
 CPU = ("cpu", "cpu")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Whether outputs fail by each rule.
+    """Whether outputs fail by each rule: this project's (`fails`), fixed tolerances, numpy's defaults.
 
-    `largest` is the largest error in units of the noise, infinite for what has none. `wrong` are the outputs that fail.
+    `largest` is the largest error in units of the noise, infinite if something without noise fails, such as integers.
+    `wrong` has the numbers of the outputs that fail by this project's rule.
     """
 
     fails: bool
@@ -37,14 +38,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judge:
-    """The rules for a golden's calls, as in the matrix, but numbers are always compared."""
+    """A golden's outputs and the fixed tolerances, by which the outputs of its calls are judged."""
 
     outputs: GoldenOutputs
     fixed: Comparison
 
     @classmethod
     def of(cls, golden: Golden) -> Judge:
-        """Return the judge of a golden. Numbers are compared even if the golden has compare="shape"."""
+        """Return the judge of a golden. It compares numbers even if the golden has compare="shape"."""
         manifest = golden.manifest
         if manifest.comparison.compare == "shape":
             manifest = msgspec.structs.replace(manifest, comparison=Comparison())
@@ -53,7 +54,13 @@ class Judge:
         return cls(GoldenOutputs(replace(golden, manifest=manifest), "cpu", {}), fixed)
 
     def judge(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> Judged:
-        """Judge the outputs of a call against the writer's."""
+        """Judge the outputs of a call by all three rules.
+
+        Args:
+            check: the call.
+            expected: the writer's outputs.
+            given: the outputs to judge.
+        """
         difference = self.outputs.compare(check, expected, given)
         noise = difference.max_noise_error or 0.0
         fixed = compare_leaves(expected, given, Rules(comparison_of(check, self.fixed), platforms=CPU))
@@ -67,7 +74,10 @@ class Judge:
         )
 
     def _wrong(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> tuple[int, ...]:
-        """Return the outputs that fail while all others have the writer's values; for factors, all outputs."""
+        """Return the numbers of the outputs that fail if all other outputs are the writer's.
+
+        If no output fails alone, as factors of a matrix do not, return the numbers of all outputs.
+        """
         wrong = []
         for number, leaf in enumerate(given):
             alone = [*expected[:number], leaf, *expected[number + 1 :]]
@@ -77,7 +87,7 @@ class Judge:
 
 
 def worst(judged: Sequence[Judged]) -> Judged:
-    """Return the judgement of several calls together."""
+    """Return the judgement of several calls together, which fails by a rule if one of the calls does."""
     return Judged(
         any(one.fails for one in judged),
         max((one.largest for one in judged), default=0.0),

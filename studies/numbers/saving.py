@@ -1,7 +1,7 @@
-"""The command line with readers whose outputs are stored: `OUTPUTS=DIR python -m studies.numbers.saving matrix …`.
+"""The command `jaxexport`, which also stores outputs: `OUTPUTS=DIR python -m studies.numbers.saving matrix …`.
 
 The outputs of each reader are copied to DIR/READER/CASE/WRITER/CALL.npz before they are judged, so that other rules can
-judge them too. CALL is the number of the call: 0 is the plain one.
+judge them too. CALL is the number of the golden's call, from 0.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from export_core.readers.worker.protocol import Reply, Request, Worker
 
 
 class Saving:
-    """A worker that copies the outputs of its cells."""
+    """A worker that also copies the outputs of its cells into a folder."""
 
     def __init__(self, worker: Worker, folder: Path) -> None:
         self._worker, self._folder = worker, folder
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Send a cell to the worker, and copy its outputs before its reply is passed on."""
+        """Send a cell to the worker, and copy the cell's outputs before the reply is passed on."""
         reply: Future[Reply] = Future()
         self._worker.submit(request).add_done_callback(functools.partial(self._copy, request, reply))
         return reply
@@ -51,7 +51,7 @@ class Saving:
 
 
 def start(environment: Environment, slots: int) -> Saving:
-    """Start a worker of an environment that copies outputs."""
+    """Start a worker in an environment, and return it wrapped so that it copies the outputs of its cells."""
     folder = Path(os.environ["OUTPUTS"]) / environment.release.jaxlib
     return Saving(start_worker(environment, slots), folder)
 

@@ -19,15 +19,15 @@ USUAL = (CORPUS, HELD, HELD_NOW, REALS, PROCESSORS)
 """The sets that are measured by default. Programs of libraries take ten times as long, and only young releases write
 them."""
 _SETS = {"programs-plain": REALS, "alarms": REALS, "programs-libraries": LIBRARIES, "programs-flax": LIBRARIES}
-"""The set of a group of programs.yaml; of others it has the group's own name."""
+"""The sets to which some groups of programs.yaml belong. The set of any other group has the group's own name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Processor:
-    """A processor for which XLA and OpenBLAS take this one in a process with these variables.
+    """A processor that is imitated: in a process with these variables, XLA or OpenBLAS uses the code for it.
 
-    `lapack`: only artifacts that call LAPACK may differ there. `written_by` are the releases that write these `sets`
-    there, to be read on this processor.
+    If `lapack` is true, only artifacts that call LAPACK may give different numbers. `written_by` are the releases that
+    write `sets` as if on this processor, to be read on the real one.
     """
 
     name: str
@@ -57,11 +57,15 @@ OTHERS = (
     ),
 )
 ACROSS = ("0.9.2", "0.12.0.1")
-"""The releases that read goldens of another processor, and whose goldens are read on another."""
+"""The releases that read, or whose goldens are read, as if on a processor that is not the writer's."""
 
 
 def groups_of(sets: Sequence[str], programs: Sequence[str]) -> list[Group]:
-    """Return the groups that releases write of these sets, on this processor: all programs, or those named.
+    """Return the groups of these sets, with all of their programs or only some.
+
+    Args:
+        sets: the names of sets.
+        programs: the names of the programs to return; all if empty.
 
     Raises:
         SystemExit: a named program is in none of the sets.
@@ -80,12 +84,15 @@ def groups_of(sets: Sequence[str], programs: Sequence[str]) -> list[Group]:
 
 
 def program_in(test: str) -> str:
-    """Return the name of a program by the id of its test, or by its case: the parameter, else the function."""
+    """Return the name of a program, from the pytest id of its test or from its case.
+
+    It is the parameter of the test, or the name of its function if the test has no parameter.
+    """
     return re.split(r"::|\.", test)[-1].removeprefix("test_program[").rstrip("]")
 
 
 def set_of(case: str) -> str:
-    """Return the set that a case belongs to; "" where it is of none."""
+    """Return the name of the set to which a case belongs, or "" if it belongs to none."""
     return _sets_by_case().get(case, "")
 
 

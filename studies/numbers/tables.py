@@ -1,4 +1,4 @@
-"""The findings as data, as Markdown, and as lines for somebody who looks for the reasons."""
+"""The findings of a measurement as data for JSON, as Markdown, and as lines of text that help to find the reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from studies.numbers.sets import CORPUS, HELD, HELD_NOW, LIBRARIES, NATIVE, REAL
 from tools.marked import table
 
 WIDTH = 120
-"""The characters of a line in the docs."""
+"""The most characters of a line in the docs."""
 TITLES = {
     CORPUS: "the corpus",
     HELD: "held out",
@@ -55,12 +55,12 @@ NARROW = {
     "rounded": "outputs that depend on what is rounded",
     "half": "models in half precision",
 }
-"""The narrow types in programs, by `Program.narrow`."""
+"""Titles for what `Program.narrow` says about narrow types in a program."""
 Data = dict[str, Any]
 
 
 def data(findings: Findings) -> Data:
-    """Return the data of the page, as its JSON file has them."""
+    """Return the data of docs/evidence/numbers-measured.md, which its JSON file has."""
     here = [cell for cell in findings.cells if cell.replay.read is cell.replay.written]
     across = [cell for cell in findings.cells if cell.replay.read is not cell.replay.written]
     processor_pairs = dict.fromkeys((cell.replay.written, cell.replay.read) for cell in across)
@@ -155,7 +155,7 @@ def _caught(planted: Sequence[Planted]) -> Data:
 
 
 def _planted(planted: Sequence[Planted]) -> Data:
-    """Count the caught errors, with those in outputs that jump apart."""
+    """Return how many planted errors each rule catches; errors in outputs that jump are counted apart, as `jumping`."""
     return {
         **_caught([one for one in planted if not one.jumps]),
         "jumping": _caught([one for one in planted if one.jumps]),
@@ -163,7 +163,10 @@ def _planted(planted: Sequence[Planted]) -> Data:
 
 
 def _coarse(planted: Sequence[Planted]) -> Data:
-    """Count the caught coarse errors, with those in outputs that are mostly rounding, and in those that jump, apart."""
+    """Return how many coarse errors each rule catches, and the errors that this project's rule misses.
+
+    Errors in outputs that are mostly rounding (`undecided`), and in outputs that jump (`jumping`), are counted apart.
+    """
     shown = [one for one in planted if not one.undecided and not one.jumps]
     return {
         **_caught(shown),
@@ -174,7 +177,7 @@ def _coarse(planted: Sequence[Planted]) -> Data:
 
 
 def markdown(found: Data) -> str:
-    """Return the part of docs/evidence/numbers-measured.md that shows the data."""
+    """Return the data as Markdown, for docs/evidence/numbers-measured.md."""
     parts = _what_ran, _cells, _alarms, _errors, _narrow, _coarse_errors, _curve, _changes
     return "\n\n".join(text for part in parts if (text := part(found)))
 
@@ -209,7 +212,7 @@ def _row(row: Data) -> tuple[str, ...]:
 
 
 def _alarms(found: Data) -> str:
-    """Return every alarm with the errors from float64, except documented changes, which are counted elsewhere."""
+    """Return a table of the alarms with their errors against float64, without documented changes."""
     shown = [one for one in found["alarms"] if one["counts_as"] != "documented"]
     if not shown:
         return _paragraph("No cell is called wrong but for the documented changes below.")
@@ -231,7 +234,7 @@ def _alarms(found: Data) -> str:
 
 
 def _errors(found: Data) -> str:
-    """Return the table of errors that each rule catches, by kind."""
+    """Return the table of planted errors: by kind, the share that each rule catches."""
     rows = [(KINDS[row["kind"]], *_shares(row)) for row in found["planted"]]
     rows.append(("**all**", *_shares(found["planted_in_all"])))
     heading = "caught errors", "number", f"noise, {FACTOR:g} times", "fixed rtol and atol"
@@ -239,7 +242,7 @@ def _errors(found: Data) -> str:
 
 
 def _narrow(found: Data) -> str:
-    """Return the table of errors in the programs that were held out last, by the narrow types in them."""
+    """Return the table of planted errors in the programs that were held out last, by the narrow types in programs."""
     rows = [(title, *_shares(found["planted_by_narrow"][narrow])) for narrow, title in NARROW.items()]
     return table(
         (
@@ -280,12 +283,12 @@ def _fraction(row: Data) -> str:
 
 
 def _shares(row: Data) -> tuple[str, ...]:
-    """Return the number of errors and the share that each rule catches."""
+    """Return the number of errors, and the share of them that each rule catches, as texts."""
     return f"{row['errors']:,}", *(_percent(row, rule) for rule in ("noise", "fixed", "numpy"))
 
 
 def _percent(row: Data, rule: str) -> str:
-    """Return a share in percent, rounded down so that only all is 100 %."""
+    """Return the share of errors that a rule catches in percent, rounded down, so that it is 100 % only for all."""
     return f"{100 * row[rule] // row['errors']} %" if row["errors"] else "–"
 
 
@@ -295,7 +298,7 @@ def _curve(found: Data) -> str:
 
 
 def _changes(found: Data) -> str:
-    """Return the documented changes: how many cells show each, and how many of them are beyond the noise."""
+    """Return a paragraph for each documented change: how many cells show it, and how many exceed the noise."""
     return "\n\n".join(
         _paragraph(
             f"Left out of the false alarms, a documented change: {row['reason']} ({', '.join(row['names'])}). Of "
@@ -306,7 +309,7 @@ def _changes(found: Data) -> str:
 
 
 def details(findings: Findings, most: int) -> list[str]:
-    """Return the cells farthest from their golden and the errors that were missed, a line each."""
+    """Return a line for each of the `most` cells with the largest errors, and for each planted error not caught."""
     ranked = sorted(findings.cells, key=lambda cell: -cell.judged.largest)[:most]
     missed = [planted for planted in findings.planted if not planted.judged.fails]
     return [*map(_line, ranked)] + [

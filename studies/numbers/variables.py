@@ -1,7 +1,7 @@
-"""A pytest plugin, `-p studies.numbers.variables`, that lets a writer compile as for another processor.
+"""A pytest plugin, `-p studies.numbers.variables`, that lets a writer compile as if for a different processor.
 
-`jaxexport goldens backfill` passes no settings of XLA on, by design. This plugin takes them from NUMBERS_VARIABLES,
-before jax starts.
+`jaxexport goldens backfill` passes no settings of XLA to pytest, by design. This plugin sets the environment variables
+that NUMBERS_VARIABLES has as JSON, before jax starts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The module that a reader imports before a program with LAPACK calls: up to 0.9.2 it would crash otherwise.
+"""The Python module that a reader imports before a program with LAPACK calls.
 
-See https://github.com/jax-ml/jax/issues/29610.
+Up to 0.9.2 the program would crash without it: https://github.com/jax-ml/jax/issues/29610.
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""The program that runs every program with each planted error, in a writer's environment.
+"""The script that runs every example program with each planted error, in a writer's environment.
 
 `python -m studies.numbers.wrong DIR [PROGRAM…]` writes outputs to DIR/PROGRAM.KIND.npz. It needs jax and numpy only.
 """

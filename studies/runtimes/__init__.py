@@ -1,1 +1,1 @@
-"""This project's goldens in runtimes that are not jaxlib, and the page about them."""
+"""A study of this project's goldens in runtimes that are not jaxlib, and the page about the results."""

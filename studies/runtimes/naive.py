@@ -1,12 +1,12 @@
-"""A replay of a matrix's cells without this package's workers, which prints where verdicts differ.
+"""A replay of a matrix's cells without this package's workers, to compare the verdicts of both.
 
 `python -m studies.runtimes.naive RESULTS --runtime tensorflow --cells 300`
 
-Each cell gets a new interpreter of its runtime's environment, which runs naive_calls.py: the calls as a user of that
-runtime writes them. Outputs are compared with the golden's, within its noise. A cell works, gives other numbers, or
-fails. A few have no verdict, since the runtime's own command does not accept their arguments. Goldens for several
-devices are left out, since a matrix does not run them. Verdicts are stored in a file beside the results, so an
-interrupted run continues. The exit code is 1 where a verdict differs.
+For each cell, a new interpreter of its runtime's environment runs naive_calls.py, which has the calls as a user of that
+runtime writes them. Outputs are compared with the golden's, within its noise. A cell works, gives wrong numbers, or
+fails. A few cells have no verdict, since the runtime's own command does not accept their arguments. Goldens for several
+devices are left out, since a matrix does not run them. Verdicts are stored in a file beside the results, so that an
+interrupted run continues. The exit code is 1 if a verdict differs from the matrix's.
 """
 
 from __future__ import annotations
@@ -41,16 +41,18 @@ from export_core.releases.runtimes import runtime_readers
 ROOT = Path(__file__).parents[2]
 CALLS = Path(__file__).with_name("naive_calls.py")
 CLASSES = {"pass": "works", "numerics": "numerics"}
-"""The names of a matrix's verdicts here; all others fail, also where a binding cannot pass an argument."""
+"""The names that verdicts of a matrix have here. Any other verdict is called `fails`, even if a Python binding cannot
+pass an argument."""
 NOT_TAKEN = "sub-byte aligned element types cannot be indexed"
-"""The message of iree-run-module, in some releases, for arguments with 4 bits, which its Python binding accepts."""
+"""The message with which iree-run-module, in some releases, refuses arguments of 4 bits. IREE's Python binding accepts
+such arguments."""
 KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 SECONDS = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A golden in a reader, with the matrix's verdict."""
+    """A golden in a reader, with the verdict of the matrix."""
 
     golden: Golden
     reader: str
@@ -62,7 +64,7 @@ class Cell:
 
 
 def main() -> int:
-    """Replay the cells without a stored verdict, and print where verdicts differ."""
+    """Replay the cells without a stored verdict, and print each cell whose verdict differs from the matrix's."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, help="the folder of a matrix")
     parser.add_argument("--runtime", required=True, help="a runtime, or one release of it: iree==3.13.0")
@@ -113,7 +115,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def chosen(options: argparse.Namespace, goldens: Mapping[str, Golden]) -> list[Cell]:
-    """Return the first cells of a runtime, ordered by the hashes of their names."""
+    """Return a fixed random sample of a runtime's cells: the first `options.cells` by hashes of their names."""
     rows = map(json.loads, lines_of(options.results / "results.jsonl"))
     cells = [
         Cell(goldens[row["golden"]], row["reader"]["runtime"], row["verdict"])
@@ -130,7 +132,7 @@ def devices_of(golden: Golden) -> int:
 
 
 def checks_of(golden: Golden) -> Iterator[Check]:
-    """Yield the plain call, and those that need neither a mesh nor a derivative that the artifact lacks."""
+    """Yield the calls of a golden, except calls that need a mesh, or a derivative that the artifact lacks."""
     own = golden.manifest.options
     yield Check("", inputs="inputs.npz", outputs=None if own.without_outputs else "outputs.npz")
     for check in golden.manifest.checks:
@@ -139,7 +141,13 @@ def checks_of(golden: Golden) -> Iterator[Check]:
 
 
 def replay(cell: Cell, environment: Any, tolerances: Any) -> tuple[str, str]:
-    """Replay a cell; return works, numerics, fails or no verdict, and why."""
+    """Replay a cell; return `works`, `numerics`, `fails` or `no verdict`, and the reason.
+
+    Args:
+        cell: the cell.
+        environment: the environment of its reader.
+        tolerances: the tolerances of the policy.
+    """
     golden, runtime = cell.golden, cell.reader.partition("==")[0]
     checks = list(checks_of(golden))
     with tempfile.TemporaryDirectory() as name:
@@ -174,7 +182,14 @@ def replay(cell: Cell, environment: Any, tolerances: Any) -> tuple[str, str]:
 
 
 def call_of(golden: Golden, check: Check, folder: Path, number: int) -> dict[str, Any]:
-    """Return a call as plain data, with its module in a file."""
+    """Return a call as plain data for naive_calls.py, and write its StableHLO module into a file.
+
+    Args:
+        golden: the golden.
+        check: the call.
+        folder: the folder to write into.
+        number: the number of the call, which names its files.
+    """
     envelope = golden.read_artifact().envelope
     assert envelope
     own = envelope.levels[check.vjp]
@@ -204,7 +219,13 @@ def plain_type(aval: Any) -> tuple[str, list[int | None]]:
 
 
 def found_in(path: Path, types: list[str], expected: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
-    """Return the outputs of a call in the form that comparators take."""
+    """Return the outputs of a call, which naive_calls.py has pickled, in the form that comparators take.
+
+    Args:
+        path: the file with the outputs.
+        types: the dtype of each output in the artifact.
+        expected: the golden's outputs, which have the shapes.
+    """
     import ml_dtypes
 
     leaves = []

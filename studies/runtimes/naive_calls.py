@@ -1,7 +1,8 @@
-"""The calls of one golden in a runtime, as a user of that runtime would write them: `python naive_calls.py JOB.json`.
+"""The calls of a golden in a runtime, as a user of that runtime would write them: `python naive_calls.py JOB.json`.
 
-This runs in the runtime's environment, in a new interpreter for each golden. It shares nothing with the package's
-workers. It prints a JSON line for each call: what it raised, or null; outputs are pickled where the job says.
+It runs in the runtime's environment, in a new interpreter for each golden, and shares no code with the package's
+workers. It prints a line of JSON for each call: the error that the call raised, or null. Outputs are pickled into the
+files that the job names.
 """
 
 import json
@@ -15,7 +16,10 @@ from pathlib import Path
 
 
 def read_inputs(path):
-    """Return the arrays of an inputs.npz, whose members are named NUMBER.DTYPE; keys are plain data, float0 is bool."""
+    """Return the arrays of an inputs.npz in order. Its members are named NUMBER.DTYPE.
+
+    Random keys are returned as arrays of integers, and arrays of float0 as booleans.
+    """
     import ml_dtypes
     import numpy as np
 
@@ -29,7 +33,7 @@ def read_inputs(path):
 
 
 def platform_index(call):
-    """Return the first argument of a module for several platforms: the index of the one that it runs on."""
+    """Return a list with the index of the CPU, the first argument of a module for several platforms, or else []."""
     import numpy as np
 
     if len(call["platforms"]) == 1:
@@ -38,7 +42,7 @@ def platform_index(call):
 
 
 def settings():
-    """Return the settings that the name of the reader has in brackets."""
+    """Return the settings in the name of the reader, which are in brackets there."""
     return os.environ.get("JAXEXPORT_READER_SETTINGS", "").replace(";", " ").split()
 
 
@@ -46,7 +50,7 @@ def settings():
 
 
 def xla_call_module(call, arguments):
-    """Call XlaCallModule as jax2tf does."""
+    """Call the operation XlaCallModule with a module and its arguments, as jax2tf does; return its tensors."""
     import inspect
 
     import tensorflow as tf
@@ -67,14 +71,14 @@ def xla_call_module(call, arguments):
 
 
 def tensorflow(call, arguments):
-    """Call a module eagerly."""
+    """Call a module in TensorFlow eagerly, and return its outputs."""
     import tensorflow as tf
 
     return [tensor.numpy() for tensor in xla_call_module(call, [tf.constant(value) for value in arguments])]
 
 
 def savedmodel(call, arguments):
-    """Write a SavedModel, and serve it from a second new interpreter."""
+    """Write a module as a SavedModel, let a second new interpreter load and call it, and return its outputs."""
     import tensorflow as tf
 
     tensors = [tf.constant(value) for value in arguments]
@@ -116,7 +120,7 @@ NAMES_OF_IREE = {"bool": "i8", "complex64": "cf64", "complex128": "cf128", "bflo
 
 
 def iree(call, arguments):
-    """Call a module by IREE's commands, which read and write arrays as bytes."""
+    """Compile and call a module by IREE's commands, which read and write arrays as bytes; return its outputs."""
     import ml_dtypes
     import numpy as np
 
@@ -153,7 +157,7 @@ def name_in_iree(dtype):
 
 
 def nibbles(value):
-    """Return the bytes of an array, with two numbers of four bits in a byte."""
+    """Return the bytes of an array; if its numbers have 4 bits, two of them are packed into each byte."""
     if value.dtype.name not in ("int4", "uint4"):
         return value.tobytes()
     halves = [byte & 15 for byte in value.tobytes()] + [0]
@@ -172,7 +176,7 @@ def run_command(*words):
 
 
 def litert(call, arguments):
-    """Convert to a flatbuffer file, and run it by the indices of its tensors."""
+    """Convert a module to a LiteRT file, run that by the indices of its tensors, and return its outputs."""
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter
     from litert_converter.mlir import ir, passmanager
@@ -234,7 +238,10 @@ def signature_of(function):
 
 
 def pjrt(call, arguments):
-    """Call a module by the client for the CPU, without the layouts that it asks for, since arguments have none."""
+    """Call a module by jaxlib's PJRT client for the CPU, and return its outputs.
+
+    The layouts that the module asks for are removed, since the arguments have none.
+    """
     import types
 
     import numpy as np
@@ -269,7 +276,7 @@ def pjrt(call, arguments):
 
 
 def interpreter(call, arguments):
-    """Call a module by StableHLO's reference interpreter, which reads and writes arrays as MLIR's text."""
+    """Call a module by StableHLO's reference interpreter, which takes and returns arrays as text of MLIR."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy, stablehlo
 
@@ -295,7 +302,7 @@ def interpreter(call, arguments):
 
 
 def attribute_of(value):
-    """Return an array as an attribute; a complex one is not parsed, since the binding cannot return it."""
+    """Return an array as an MLIR attribute. A complex array is not parsed from text, which the binding cannot do."""
     import numpy as np
     from jaxlib.mlir import ir
 
@@ -307,7 +314,10 @@ def attribute_of(value):
 
 
 def with_plain_results(module):
-    """Return the module with each complex result as its two parts, since the binding returns no complex arrays."""
+    """Return the module with two results, real and imaginary part, in place of each complex result.
+
+    The binding cannot return complex arrays.
+    """
     from jaxlib.mlir import ir
 
     (main,) = (op for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")
@@ -333,7 +343,7 @@ def with_plain_results(module):
 
 
 def as_text(value):
-    """Return an array as MLIR's text: its bits in hexadecimal, or booleans as words."""
+    """Return an array as text of MLIR: its bits in hexadecimal, or booleans as words."""
     name = value.dtype.name
     family = f"complex<f{value.dtype.itemsize * 4}>" if name.startswith("complex") else ""
     short = name.replace("bfloat", "bf").replace("float", "f").replace("uint", "UI").replace("int", "i")
@@ -351,7 +361,7 @@ def as_text(value):
 
 
 def from_text(text, dtype):
-    """Return the array in MLIR's text."""
+    """Return the array that a text of MLIR stands for, with this dtype."""
     import ml_dtypes
     import numpy as np
 
@@ -365,7 +375,7 @@ def from_text(text, dtype):
 
 
 def number_of(word, kind):
-    """Return the number in MLIR's text, which has the bits of NaN and infinities in hexadecimal."""
+    """Return the number that a word of MLIR's text stands for. NaN and infinities are written as hexadecimal bits."""
     import numpy as np
 
     word = word.strip()

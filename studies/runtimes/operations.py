@@ -1,9 +1,9 @@
-"""The test of other runtimes with small programs, one for each operation and dtype: which run with right numbers.
+"""A test of runtimes that are not jaxlib with small programs, one for each operation and dtype.
 
-`nox -s operations` exports the programs with the installed jax into .nox/operations. It runs each in every reader's
-environment, by its worker half in a process of its own, and writes the results into operations.json. From that and
-record.json it makes export_core/knowledge/data/measured.json. A program that has run in a reader is not run there
-again until its result is removed from operations.json, and from the folder.
+`nox -s operations` exports the programs with the installed jax into .nox/operations. It runs each program in every
+reader's environment, by the reader's worker half in a new process, and writes the results into operations.json. From
+operations.json and record.json it makes export_core/knowledge/data/measured.json. A program that has run in a reader is
+not run there again until its result is removed from operations.json and from .nox/operations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / ".nox" / "operations"
 READERS = ("litert==2.3.0", "iree==3.13.0[--iree-input-demote-f64-to-f32=false]")
-"""By default IREE computes float64 in float32, whatever it could do with it; the flag changes nothing else."""
+"""The readers in which the programs run. By default IREE computes float64 in float32; the flag only turns that off."""
 RECORD = Path(__file__).with_name("operations.json")
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -34,14 +34,14 @@ SECONDS = 60
 
 
 def programs():
-    """Yield each program: a name, a function, its arguments, and the symbolic shapes of these, if any."""
+    """Yield each program: its name, a function, the arguments, and their symbolic shapes or None."""
     import jax
     import jax.numpy as jnp
     import numpy as np
     from jax import lax
 
     def numbers(dtype, *shape, low=0.25):
-        """Return positive numbers that are exact in every dtype, where neighbours differ."""
+        """Return an array of positive numbers that are exact in every dtype; neighbours in it differ."""
         data = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7 + 1) * low
         return (
             data.astype(bool) if dtype == "bool" else jnp.asarray(data * (1 if dtype[0] in "fbc" else 4)).astype(dtype)
@@ -285,7 +285,7 @@ def programs():
 
 
 def write(folder: Path) -> None:
-    """Export each program, with its arguments and its outputs here."""
+    """Export each program into a folder, with its arguments, and the outputs that the installed jax computes."""
     import jax
     import numpy as np
     from jax import export
@@ -339,7 +339,13 @@ def _wire(aval):
 
 
 def run(folder: Path, reader: str, half: Path) -> None:
-    """Run every program that has not run yet, and append a line of JSON for each."""
+    """Run every program that has not run in a reader yet, and append a line of JSON with its outcome to a file.
+
+    Args:
+        folder: the folder of the exported programs and of the file.
+        reader: the name of the reader in whose environment this runs.
+        half: the reader's worker half.
+    """
     spec = importlib.util.spec_from_file_location("half", half)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -358,7 +364,10 @@ def run(folder: Path, reader: str, half: Path) -> None:
 
 
 def in_process(module, program) -> str:
-    """Run a program in a process of its own; return `works`, other numbers, an error or a signal, as text."""
+    """Run a program by a worker half in a forked process; return its outcome as text.
+
+    It is `works`, or tells how the results differ, which error was raised, or which signal ended the process.
+    """
     reads, writes = os.pipe()
     child = os.fork()
     if not child:
@@ -385,7 +394,7 @@ def in_process(module, program) -> str:
 
 
 def difference(found, expected) -> str:
-    """Return `works`, or how results differ from the expected ones."""
+    """Return `works`, or a text that says how the results differ from the expected results."""
     import numpy as np
 
     for one, other in zip(found, expected, strict=True):
@@ -404,7 +413,7 @@ def difference(found, expected) -> str:
 
 
 def record(folder: Path) -> None:
-    """Write the operations of each program, and its result in each reader, beside the results of earlier runs."""
+    """Write operations.json: the operations of each program and its outcome in each reader, also from earlier runs."""
     from export_core.artifact import read_bytes
     from export_core.artifact.bytecode.element_types import element_types
 

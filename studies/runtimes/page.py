@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/runtimes.md, from the record, the runtimes' own files and explained.yaml."""
+"""The tables of docs/explanation/runtimes.md, made from the record, the files of the runtimes and explained.yaml."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ REASONS = (
     ("a choice between branches", "branches by platform", "export for one platform"),
     ("an operation|a loop|a transposed convolution|a reduction", "an operation", "write it with others"),
 )
-"""The reasons of refusals: a regular expression for the beginning of their meaning, a short name, and what to do."""
+"""The reasons of refusals, each with a pattern for the beginning of the refusal's meaning, a name, and what to do."""
 
 
 def page_text(text: str, record: Record, explained: Sequence[Explained]) -> str:
-    """Return the page with new tables."""
+    """Return `text`, the page, with its tables replaced by new ones."""
     tables = {
         "table": verdict_table(record),
         "promises": promise_table(record),
@@ -47,7 +47,7 @@ def page_text(text: str, record: Record, explained: Sequence[Explained]) -> str:
 
 
 def verdict_table(record: Record) -> str:
-    """Return a table of the goldens' verdicts in each reader."""
+    """Return a table with a row for each reader, which counts the verdicts of the goldens."""
     writers = sorted({re.sub(r"-.*", "", golden.rpartition("/")[2]) for golden in record.goldens}, key=Version)
     shown = (Verdict.PASS, Verdict.NUMERICS, Verdict.REFUSED)
     rows = []
@@ -66,7 +66,7 @@ def newest_readers(record: Record) -> list[str]:
 
 
 def promise_table(record: Record) -> str:
-    """Return a table of each runtime's promise, with its source."""
+    """Return a table of the runtimes' promises, each with its source; runtimes with the same promise share a row."""
     runtimes = known_runtimes()
     named = [runtimes[name] for name in dict.fromkeys(reader.partition("==")[0] for reader in record.readers)]
     rows = []
@@ -78,7 +78,7 @@ def promise_table(record: Record) -> str:
 
 
 def refusal_table(record: Record) -> str:
-    """Return a table of why the newest release of each runtime refuses artifacts, and what to do."""
+    """Return a table of reasons: how often the newest release of each runtime refuses for it, and what to do."""
     newest = newest_readers(record)
     rows = []
     for pattern, words, remedy in REASONS:
@@ -92,7 +92,7 @@ def refusal_table(record: Record) -> str:
 
 
 def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
-    """Return a table of why numbers differ, and in how many cells."""
+    """Return a table with a row for each explanation of wrong numbers: its readers, and the number of cells."""
     rows = []
     for one in explained:
         found = [
@@ -109,6 +109,6 @@ def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
 
 
 def first_fault(explained: Sequence[Explained]) -> str:
-    """Return the command that shows the first fault of a runtime with that runtime alone."""
+    """Return the command that shows the first explained fault by means of its runtime alone, as a block of Markdown."""
     cell = next(one.show for one in explained if one.show)
     return f"```sh\njaxexport explain '{cell}' --bundle bundle\n```"

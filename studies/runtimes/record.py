@@ -1,7 +1,7 @@
-"""The record of the goldens in each runtime: counts, the verdict of each golden, and why numbers differ.
+"""The record of the goldens in each runtime: counts, the verdict of each golden, and how numbers differ.
 
-A record is made of the results of a matrix. It is small enough to be in the repository, so that the page can be written
-and checked without running anything.
+A record is made from the results of a matrix. It is small enough to be in the repository, so that the page can be
+written and checked without running anything.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ LETTERS = {
 }
 RUNTIMES = ("tensorflow", "savedmodel", "iree", "litert", "pjrt", "stablehlo")
 """The runtimes, in the order of the page."""
-SEVERAL_DEVICES = "several devices"  # Refused before anything runs, so no message of a runtime has it.
-UNKNOWN = " "  # of a golden that has no cell in this reader
+SEVERAL_DEVICES = "several devices"  # The reason of a refusal before anything runs, so no message of a runtime has it.
+UNKNOWN = " "  # The letter for a golden that has no cell in a reader.
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """The goldens in one reader."""
+    """The verdicts of all goldens in a reader."""
 
-    verdicts: str  # A letter of LETTERS for each golden, in the order of the record.
-    refusals: dict[str, int]  # How many refusals have this meaning.
-    broken: int  # How many cells are broken: promised ones that fail, and other numbers.
-    promised: int  # How many cells are promised.
-    numerics: dict[str, str]  # How the numbers differ, by golden.
+    verdicts: str  # A letter for each golden, in the order of the record: of LETTERS, or UNKNOWN.
+    refusals: dict[str, int]  # The number of refusals by their meaning.
+    broken: int  # The number of broken cells: promised cells that fail, and cells with wrong numbers.
+    promised: int  # The number of promised cells.
+    numerics: dict[str, str]  # A text that says how the numbers differ, for each golden with wrong numbers.
 
     def count(self, verdict: Verdict) -> int:
         """Return the number of cells with this verdict."""
@@ -55,12 +55,12 @@ class Reader(msgspec.Struct, frozen=True):
 
     @property
     def cells(self) -> int:
-        """The number of goldens with a cell."""
+        """The number of goldens that have a cell in this reader."""
         return len(self.verdicts.replace(UNKNOWN, ""))
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The goldens of a run, and their verdicts in each reader."""
+    """The goldens of a run, and their verdicts in each reader, with the version of jaxexport and the day of the run."""
 
     tool: str
     as_of: str
@@ -69,14 +69,14 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An explanation of why some goldens give other numbers in some readers."""
+    """An explanation of why some goldens give wrong numbers in some readers."""
 
     readers: tuple[str, ...]  # Globs of readers, such as iree==3.*.
     goldens: tuple[str, ...]  # Globs of goldens.
-    whose: Literal["runtime", "caller", "project"]  # Whose fault it is.
+    whose: Literal["runtime", "caller", "project"]  # Who has made the fault.
     why: str  # What is wrong, in a sentence.
-    evidence: str  # What shows it.
-    show: str = ""  # A golden and reader of which `jaxexport explain --bundle` shows it with that runtime alone.
+    evidence: str  # What shows the fault.
+    show: str = ""  # A cell for which `jaxexport explain --bundle` shows the fault by means of the runtime alone.
 
     def is_about(self, golden: str, reader: str) -> bool:
         """Return whether the explanation is about a golden in a reader."""
@@ -86,7 +86,7 @@ class Explained(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def record_of(folder: Path) -> Record:
-    """Return the record of a finished matrix, with its readers that are not jaxlib."""
+    """Return the record of a finished matrix, without its readers that are jaxlib."""
     run = read_run(folder)
     results = [result for result in run.results if result.reader.runtime]
     goldens = tuple(sorted({result.golden for result in results}))
@@ -108,7 +108,13 @@ def order_of(reader: str) -> tuple[int, Version, str]:
 
 
 def reader_of(name: str, goldens: Sequence[str], results: Sequence[Result]) -> Reader:
-    """Return the record of one reader."""
+    """Return the verdicts of all goldens in a reader.
+
+    Args:
+        name: the reader.
+        goldens: the goldens of the record, in order.
+        results: the results of the reader.
+    """
     letters = {result.golden: LETTERS[result.verdict] for result in results}
     refused = [meaning_of(runtime_of(name), result) for result in results if result.verdict is Verdict.REFUSED]
     return Reader(
@@ -125,36 +131,36 @@ def reader_of(name: str, goldens: Sequence[str], results: Sequence[Result]) -> R
 
 
 def meaning_of(runtime: Runtime, result: Result) -> str:
-    """Return what a refusal means, without what to do about it."""
+    """Return the meaning of a refusal, by the runtime's list of known messages, without what to do about it."""
     refusal = runtime.refusal(f"{result.message}\n{result.stderr}")
     return refusal.meaning.partition(":")[0] if refusal else SEVERAL_DEVICES
 
 
 def write_record(record: Record, path: Path) -> None:
-    """Write a record as JSON, with a line for each golden."""
+    """Write a record as JSON into a file, with a line for each golden."""
     path.write_text(json.dumps(msgspec.to_builtins(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_record(path: Path) -> Record:
-    """Read a record.
+    """Read a record from a file.
 
     Raises:
-        msgspec.ValidationError: the file is no record.
+        msgspec.ValidationError: the file is not a record.
     """
     return msgspec.json.decode(path.read_bytes(), type=Record)
 
 
 def load_explained(path: Path) -> list[Explained]:
-    """Read the explanations.
+    """Read the explanations of wrong numbers from a file such as explained.yaml.
 
     Raises:
-        msgspec.ValidationError: a key or a word is unknown.
+        msgspec.ValidationError: a key is unknown, or a value is not allowed.
     """
     return msgspec.yaml.decode(path.read_bytes(), type=list[Explained])
 
 
 def problems_of(record: Record, explained: Sequence[Explained]) -> list[str]:
-    """Return the differences of numbers without an explanation, and the explanations without a difference."""
+    """Return a line for each cell with wrong numbers that is not explained, and for each explanation without a cell."""
     differing = {
         (golden, name): message
         for name, reader in record.readers.items()

@@ -4,7 +4,7 @@
 
 Results are in .nox/runtimes/results, so every other command can use them: `jaxexport explain --results
 .nox/runtimes/results CELL`. Cells with a cached outcome are not run again, so an interrupted session continues where it
-was. The exit code is 1 where numbers differ and explained.yaml does not explain it.
+was. The exit code is 1 if a cell has wrong numbers that explained.yaml does not explain.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ READERS = (
 
 
 def main() -> int:
-    """Replay, record, and write the page; print what is not explained."""
+    """Replay the goldens, write the record and the page, and print what is not explained; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readers", default=",".join(READERS), help="the releases, with commas")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the matrix")
@@ -53,10 +53,15 @@ def main() -> int:
 
 
 def replay(readers: str, results: Path, more: Sequence[str]) -> None:
-    """Run the matrix.
+    """Replay this project's goldens by `WRITERS` in these readers.
+
+    Args:
+        readers: the readers, separated by commas.
+        results: the folder of the results.
+        more: more options of `jaxexport matrix`.
 
     Raises:
-        SystemExit: it ended without a judgement.
+        SystemExit: the matrix ended without a judgement.
     """
     command = [sys.executable, "-m", "export_core", "matrix", "--readers", readers, "--writers", ",".join(WRITERS)]
     done = subprocess.run([*command, "--results", str(results), *more], cwd=ROOT, check=False)

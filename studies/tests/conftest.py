@@ -1,3 +1,3 @@
-"""The fixtures of the tests of studies: those that all tests share, and those for replays."""
+"""The fixtures for the tests of studies: the fixtures that all tests share, and the fixtures for replays."""
 
 pytest_plugins = ["shared_fixtures", "replaying"]

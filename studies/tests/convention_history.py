@@ -1,7 +1,7 @@
-"""The calling conventions of jax.export, version by version, and which of them each release writes.
+"""The versions of the calling convention of jax.export, and the versions that each release of jax writes.
 
-docs/reference/calling-conventions.md has the same two tables. Sources: JAX's export documentation for the changes and
-their days; the minimum, default and maximum in the source code of the releases for what each writes.
+docs/reference/calling-conventions.md has the same two tables. Sources: for the changes and their days, JAX's export
+documentation; for what each release writes, the minimum, default and maximum in its source code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from packaging.version import Version
 
 
 class Convention(NamedTuple):
-    """One version: its change, and the day since which JAX can write it, or the month of an older one."""
+    """A version of the calling convention, its change, and the day or month since which JAX can write it."""
 
     version: int
     since: str
@@ -20,7 +20,7 @@ class Convention(NamedTuple):
 
 
 class Supported(NamedTuple):
-    """The versions that jax releases from `jax` on write: the oldest, the default, and the newest."""
+    """The versions that releases of jax from `jax` on can write: the oldest, the default, and the newest."""
 
     jax: str
     oldest: int
@@ -49,24 +49,28 @@ SUPPORTED = (
     Supported("0.4.26", 9, 9, 9),
     Supported("0.7.0", 9, 10, 10),
 )
-"""Oldest jax first; each row holds until the next one, the last until today."""
+"""The versions that releases write, oldest jax first. Each row holds until the jax of the next row, the last until
+today."""
 
 
 def supported_by(jax: str) -> Supported | None:
-    """Return what a jax release writes; None for one before 0.4.14, which had no such choice."""
+    """Return the versions that a jax release can write, or None before 0.4.14, which had no such choice."""
     return next((row for row in reversed(SUPPORTED) if Version(row.jax) <= Version(jax)), None)
 
 
 def writable_by(version: int) -> tuple[str, str | None] | None:
-    """Return the first jax that writes a version, and the first that no longer does; None if none ever could.
+    """Return the first jax that can write a version, and the first that no longer can.
 
-    The second is None if today's jax still writes it.
+    The second is None if today's jax can write the version. Return None if no jax of `SUPPORTED` ever could.
     """
     return _span([row.oldest <= version <= row.newest for row in SUPPORTED])
 
 
 def default_of(version: int) -> tuple[str, str | None] | None:
-    """Return the first jax that writes a version by default, and the first that no longer does, as `writable_by`."""
+    """Return the first jax that writes a version by default, and the first that no longer does.
+
+    The second is None if today's jax does. Return None if no jax of `SUPPORTED` ever did.
+    """
     return _span([row.default == version for row in SUPPORTED])
 
 

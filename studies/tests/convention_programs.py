@@ -1,7 +1,7 @@
-"""The program that a release runs for test_calling_conventions.py: `FOLDER [CASE …]` exports programs.
+"""The script that a release runs for test_calling_conventions.py: `convention_programs.py FOLDER [CASE …]`.
 
-Each has a main with special arguments. The file runs with every jax since 0.4.24. The calling convention is that of the
-environment: JAX_EXPORT_CALLING_CONVENTION_VERSION, before jax 0.4.30 JAX_SERIALIZATION_VERSION.
+It exports programs whose main function has special arguments, with every jax since 0.4.24. An environment variable
+chooses the calling convention: JAX_EXPORT_CALLING_CONVENTION_VERSION, or JAX_SERIALIZATION_VERSION before jax 0.4.30.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SINCE_0_4_30 = hasattr(api.Exported, "serialize")
 
 
 class Unordered(effects.Effect):
-    """An effect without a token, which is serialized by the name of its class.
+    """An effect that has no token in the module. It is serialized as the name of its class.
 
     jax's own effects come with callbacks, which cannot be serialized.
     """
@@ -42,11 +42,11 @@ class Unordered(effects.Effect):
 
 
 class OrderedA(Unordered):
-    """An effect with a token."""
+    """An ordered effect, which has a token in the module."""
 
 
 class OrderedB(Unordered):
-    """Another effect with a token."""
+    """A second ordered effect, which has a token of its own in the module."""
 
 
 for kind in (Unordered, OrderedA, OrderedB):
@@ -77,7 +77,12 @@ def spec(*shape, dtype="float32"):
 
 
 def symbolic(text, *which):
-    """Return a specification for each list of dimension numbers in `which`."""
+    """Return a float32 specification with a symbolic shape for each tuple in `which`.
+
+    Args:
+        text: the symbolic dimensions, separated by commas.
+        which: for each specification, the numbers of its dimensions in `text`.
+    """
     dims = api.symbolic_shape(text)
     return [spec(*(dims[number] for number in numbers)) for numbers in which]
 

@@ -1,6 +1,6 @@
 """The program that prints, as JSON, what the installed jax can put into an artifact.
 
-It has a process of its own, since tests register more.
+It runs in a new process, since tests register more primitives in theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jax._src.interpreters import mlir
 
 
 def primitives() -> set[str]:
-    """Return the primitives with a lowering rule for all platforms, or for one that can be exported for."""
+    """Return the primitives with a lowering rule for all platforms, or for a platform that one can export for."""
     rules = [mlir._lowerings, *(mlir._platform_specific_lowerings[name] for name in ("cpu", "cuda", "rocm", "tpu"))]
     return {primitive.name for lowerings in rules for primitive in lowerings}
 

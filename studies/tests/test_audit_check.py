@@ -1,6 +1,6 @@
-"""The check that the audit names every custom call that jaxlib finds, for some seconds, with the jaxlib installed here.
+"""The check that the audit names every custom call that jaxlib finds, for some seconds, with the installed jaxlib.
 
-An hour with four releases is `nox -s audit_check`.
+`nox -s audit_check` runs it for an hour, with four releases.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INSTALLED = Interpreter("installed", sys.executable, {**os.environ, "JAX_PLATFOR
 
 @pytest.fixture(scope="module")
 def written_again() -> dict[str, bytes]:
-    """Real modules that the installed jaxlib has written again, in other versions and dialects."""
+    """Real modules, written again by the installed jaxlib in different versions and dialects, by name."""
     return rewritten(INSTALLED)
 
 
@@ -46,7 +46,7 @@ def reader() -> Iterator[Reader]:
 
 @pytest.fixture(scope="module")
 def checked(written_again: dict[str, bytes], reader: Reader) -> Callable[..., Counter[str]]:
-    """A function that checks a number of mutants, and counts the answers by kind."""
+    """A function that checks a number of mutants, and returns the counts of the check."""
     mutants = mutants_of(written_again.values())
 
     def run(mutants_made: int, seed: int = 0) -> Counter[str]:
@@ -58,7 +58,7 @@ def checked(written_again: dict[str, bytes], reader: Reader) -> Callable[..., Co
 
 
 def test_the_audit_refuses_stablehlo_that_is_not_vhlo(written_again, reader):
-    """Since 0.10 jaxlib reads the custom calls of bytecode that is not VHLO, in each of MLIR's versions."""
+    """Since 0.10, jaxlib reads custom calls in bytecode of StableHLO that is not VHLO, in each version of bytecode."""
     modules = [data for name, data in written_again.items() if "stablehlo" in name]
     reader.send([(False, data) for data in modules])
     assert sum(isinstance(answer, list) and bool(answer) for answer in reader.answers(len(modules))) == len(modules)

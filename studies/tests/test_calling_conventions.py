@@ -1,4 +1,4 @@
-"""The check that `main` takes and returns what the envelope declares: no false alarms, and forgeries are found."""
+"""The check that `main` takes and returns what the envelope declares: it gives no false alarms, and finds forgeries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,14 @@ DOCS = (HERE.parents[1] / "docs" / "reference" / "calling-conventions.md").read_
 
 
 def exported_by(python: str | Path, folder: Path, *chosen: str, **variables: str) -> list[Path]:
-    """Export the chosen programs of convention_programs.py, or all, by a release; return the files."""
+    """Export programs of convention_programs.py with a release, and return the files.
+
+    Args:
+        python: the Python of the release.
+        folder: the folder to write into.
+        chosen: the names of programs; all if there are none.
+        variables: more environment variables.
+    """
     command = [python, "-W", "ignore", PROGRAMS, folder, *chosen]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, **variables})
     return sorted(folder.glob("*.jaxexport"))
@@ -35,12 +42,12 @@ def exported_by(python: str | Path, folder: Path, *chosen: str, **variables: str
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory) -> dict[str, Path]:
-    """The artifacts of the installed jax, by name."""
+    """The artifacts that the installed jax exports from convention_programs.py, by name."""
     return {path.stem: path for path in exported_by(sys.executable, tmp_path_factory.mktemp("fresh"))}
 
 
 def forged(path: Path, **fields: object) -> list[str]:
-    """Return the problems of an artifact after these fields of its envelope are changed."""
+    """Return the problems that the check finds in an artifact when these fields of its envelope are changed."""
     envelope = read(path).envelope
     assert envelope is not None
     assert check_main(read(path)) == []

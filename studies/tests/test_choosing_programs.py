@@ -20,7 +20,7 @@ PLAIN = next(group for group in choose("real") if not group.packages)
 
 
 def markers_of(path):
-    """Return the decorators of each test of a file, as text."""
+    """Return the decorators of each test in a file, as one text for each test."""
     tree = ast.parse((ROOT / path).read_text())
     tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     return [" ".join(map(ast.unparse, test.decorator_list)) for test in tests]

@@ -40,7 +40,7 @@ def test_a_converted_artifact_passes_in_its_reader(jaxexport, tmp_path, name, ja
 
 
 def test_converted_factors_are_compared_up_to_sign(jaxexport, tmp_path):
-    """Another algorithm gives other signs, so a golden that is compared by elements is compared as factors then."""
+    """A replaced algorithm gives different signs. So a golden that was compared by elements is compared as factors."""
     (golden,) = GoldenStore(GOLDENS).generations("tests.compat.test_linear_algebra.test_svd")[-1:]
     plain = msgspec.structs.replace(golden.manifest, comparison=Comparison())
     GoldenStore(tmp_path / "golden").write(plain, golden.files())
@@ -67,7 +67,7 @@ def test_custom_calls_of_the_old_api_are_replaced(jaxexport, tmp_path):
 
 
 def test_via_export_exports_again_by_a_release_between(jaxexport, tmp_path):
-    """The derivatives are exported too: all three orders are compared with those of the golden."""
+    """The derivatives are exported again too: all three orders are compared with the golden's derivatives."""
     folder = GOLDENS / "tests.compat.test_derivatives.test_third_order" / "0.12.0.1-cpu"
     ended = jaxexport("convert", str(folder), "--for", "0.8.1", "-o", str(tmp_path / "out"), "--via", "export")
     assert ended.code == 0, ended.err

@@ -20,7 +20,10 @@ CELL = ("--cases", "tests.compat.test_linear_algebra.test_svd", "--writers", "0.
 
 
 def test_a_lapack_crash_reduces_to_one_custom_call(jaxexport, tmp_path):
-    """Until 0.9.2, a process that has traced no LAPACK call has not loaded LAPACK. After Ctrl-C the run resumes."""
+    """Until 0.9.2, a process that has traced no LAPACK call has not loaded LAPACK, and crashes.
+
+    The test also interrupts the reduction by Ctrl-C, and resumes it.
+    """
     folder = tmp_path / "reduced"
     words = ("reduce", *CELL, "--goldens", str(ROOT / "golden"), "-o", str(folder))
     with subprocess.Popen([sys.executable, "-m", "export_core", *words], stderr=subprocess.PIPE, text=True) as running:

@@ -34,10 +34,10 @@ class Listed(NamedTuple):
     """Goldens that crash some releases of a runtime."""
 
     runtime: str
-    cases: tuple[str, ...]  # Globs, without tests.compat.
-    issue: str  # Empty where none was found.
-    fixed_in: str  # The first measured release that does not crash; empty where there is none.
-    why: str = ""  # Why it stays, where an issue or a release is missing.
+    cases: tuple[str, ...]  # Globs of cases, without tests.compat.
+    issue: str  # The address of the issue; empty if none was found.
+    fixed_in: str  # The first measured release that does not crash; empty if there is none.
+    why: str = ""  # Why the goldens are not removed, if the issue or the release is missing.
 
 
 LAPACK = (
@@ -59,7 +59,7 @@ LISTED = (
     ),
 )
 SLOW = "test_large_programs.test_rank_8"
-"""A case with millions of elements, for which the interpreter takes longer than two minutes: no defect, no crash."""
+"""A case with millions of elements, for which the interpreter takes more than two minutes. This is not a defect."""
 
 
 class Crash(NamedTuple):
@@ -73,9 +73,9 @@ class Crash(NamedTuple):
 
 
 def recorded() -> Iterator[Crash]:
-    """Yield the cells of this project's goldens that crashed or timed out, in all records.
+    """Yield the recorded cells of this project's goldens that crashed or timed out.
 
-    The record of runtimes also has cases that were removed since.
+    Cases in the record of runtimes that have been removed since are left out.
     """
     here = {golden.manifest.case for golden in GoldenStore(ROOT / "golden").goldens()}
     with (ROOT / "docs" / "evidence" / "surface.csv").open(newline="") as file:
@@ -152,7 +152,7 @@ def test_the_policy_expects_only_crashes_with_an_issue_and_a_fix():
 
 
 SLOW = {"stablehlo-large-arrays"}
-"""Issues that are no crash and no hang: an interpreter computes one element at a time, and a cell has two minutes."""
+"""Issues that are neither a crash nor a hang: the interpreter takes longer than the two minutes that a cell has."""
 
 
 def test_no_golden_shows_a_crash_without_issue_and_fix():
@@ -163,7 +163,7 @@ def test_no_golden_shows_a_crash_without_issue_and_fix():
 
 
 def test_corpus_programs_crash_only_by_known_issues():
-    """Programs of the corpus crash only the releases that a closed issue, or that of LAPACK, is about."""
+    """Programs of the corpus crash only releases that have a known issue, or the closed issue of the program."""
     known = {issue.id: issue for issue in known_issues()}
     closed = {row["program"]: row for row in regressions()}
     for crash in of_the_atlas():

@@ -1,4 +1,4 @@
-"""The sample of JAX's harnesses: it has all primitives, is the same in every run, and hardly changes with new ones."""
+"""The sample of JAX's harnesses has all primitives, is the same in every run, and hardly changes with new harnesses."""
 
 from __future__ import annotations
 

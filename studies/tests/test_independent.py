@@ -1,6 +1,7 @@
-"""The matrix compared with ten lines that share no code with it: a new interpreter for each cell.
+"""A comparison of the matrix with a replay that shares no code with it: ten lines, run by a new interpreter for a cell.
 
-By default a sample of cases in three readers; JAXEXPORT_INDEPENDENT=all takes every case in eight (many minutes).
+By default it takes a sample of the cases, in three readers. JAXEXPORT_INDEPENDENT=all takes every case, in eight
+readers, which needs many minutes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`nox -s jax_goldens`: JAX's own goldens, read as literals, become goldens of this project."""
+"""JAX's own goldens, read as literals, become goldens of this project, as by `nox -s jax_goldens`."""
 
 import datetime
 import runpy
@@ -33,13 +33,13 @@ float32 = np.float32
 data_2025_04_02 = {}
 """
 MODULE = read(ARTIFACTS / "0.9.2" / "cholesky.jaxexport").envelope.mlir_module_serialized
-"""A module of float32[4,4] -> float32[4,4], with a call of lapack_spotrf_ffi."""
+"""A StableHLO module of type float32[4,4] -> float32[4,4], with a custom call of lapack_spotrf_ffi."""
 MATRIX = "array([[4., 0., 0., 0.], [0., 1e-3, 0., 0.], [0., 0., 9., 0.], [0., 0., 0., 1.]], dtype=float32)"
 ROOTS = MATRIX.replace("4.", "2.").replace("1e-3", "-0.5").replace("9.", "3.")
 
 
 def golden(**changes: str) -> str:
-    """Return the text of a golden of `MODULE`."""
+    """Return the text of a golden of `MODULE`, as a data file of JAX has it, with these fields changed."""
     fields = {
         "testdata_version": "1",
         "platform": "'cpu'",
@@ -57,7 +57,7 @@ def golden(**changes: str) -> str:
 
 @pytest.fixture
 def store_goldens(monkeypatch, capsys, tmp_path):
-    """A function that runs the study with some words, in a folder without a policy."""
+    """A function that runs `jax_goldens` with these arguments, in a folder without a policy."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> Ended:
@@ -68,13 +68,18 @@ def store_goldens(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def known(monkeypatch):
-    """A table of JAX's own goldens that has `MODULE`."""
+    """Adds `MODULE` to the table of JAX's own goldens."""
     days = verify.days_of_jax_goldens() | {sha256(MODULE): [datetime.date(2025, 4, 2)]}
     monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: days)
 
 
 def wheel(folder: Path, **files: str) -> str:
-    """Make a wheel of jax with these data files, by their names without the ending."""
+    """Make a wheel of jax with these data files, and return its path.
+
+    Args:
+        folder: the folder to write into.
+        files: the text of each file by its name without the suffix, with `__` in place of slashes.
+    """
     modules = {f"{FOLDER}/{name.replace('__', '/')}.py": text for name, text in files.items()}
     return str(make_wheel(folder, "jax", "0.12.0.1", modules={f"{FOLDER}/__init__.py": "", **modules}))
 

@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "libraries.md").read_
 
 
 def rows_in(page):
-    """Return the rows of a page: from its table, and from the list below it."""
+    """Return the rows that the table of a page shows, with the messages of the list below the table."""
     rows = {}
     for line in re.findall(r"^\| (.+) \|$", page.partition("\n| library |")[2], re.M):
         library, version, *outcomes = line.split(" | ")

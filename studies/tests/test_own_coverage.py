@@ -25,7 +25,10 @@ def covered():
 
 @pytest.fixture(scope="module")
 def installed(covered):
-    """All that the installed jax can write. The test is skipped if that jax is older than the newest writer."""
+    """All that the installed jax can put into an artifact.
+
+    The test is skipped if that jax is older than the newest writer.
+    """
     newest = max((version for row in covered["formats"].values() for _, version in row.writers), key=Version)
     if Version(jaxlib := importlib.metadata.version("jaxlib")) < Version(newest):
         pytest.skip(f"jaxlib {jaxlib} is older than the newest writer, {newest}")
@@ -41,7 +44,7 @@ def test_what_jax_can_write_has_a_case_or_a_reason(section, installed, covered):
 
 
 def test_each_stable_target_has_a_case_or_a_reason(covered):
-    """JAX tests this for its own list; this test takes the lists of all releases."""
+    """JAX tests that each target of its list has a case; this test takes the lists of all releases."""
     listed = {target: version for version in load_calendar().versions() for target in stable_targets(version)}
     missing = {*listed} - {*covered["targets"]} - coverage_page.exemptions("targets")
     named = {target: f"on the list of jax {listed[target]}" for target in missing}

@@ -23,7 +23,7 @@ STATE = re.compile(r"\((?:open|closed|merged)\): bad (?:in|between|up to) ")
 
 
 def programs() -> dict[str, str]:
-    """Return the docstring of each test, by file and name."""
+    """Return the docstring of each program of a closed issue, by its file and name."""
     return {
         f"{path.name}::{node.name}": ast.get_docstring(node) or ""
         for path in sorted(FOLDER.glob("[!_]*.py"))

@@ -1,1 +1,1 @@
-"""Ten real breaks, bisected and reduced: `nox -s why`."""
+"""A study of ten real breaks, each of which is bisected and reduced: `nox -s why`."""

@@ -12,13 +12,13 @@ from jax.sharding import PartitionSpec as P
 
 @pytest.mark.export_compat
 def test_transposed_int4(export_golden):
-    """A transposition of 4-bit numbers on a CPU, which jaxlib 0.8.1 does not compile."""
+    """A transposition of 4-bit numbers, which jaxlib 0.8.1 does not compile for the CPU."""
     export_golden(jax.jit(lambda x: (x.reshape(2, 3).T, x.astype(jnp.float32) * 2)), np.arange(6).astype(jnp.int4))
 
 
 @pytest.mark.export_compat
 def test_bf16_accumulation(export_golden):
-    """A product that is rounded to bfloat16 and then made float32; until 0.11.0 it has the digits of its sum."""
+    """A product that is rounded to bfloat16 and then made float32. Until 0.11.0, compiled code does not round it."""
     numbers = np.random.default_rng(154)
     a, b = (numbers.normal(size=shape).astype(np.float32) for shape in ((64, 512), (512, 32)))
     product = jax.jit(lambda a, b: jnp.dot(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)).astype(jnp.float32))

@@ -1,8 +1,9 @@
 """The session of ten real breaks: `nox -s why` bisects and reduces each, and runs the bundles of three by uv alone.
 
-Each break is a golden in a reader: goldens of this project, and those that studies/why/breaks.py exports with an older
-release. A row is printed for each. The exit code is 0 if each break begins in its known release, and every bundle fails
-as its cell does, else 1. `--docs FILE` writes the table into that page; `--only NAME,NAME` runs some breaks.
+Each break is a cell: a reader with a golden of this project, or with one that an older release has exported from
+studies/why/breaks.py. A row of a table is printed for each break. The exit code is 0 if each break begins in its known
+release, and every bundle fails as its cell does, else 1. `--docs FILE` writes the table into that page, and `--only
+NAME,NAME` runs some breaks.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ HEAD = ("break", "golden in reader", "last good", "first bad", "operations")
 
 @dataclass(frozen=True)
 class Break:
-    """A golden in a reader, with the known last good and first bad releases; either of them may be the older one.
+    """A cell that fails, with the known releases between which it breaks: the last good and the first bad.
 
-    `bundle` is the exit status of its bundle's script; None where that is not run.
+    The good release may be younger than the bad one. `words` are more options of `bisect`. `bundle` is the expected
+    exit status of the script in the cell's bundle, or None if the script is not run.
     """
 
     name: str
@@ -95,7 +97,7 @@ def main() -> None:
 
 
 def export_programs() -> None:
-    """Write the goldens of studies/why/breaks.py, unless an earlier run did."""
+    """Write the goldens of studies/why/breaks.py, unless an earlier run has written them."""
     if all(map(golden_folder, BREAKS)):
         return
     command = [sys.executable, "-m", "export_core", "goldens", "backfill", "--writers", WRITER, "--install", ".", "--"]
@@ -104,12 +106,12 @@ def export_programs() -> None:
 
 
 def golden_folder(one: Break) -> Path | None:
-    """Return the folder of goldens that has this break; None where its program has not been exported."""
+    """Return the folder of goldens that has the golden of a break, or None if it has not been exported yet."""
     return next((folder for folder in (ROOT / "golden", OWN) if any(folder.glob(one.case))), None)
 
 
 def examined(one: Break) -> tuple[list[str], list[str]]:
-    """Bisect, reduce and bundle a break; return its row of the table, and differences from what is known."""
+    """Bisect and reduce a break, and run its bundle; return its row of the table, and what is not as expected."""
     goldens = golden_folder(one) or OWN
     cell = ["--cases", one.case, "--writers", one.writer, "--readers", one.reader, "--platforms", one.platform]
     cell += ["--goldens", str(goldens)]
@@ -134,7 +136,12 @@ def examined(one: Break) -> tuple[list[str], list[str]]:
 
 
 def reduction(one: Break, cell: list[str]) -> tuple[str, str]:
-    """Reduce a break; return its number of operations before and after, and a problem or an empty text."""
+    """Reduce a break; return the number of its operations before and after as text, and the problem, if any, or "".
+
+    Args:
+        one: the break.
+        cell: the options that name its cell.
+    """
     folder = WORK / "reduced" / one.name.replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +154,14 @@ def reduction(one: Break, cell: list[str]) -> tuple[str, str]:
 
 
 def run_bundle(one: Break, cell: list[str]) -> str:
-    """Run the script of a bundle by uv and Python alone; return a problem, empty where it fails as the cell does."""
+    """Write the bundle of a break, and run its script by uv and Python alone.
+
+    Return "" if the script fails as the cell does, or else what is wrong.
+
+    Args:
+        one: the break.
+        cell: the options that name its cell.
+    """
     folder = WORK / "bundles" / one.name.replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
     reduced = WORK / "reduced" / folder.name
@@ -166,7 +180,7 @@ def run_bundle(one: Break, cell: list[str]) -> str:
 
 
 def jaxexport(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run `jaxexport` in this project."""
+    """Run `jaxexport` in the root of this project, and return its exit code and what it printed."""
     command = [sys.executable, "-m", "export_core", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 

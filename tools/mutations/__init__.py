@@ -1,1 +1,1 @@
-"""Mutations of the modules that decide, each of which a fast test has to notice. See `__main__`."""
+"""Mutations of the Python modules that decide a verdict; fast tests have to notice them. `__main__` runs the check."""

@@ -1,8 +1,8 @@
 """A check that fast tests notice mutations of the modules that decide: `nox -s mutations`.
 
-Cosmic Ray makes the mutations. modules.yaml lists the modules, the tests of each, and the mutations without an effect,
-with the reason. A sample of each module is tried, the same each time; `--all` tries every mutation. The tests that run
-its line are run, the fastest first. Each worker changes a copy, never the checkout.
+Cosmic Ray makes the mutations. modules.yaml lists the modules, the tests of each, and mutations without an effect, with
+the reason. A sample of each module's mutations is tried, the same each time; `--all` tries every mutation. For each,
+the tests that run the changed line are run, the fastest first. Each worker changes a copy, never the checkout.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ from tools.mutations.lines import MODULE, RECORD
 from tools.mutations.operators import OPERATORS
 
 _UNSEEN = re.compile(r"@dataclass\(|@functools\.|if TYPE_CHECKING:|class .*\bfrozen=True")
-"""Lines whose mutations no test has to notice: frozen classes, sizes of caches, imports for types."""
+"""Beginnings of lines whose mutations no test has to notice: frozen classes, sizes of caches, imports for types."""
 
 
 class Unseen(msgspec.Struct, forbid_unknown_fields=True):
-    """A mutation without an effect: a part of the unchanged line, its operator, and the reason."""
+    """A mutation without an effect.
+
+    `line` is a part of the unchanged line, `operator` the mutation's operator, `reason` why there is no effect.
+    """
 
     line: str
     operator: str
@@ -41,7 +44,7 @@ class Unseen(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Module(msgspec.Struct, forbid_unknown_fields=True):
-    """A module that decides, the fast tests that have to notice its mutations, and those that cannot be noticed."""
+    """An entry of modules.yaml: a module, the tests that must notice its mutations, and mutations without an effect."""
 
     path: str
     tests: tuple[str, ...]
@@ -49,12 +52,15 @@ class Module(msgspec.Struct, forbid_unknown_fields=True):
 
 
 TestLines = dict[str, tuple[float, frozenset[int]]]
-"""The seconds that each test takes, and the lines of a module that it runs."""
+"""The seconds that each test takes, and the lines of a module that the test runs, by the test's id."""
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """One change of one place of a module."""
+    """A change at one place of a module.
+
+    The place is the occurrence `occurrence` of what `operator` changes; `text` is the unchanged line.
+    """
 
     module: Module
     operator: str
@@ -64,7 +70,7 @@ class Mutation:
 
     @property
     def reason(self) -> str:
-        """Why the mutation has no effect; empty where it has one."""
+        """The reason that modules.yaml gives why the mutation has no effect; empty if it is not listed there."""
         listed = (one.reason for one in self.module.unseen if one.line in self.text and one.operator == self.operator)
         return next(listed, "")
 
@@ -73,7 +79,7 @@ class Mutation:
 
 
 def mutations_of(module: Module) -> Iterator[Mutation]:
-    """Yield all mutations of a module."""
+    """Yield all mutations of a module, except in parameter lists and in lines that `_UNSEEN` matches."""
     source = (ROOT / module.path).read_text(encoding="utf-8")
     lines = source.splitlines()
     nodes = list(ast_nodes(get_ast(source)))
@@ -87,7 +93,13 @@ def mutations_of(module: Module) -> Iterator[Mutation]:
 
 
 def noticed(mutation: Mutation, ran: TestLines, folder: Path) -> bool:
-    """Return whether a test of the module fails in the copy in `folder` after this mutation."""
+    """Return whether a test of the module fails after this mutation, in a copy of the checkout.
+
+    Args:
+        mutation: the change to make; it is undone afterwards.
+        ran: the lines that each test runs.
+        folder: the copy.
+    """
     target = folder / mutation.module.path
     original = target.read_text(encoding="utf-8")
     changed = mutate_code(original, OPERATORS[mutation.operator], mutation.occurrence)
@@ -104,7 +116,15 @@ def noticed(mutation: Mutation, ran: TestLines, folder: Path) -> bool:
 
 
 def ran_by(module: Module, folder: Path) -> TestLines:
-    """Return the seconds that each test of a module takes without any mutation, and the lines that it runs."""
+    """Run the tests of a module without any mutation; return the seconds of each test, and the lines that it runs.
+
+    Args:
+        module: the module.
+        folder: the copy of the checkout in which the tests run.
+
+    Raises:
+        SystemExit: a test fails.
+    """
     record = folder / "lines.json"
     variables = {MODULE: str(folder / module.path), RECORD: str(record)}
     if exit_code(module.tests, folder, "-p", "tools.mutations.lines", **variables) != 0:
@@ -113,7 +133,7 @@ def ran_by(module: Module, folder: Path) -> TestLines:
 
 
 def main() -> None:
-    """Try the chosen mutations, and print those that no test notices; the exit code is 1 if they are too many."""
+    """Try the chosen mutations, and print each that no test notices; the exit code is 1 if too many are not noticed."""
     parser = argparse.ArgumentParser(prog="tools.mutations", description=__doc__)
     parser.add_argument("--sample", type=int, default=4, help="mutations of each module. Default: 4")
     parser.add_argument("--seed", type=int, default=0, help="another sample")
@@ -133,7 +153,10 @@ def main() -> None:
 
 
 def tried(mutations: Sequence[Mutation], folders: Sequence[Path]) -> list[bool]:
-    """Return whether each mutation was noticed; as many run at a time as there are folders for copies."""
+    """Try mutations in copies of the checkout, one at a time in each of `folders`; return whether each was noticed.
+
+    A mutation that is listed as having no effect counts as noticed, and is not tried.
+    """
     free: SimpleQueue[Path] = SimpleQueue()
     for folder in folders:
         make_copy(folder)
@@ -165,7 +188,12 @@ def tried(mutations: Sequence[Mutation], folders: Sequence[Path]) -> list[bool]:
 
 
 def report(mutations: Sequence[Mutation], results: Sequence[bool]) -> None:
-    """Print how many mutations were noticed. The exit code is 1 below 97 % of those with an effect."""
+    """Print how many mutations were noticed, and exit: with 1 if fewer than 97 % of those with an effect were noticed.
+
+    Args:
+        mutations: the mutations that were tried.
+        results: whether each was noticed.
+    """
     effective: dict[str, list[bool]] = {}
     for mutation, was_noticed in zip(mutations, results, strict=True):
         if not mutation.reason:

@@ -16,11 +16,11 @@ COPIED = (
     "pyproject.toml",
 )
 SECONDS = 300
-"""A program that runs longer after a mutation hangs, which counts as noticed."""
+"""The time limit of a run of tests. A mutation with which the tests take longer counts as noticed."""
 
 
 def make_copy(folder: Path) -> None:
-    """Copy what tests need of the checkout into a folder."""
+    """Copy the parts of the checkout that tests need into a folder."""
     for name in COPIED:
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -31,13 +31,26 @@ def make_copy(folder: Path) -> None:
 
 
 def write(target: Path, text: str) -> None:
-    """Replace a module of a copy, and delete its bytecode, which Python would use if both are of the same second."""
+    """Replace the text of a Python module in a copy, and delete its bytecode.
+
+    Python would use the old bytecode if the old and the new text are of the same second and the same length.
+    """
     target.write_text(text, encoding="utf-8")
     Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
 
 
 def exit_code(tests: Sequence[str], folder: Path, *words: str, **variables: str) -> int:
-    """Return pytest's exit code for tests in a copy: 0 all pass, 1 some fail, 2 or 4 a module cannot be imported."""
+    """Run tests in a copy; return pytest's exit code: 0 all pass, 1 one fails, 2 or 4 a module cannot be imported.
+
+    Args:
+        tests: the ids of the tests.
+        folder: the copy of the checkout.
+        words: more arguments of pytest.
+        variables: more environment variables.
+
+    Raises:
+        SystemExit: pytest ends with a different exit code.
+    """
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words, *tests]
     given = {**os.environ, "PYTHONPATH": str(folder), **variables}
     given.pop("PYTHONDONTWRITEBYTECODE", None)

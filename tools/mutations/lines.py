@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 MODULE, RECORD = "MUTATED_MODULE", "MUTATED_LINES"
-"""Environment variables: the path of the module, and that of the JSON file to write."""
+"""Names of environment variables, for the path of the module and for the path of the JSON file to write."""
 _TOOL = sys.monitoring.COVERAGE_ID
 _lines: set[int] = set()
 _record: dict[str, tuple[float, list[int]]] = {}
@@ -33,7 +33,7 @@ def _ran(_: CodeType, line: int) -> Any:
 
 
 def pytest_configure() -> None:
-    """Begin to record lines."""
+    """Register callbacks with `sys.monitoring` that record the lines which run."""
     monitoring = sys.monitoring
     monitoring.use_tool_id(_TOOL, __name__)
     monitoring.register_callback(_TOOL, monitoring.events.PY_START, _started)
@@ -43,7 +43,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Run a test, and record its lines and seconds."""
+    """Run a test, and record its seconds and the lines of the module that it runs."""
     _lines.clear()
     sys.monitoring.restart_events()
     began = time.monotonic()
@@ -53,5 +53,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
-    """Write the record."""
+    """Write the lines and seconds of all tests to the JSON file."""
     Path(os.environ[RECORD]).write_text(json.dumps(_record), encoding="utf-8")

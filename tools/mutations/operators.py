@@ -1,4 +1,4 @@
-"""The operators that mutate a module: those of Cosmic Ray, and three for conditions that it does not change."""
+"""The operators that mutate a module: some of Cosmic Ray, and three for conditions that Cosmic Ray does not change."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _COSMIC_RAY = (
     *(f"ReplaceComparisonOperator_{pair}" for pair in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt")),
     *(f"ReplaceBinaryOperator_{pair}" for pair in ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "BitAnd_BitOr")),
 )
-"""The operators of Cosmic Ray that are used. None is for ``|``, which is nearly always in an annotation."""
+"""The operators of Cosmic Ray that are used. None changes ``|``, which is nearly always part of an annotation."""
 _SWAPPED = {"any": "all", "all": "any", "min": "max", "max": "min"}
 
 
 class _OfChildren(Operator):  # type: ignore[misc]  # Cosmic Ray has no types
-    """An operator that replaces some children of a node."""
+    """An operator that replaces some children of a node in the syntax tree."""
 
     def chosen(self, node: Any) -> Iterator[tuple[int, str]]:
-        """Return the positions of these children, each with its replacement."""
+        """Yield the positions, among a node's children, of those that are replaced, each with the new code."""
         raise NotImplementedError
 
     def mutation_positions(self, node: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -43,7 +43,7 @@ class _OfChildren(Operator):  # type: ignore[misc]  # Cosmic Ray has no types
 
 
 class _InvertCondition(_OfChildren):
-    """An operator that inverts conditions of ``elif`` and comprehensions, and each ``in`` and ``not in``."""
+    """An operator that inverts conditions of ``elif`` and of comprehensions, and tests with ``in`` and ``not in``."""
 
     def chosen(self, node: Any) -> Iterator[tuple[int, str]]:
         for position, child in enumerate(getattr(node, "children", ())):
@@ -54,7 +54,7 @@ class _InvertCondition(_OfChildren):
 
 
 class _SwapQuantifier(_OfChildren):
-    """An operator that swaps calls of ``any`` and ``all``, ``min`` and ``max``."""
+    """An operator that swaps ``any`` with ``all``, and ``min`` with ``max``, where they are called."""
 
     def chosen(self, node: Any) -> Iterator[tuple[int, str]]:
         if node.type == "atom_expr" and (other := _SWAPPED.get(getattr(node.children[0], "value", ""))):

@@ -1,7 +1,7 @@
-"""The reference, made from the code: ``python -m tools.reference`` renews docs/reference/.
+"""The parts of docs/reference/ that are made from the code: ``python -m tools.reference`` renews them.
 
-A page is written by hand, except for the parts between ``<!-- from the code: NAME -->`` and ``<!-- end -->``: such a
-part is what the function `NAME` of `PARTS` returns.
+A page is written by hand, except for the parts between ``<!-- from the code: NAME -->`` and ``<!-- end -->``. The text
+of such a part is what the function ``PARTS[NAME]`` returns.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _PART = re.compile(r"(<!-- from the code: ([\w -]+) -->\n).*?(<!-- end -->)", re
 
 
 def pages() -> list[Path]:
-    """Return the pages that have a part from the code."""
+    """Return the paths of the pages that have a part from the code."""
     return [page for page in sorted(PAGES.glob("*.md")) if _PART.search(page.read_text(encoding="utf-8"))]
 
 
 def renewed(text: str) -> str:
-    """Return the text of a page with its parts made anew from the code.
+    """Return the text of a page, in which each part from the code is made anew.
 
     Raises:
         KeyError: the page names a part that is not in `PARTS`.
@@ -42,10 +42,10 @@ def renewed(text: str) -> str:
 
 
 def _spaced(text: str) -> str:
-    """Return the text with one empty line instead of several."""
+    """Return a text in which several empty lines in sequence are replaced by a single empty line."""
     return re.sub(r"\n{3,}", "\n\n", text.strip())
 
 
 def parts_of(text: str) -> list[str]:
-    """Return the names of the parts in a page."""
+    """Return the names of the parts from the code in a page, given its text."""
     return [name for _, name, _ in _PART.findall(text)]

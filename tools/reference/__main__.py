@@ -1,4 +1,4 @@
-"""Renew the pages of the reference: ``python -m tools.reference``."""
+"""The command that renews the pages of the reference: ``python -m tools.reference``."""
 
 from tools import renew
 from tools.reference import pages, renewed

@@ -1,4 +1,4 @@
-"""The Python API: what `tools.public` lists, with the docstrings and types of the code."""
+"""The parts about the Python API: the names that `tools.public` lists, with their docstrings and types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIELDS = {
     "Judgement": "[judgements](verdicts.md#judgements)",
     "Direction": "[directions](verdicts.md#directions)",
 }
-"""Types of data whose fields another page has."""
+"""Types whose fields are described on a different page, each with the link to it."""
 
 BY_NAME = {
     "Envelope": "as jax names them",
@@ -35,7 +35,7 @@ BY_NAME = {
     **dict.fromkeys(("AbstractDevice", "AbstractMesh", "HloSharding", "NamedSharding", "PartitionSpec"), "as in jax"),
     **dict.fromkeys(("ArtifactError", "Constant", "DisabledCheck", "Function", "UnknownField"), ""),
 }
-"""Types whose attributes are listed by name and type only, each with what to say of their names."""
+"""Types whose attributes are listed by name and type only, each with a remark about these names."""
 
 
 @functools.cache
@@ -49,13 +49,16 @@ def modules() -> griffe.ModulesCollection:
 
 
 def source_of(module: str, name: str) -> griffe.Object:
-    """Return the object of a public name in the source code."""
+    """Return the function or class of a public name, as griffe found it in the source code."""
     found = modules()[f"{module}.{name}"]
     return found.final_target if isinstance(found, griffe.Alias) else found
 
 
 def members_of(kind: griffe.Object) -> list[griffe.Object]:
-    """Return the public members of a class, in the order of the source."""
+    """Return the public attributes and methods of a class, in the order of the source.
+
+    Members that it inherits from a class that is not public come first.
+    """
     hidden = INTERNAL.get(kind.name, ())
     # Members that a public class inherits from a base class which is not public are described as its own.
     public = {name for listed in (STABLE, PROVISIONAL) for names in listed.values() for name in names}
@@ -69,12 +72,18 @@ def members_of(kind: griffe.Object) -> list[griffe.Object]:
 
 
 def names(listed: Mapping[str, tuple[str, ...]]) -> str:
-    """Return a section for each module, with a section for each of its names."""
+    """Return a section for each module, with a section inside it for each of the module's names."""
     return "\n".join(line for module, names in listed.items() for line in _module(module, names))
 
 
 def documented(module: str, path: str, title: str) -> str:
-    """Return the section of one function, under another title than its name in the code."""
+    """Return the section about a function, with `title` in place of its name in the code.
+
+    Args:
+        module: the module that defines the function.
+        path: the path of the function in the module, such as `Recorder.__call__`.
+        title: the heading, which is also the name in the signature.
+    """
     function = modules()[f"{module}.{path}"]
     return f"### {title}\n\n{_signature(function, title)}\n{_docstring(function)}"
 
@@ -106,7 +115,7 @@ def _members(kind: griffe.Class) -> str:
 
 
 def _typed(attribute: griffe.Attribute) -> str:
-    """Return the name of an attribute with its type, if it has one."""
+    """Return the name of an attribute, followed by its type if the code gives one."""
     return ": ".join(filter(None, (attribute.name, _type(annotation_of(attribute)))))
 
 
@@ -116,7 +125,10 @@ def _paragraph(method: griffe.Object) -> str:
 
 
 def annotation_of(member: griffe.Attribute) -> griffe.Expr | str | None:
-    """Return the type of an attribute; if it is an argument of `__init__`, the type of the argument."""
+    """Return the type of an attribute, or None if the code gives none.
+
+    If the attribute is set from a parameter of `__init__` and has no type itself, return the parameter's type.
+    """
     made = member.parent.members.get("__init__") if member.parent else None
     if member.annotation is None and isinstance(made, griffe.Function) and str(member.value) in made.parameters:
         return made.parameters[str(member.value)].annotation
@@ -124,7 +136,10 @@ def annotation_of(member: griffe.Attribute) -> griffe.Expr | str | None:
 
 
 def meaning_of(member: griffe.Object) -> str:
-    """Return what a member means: the first paragraph of its docstring, the comment behind it, or an option's help."""
+    """Return the meaning of a member: the first paragraph of its docstring, or the comment behind it.
+
+    If the member is an option, and has no docstring, return the code that defines the option, which has its help.
+    """
     if member.docstring:
         return inspect.cleandoc(member.docstring.value).split("\n\n")[0]
     if isinstance(member, griffe.Attribute) and str(member.value).startswith("_option("):
@@ -133,7 +148,7 @@ def meaning_of(member: griffe.Object) -> str:
 
 
 def _type(annotation: griffe.Expr | str | None) -> str:
-    """Return a type as text, with the full type in place of each alias."""
+    """Return a type as text, in which each alias of these packages is replaced by its definition."""
     text = str(annotation or "")
     for name in names_in(annotation):
         meant = modules()[name.canonical_path] if name.canonical_path.split(".")[0] in PACKAGES else None
@@ -143,7 +158,7 @@ def _type(annotation: griffe.Expr | str | None) -> str:
 
 
 def names_in(annotation: griffe.Expr | str | None) -> list[griffe.ExprName]:
-    """Return the names in a type."""
+    """Return the names that an annotation contains."""
     parts = annotation.iterate(flat=True) if isinstance(annotation, griffe.Expr) else ()
     return [part for part in parts if isinstance(part, griffe.ExprName)]
 
@@ -182,7 +197,7 @@ def _parameter(parameter: griffe.Parameter) -> str:
 
 
 def _docstring(found: griffe.Object) -> str:
-    """Return the docstring with its sections as lists."""
+    """Return the docstring of an object as Markdown, in which sections such as Args are lists."""
     return "\n".join(_section(section, INTERNAL.get(found.name, ())) for section in _sections(found)) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""Every command with its arguments, options and examples, as `--help` shows them.
+"""The parts about commands: each with its arguments, options and examples, as `--help` shows them.
 
-An option that many commands take is described once.
+An option that several commands take is described once.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from tools.reference.markdown import code
 
 NAME = "jaxexport"
 MANY = 2
-"""An option that this many commands take, with the same text, is described once."""
+"""An option that at least so many commands take, with the same text, is described once."""
 MOST_EXAMPLES = 2
 OF_ALL = re.compile(r", 2 [^,.;]+(?=, \d|\.)| Ctrl-C ends it with 130\.")
-"""The part of the exit codes that is the same for all commands: verdicts.md has it once."""
+"""The part of the text on exit codes that is the same for all commands, and so is only in verdicts.md."""
 JSON = ("--json", "Print JSON: [the documents](json-output.md).")
-"""The text for an option of which only the schema differs."""
+"""The option `--json` as the reference shows it, without the schema, in which the commands differ."""
 OF_A_CELL = ("explain", "bisect", "reduce")
-"""Commands that take a cell: their common options are listed once."""
+"""Commands that take a cell. The options that all of them take are listed once."""
 
 Option = tuple[str, str]
 
 
 def every_command() -> str:
-    """Return all commands, in the sections of the help."""
+    """Return the descriptions of all commands, in the sections in which the help lists them."""
     assert isinstance(jaxexport, HelpfulGroup)
     common = _common()
     return "\n".join(
@@ -40,7 +40,10 @@ def every_command() -> str:
 
 
 def common_options() -> str:
-    """Return the options that many commands take; where two have the same name, each with its commands."""
+    """Return a list of the options that several commands take, and of the options of a cell.
+
+    If two options of the list have the same name, each is shown with the commands that take it.
+    """
     common = _common()
     times = Counter(_short(names) for names, _ in common)
     lines = []
@@ -51,12 +54,12 @@ def common_options() -> str:
 
 
 def own_options() -> str:
-    """Return the options of `jaxexport` itself."""
+    """Return a list of the options that `jaxexport` takes before a command."""
     return _lines(_options(click.Context(jaxexport, info_name=NAME)))
 
 
 def _common() -> dict[Option, list[str]]:
-    """Return the options of at least `MANY` commands, by name, with these commands."""
+    """Return the options that at least `MANY` commands take, sorted by name, each with these commands."""
     found: dict[Option, list[str]] = {}
     for path, command in _runnable(jaxexport, ""):
         for option in _options(click.Context(command, info_name=command.name)):
@@ -70,7 +73,12 @@ def _of_a_cell(common: Mapping[Option, list[str]]) -> list[str]:
 
 
 def _runnable(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
-    """Yield all commands below a group, with what is typed after `jaxexport`."""
+    """Yield all commands of a group and of its subgroups, each with what is typed after `jaxexport`.
+
+    Args:
+        group: the group.
+        path: what is typed before the group's commands.
+    """
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from _runnable(command, f"{path}{name} ")
@@ -79,7 +87,7 @@ def _runnable(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
 
 
 def _short(names: str) -> str:
-    """Return an option without its value and its other names."""
+    """Return the first name of an option, without the placeholder of its value."""
     return names.split(" ")[0].rstrip(",")
 
 
@@ -117,9 +125,9 @@ def _command(command: click.Command, parent: click.Context, common: Mapping[Opti
 
 
 def _paragraphs(command: click.Command) -> list[str]:
-    """Return the paragraphs of a command's help.
+    """Return the paragraphs of a command's help, each on one line.
 
-    The reference has only the first and that of the exit codes; the command's page has the others.
+    The reference shows the first paragraph and the paragraph on exit codes; the command's page has the others.
     """
     return [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
 
@@ -140,7 +148,7 @@ def _lines(options: Sequence[Option]) -> str:
 
 
 def _in_short(meaning: str) -> str:
-    """Return the text of an option on one line, without the limits of its value, which `--help` shows."""
+    """Return the help of an option on one line, without the limits of its value and the name of a schema."""
     text = re.sub(r" \[[^];]*x[<>]=[^];]*\]|; [^];]*x[<>]=[^];]*(?=\])", "", " ".join(meaning.split()))
     return re.sub(r" \(schema/\S+\)", "", text).replace("may be given several times", "repeatable")
 

@@ -1,6 +1,6 @@
-"""The fields of the files of runs and goldens, and the names of the fields that `--json` prints.
+"""The parts about files and JSON: fields of the files of runs and goldens, and field names of what `--json` prints.
 
-A type whose fields no page needs is in the JSON Schema alone.
+A type that no page describes is described in its JSON Schema alone.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from tools.schemas import KINDS, schema
 
 FILES = ("manifest", "artifacts", "result", "summary")
 POLICY = "policy"
-"""The policy has a page of its own."""
+"""The document that is left out here, since docs/reference/policy.md describes it."""
 
 
 def fields_of(name: str) -> Callable[[], str]:
-    """Return a function that lists the fields of one file."""
+    """Return a function that returns the list of the fields of a file."""
     return lambda: fields(schema(name))
 
 
 def names_of(name: str) -> str:
-    """Return the names of the fields of a document."""
+    """Return the names of the fields of a document, separated by commas."""
     return ", ".join(map(code, whole(schema(name))["properties"]))
 
 
 def types_of_the_files() -> str:
-    """Return a section for each type in `OF_FILES`."""
+    """Return a section for each type in `OF_FILES`, with its fields."""
     homes = {kind: found for found in map(schema, FILES) for kind in found["$defs"]}
     return "\n".join(section(homes[name], name) for name in OF_FILES)
 
 
 def output() -> str:
-    """Return the documents that commands print, each with its schema and the names of its fields."""
+    """Return a list of the documents that commands print, each with its schema and the names of its fields."""
     return "\n".join(_document(name) for name in KINDS if name not in (*FILES, POLICY))
 
 

@@ -1,4 +1,4 @@
-"""The number of entries that the knowledge base has of each consumer, by outcome: they are too many for the docs."""
+"""The part about the knowledge base: how many entries it has for each consumer, since the docs cannot list them all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.reference.markdown import table
 
 
 def entries() -> str:
-    """Return a table with a row for each consumer: its entries, counted by their outcomes."""
+    """Return a table with a row for each consumer, which has the number of entries with each outcome."""
     by_consumer: dict[str, Counter[str]] = {}
     for issue in known_issues():
         by_consumer.setdefault(issue.consumer, Counter())[issue.outcome] += 1

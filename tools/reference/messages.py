@@ -1,4 +1,4 @@
-"""The known messages of releases: upstream issues, refusals, and needs of a driver."""
+"""The parts about messages of releases that are known: upstream issues, refusals, and needs of a driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Entries = Mapping[str, JaxRelease] | Mapping[str, JaxlibRelease]
 
 
 def issues() -> str:
-    """Return a section for each known upstream issue."""
+    """Return a section for each known issue of jaxlib. Issues of other runtimes are described in knowledge.md."""
     parts = []
     for issue in known_issues():
         if issue.consumer != JAXLIB:  # knowledge.md has them
@@ -47,7 +47,14 @@ def driver_needs() -> str:
 
 
 def _messages(listed: Iterable[tuple[Any, str]], where: str, package: str, entries: Entries) -> str:
-    """Return a table with a row for each message: its text, its origin, the releases of the package, its meaning."""
+    """Return a table with a row for each message: its text, its origin, the releases that print it, its meaning.
+
+    Args:
+        listed: the messages, each with its origin.
+        where: the heading of the column of origins.
+        package: the package whose releases are meant, which is the heading of their column.
+        entries: the releases of the package by version.
+    """
     rows = [
         (code(each.message), origin, _range(each.since, each.until, entries), each.meaning) for each, origin in listed
     ]
@@ -55,7 +62,13 @@ def _messages(listed: Iterable[tuple[Any, str]], where: str, package: str, entri
 
 
 def _range(since: datetime.date | None, until: datetime.date | None, entries: Entries) -> str:
-    """Return the releases from one day to another as text, by the versions that were built on these days."""
+    """Return a range of releases as text, such as "from 0.5.0 until 0.6.2", or "all" if it has no ends.
+
+    Args:
+        since: the build date of the first release, if the range has a beginning.
+        until: the build date of the last release, if the range has an end.
+        entries: the releases by version.
+    """
     named = {entry.built: version for version, entry in entries.items()}
     first = f"from {named[since]}" if since else ""
     last = f"until {named[until]}" if until else ""

@@ -1,4 +1,4 @@
-"""What the plugin adds to pytest and nox: options, ini keys, the marker, the fixture, sessions."""
+"""The parts about the plugin: the options, ini keys, marker, fixture and nox sessions that it adds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INI_TYPES = {"args": "words", None: "text"}
 
 
 class Options:
-    """A stand-in for pytest's parser, which records the options that `add_options` adds."""
+    """A stand-in for pytest's parser, which records the options and ini keys that `add_options` adds."""
 
     def __init__(self) -> None:
         self.options: list[tuple[str, dict[str, Any]]] = []
@@ -27,11 +27,11 @@ class Options:
         return self
 
     def addoption(self, name: str, **about: Any) -> None:
-        """Record an option."""
+        """Record an option of the command line, with the keywords that describe it."""
         self.options.append((name, about))
 
     def addini(self, name: str, help: str, type: str | None = None) -> None:  # noqa: A002 - pytest's name
-        """Record an ini key."""
+        """Record an ini key, with its help and the type of its value."""
         self.ini.append((name, help, type))
 
 
@@ -42,18 +42,18 @@ def _added() -> Options:
 
 
 def pytest_options() -> str:
-    """Return a table of the options of the command line."""
+    """Return a table of the plugin's options on the command line of pytest."""
     rows = [(code(f"{name} {about.get('metavar', '')}".strip()), about["help"]) for name, about in _added().options]
     return table(("option", "what"), rows)
 
 
 def ini_keys() -> str:
-    """Return a table of the keys of the ini file."""
+    """Return a table of the plugin's keys in pytest's ini file."""
     return table(("key", "value", "what"), [(code(name), INI_TYPES[kind], text) for name, text, kind in _added().ini])
 
 
 def marker_keywords() -> str:
-    """Return a section for each keyword of the marker."""
+    """Return a section for each keyword of the marker: an example, the meaning, the default."""
     return "\n".join(
         f"### {name}\n\n`{name}={example}`: {meaning}.{'' if 'default:' in meaning else f' Default: `{default}`.'}\n"
         for name, (default, meaning, example) in all_keywords().items()
@@ -61,7 +61,7 @@ def marker_keywords() -> str:
 
 
 def sessions_text() -> str:
-    """Return a table of the sessions that `register` defines, with their docstrings."""
+    """Return a table of the nox sessions that `register` defines, with their docstrings."""
     tree = ast.parse(inspect.getsource(nox_sessions.register))
     rows = []
     for node in ast.walk(tree):
@@ -72,7 +72,7 @@ def sessions_text() -> str:
 
 
 def fixture() -> str:
-    """Return the sections of what a test calls: the fixture, and the methods of what it returns."""
+    """Return a section for each function that a test calls: `export_golden`, and the methods of what it returns."""
     return "\n".join(
         documented("pytest_jaxexport.recorder", path, title)
         for path, title in (

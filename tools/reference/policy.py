@@ -1,4 +1,4 @@
-"""Every key of a policy: value, default, meaning, an example that the tests load, and the fields of its entries."""
+"""The parts about the keys of a policy: value, default, meaning, an example from the tests, and fields of entries."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tools.reference.schema_fields import LINKS, default, line, name_of, section
 
 TESTS = Path(__file__).parents[2] / "tests"
 EXAMPLES = (TESTS / "policy" / "everything.yaml", *sorted(TESTS.glob("features/*/policy.yaml")))
-"""Policies with an example of each key: those of the kernel, and those that features add."""
+"""Policies of the tests that together have an example of each key, whether of the kernel or of a feature."""
 ENTRY = "KnownFailure"
-"""The entry whose fields others share: its owner, its issue, its expiry."""
+"""The type of entry that shares fields, such as its owner and its expiry, with entries of other types."""
 
 IN_SCHEMA = {"RuntimeRelease"}
-"""Types that only the schema describes: releases of other runtimes, which a tool measures and nobody writes."""
+"""Types that only the schema describes, since a tool writes their entries: releases of runtimes other than jaxlib."""
 
 
 def key(name: str) -> str:
-    """Return the section of a key: its meaning, its example, and the types of its entries."""
+    """Return the section about a key: its meaning, its example, and the fields of its entries."""
     schema = schemas.schema("policy")
     field = whole(schema)["properties"][name]
     about = line(f"**{code(name)}**", field, schema["$defs"], default(field)).removeprefix("- ")
@@ -34,12 +34,12 @@ def key(name: str) -> str:
 
 
 def keys() -> Iterator[str]:
-    """Yield the names of all keys."""
+    """Yield the names of all keys of a policy."""
     yield from whole(schemas.schema("policy"))["properties"]
 
 
 def _entry(schema: dict[str, Any], name: str) -> str:
-    """Return the fields of a type; those that a known failure has too are only named."""
+    """Return a list of the fields of a type; fields that a known failure has too are only named."""
     types = schema["$defs"]
     shared = types[ENTRY]["properties"] if name != ENTRY else {}
     required = types[name].get("required", ())
@@ -56,7 +56,12 @@ def _entry(schema: dict[str, Any], name: str) -> str:
 
 
 def _types_in(part: Any, types: dict[str, Any]) -> Iterator[str]:
-    """Yield the types that a field refers to, and those that these refer to."""
+    """Yield the names of all types to which a part of a schema refers, directly or through other types.
+
+    Args:
+        part: the part, such as a field.
+        types: the definitions of the schema, by name.
+    """
     if isinstance(part, dict):
         if "$ref" in part:
             yield name_of(part)
@@ -68,7 +73,7 @@ def _types_in(part: Any, types: dict[str, Any]) -> Iterator[str]:
 
 @functools.cache
 def _examples() -> dict[str, str]:
-    """Return the example of each key: its line, and what is indented below it."""
+    """Return the example of each key, by the key's name: its line, and what is indented below that line."""
     text = "".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
     found = re.findall(r"^(\w+):.*(?:\n[ -].*)*", text, re.MULTILINE)
     parts = re.findall(r"^\w+:.*(?:\n[ -].*)*", text, re.MULTILINE)

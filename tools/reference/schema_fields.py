@@ -1,4 +1,4 @@
-"""The fields of a JSON Schema as lists: name, value, default, meaning. Each type is described on one page."""
+"""Functions that list the fields in a JSON Schema as Markdown: name, value, default, meaning."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ VERDICTS = {
     "Mode": "modes",
     "Direction": "directions",
 }
-"""Enumerations that verdicts.md describes, each with the name of its section."""
+"""Enumerations that verdicts.md describes, each with the name of its section there."""
 OF_FILES = ("Cause", "Cost", "ListedArtifact", "Origin", "Release", "Timings", "WriterOf")
-"""Types that files.md describes: those that users write, and those that programs read of a run."""
+"""Types that files.md describes: types that users write, and types that programs read from the files of a run."""
 OF_POLICY = ("JaxRelease", "JaxlibRelease")
-"""Types that policy.md describes under their own heading. Those of other keys are below their key."""
+"""Types that policy.md describes under a heading for each. It describes other types below the key that uses them."""
 LINKS = {
     **{name: f"[{section}](verdicts.md#{section})" for name, section in VERDICTS.items()},
     **{name: f"[{name}](files.md#{name.lower()})" for name in OF_FILES},
@@ -37,26 +37,38 @@ LINKS = {
 
 
 def whole(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the type that a schema is about; for a list, the type of its items."""
+    """Return the definition of the type that a schema is about, or of its items if the type is a list."""
     definition: dict[str, Any] = schema["$defs"][name_of(schema.get("items", schema))]
     return definition
 
 
 def fields(schema: dict[str, Any], name: str = "") -> str:
-    """Return a line for each field of a type; without a name, of the type that the schema is about."""
+    """Return a list with a line for each field of a type.
+
+    Args:
+        schema: the schema that defines the type.
+        name: the name of the type; if empty, the type that the schema is about.
+    """
     properties = (schema["$defs"][name] if name else whole(schema))["properties"]
     return "".join(line(code(key), field, schema["$defs"]) for key, field in properties.items())
 
 
 def line(name: str, field: dict[str, Any], types: dict[str, Any], *more: str) -> str:
-    """Return the line of one field, with its type unless that is text."""
+    """Return the line about a field, with its type, unless the type is text.
+
+    Args:
+        name: the field's name, as Markdown.
+        field: the field in the schema.
+        types: the definitions of the schema, by name.
+        more: what else to say in parentheses, such as the default.
+    """
     kind = words(field, types)
     about = ", ".join(filter(None, ("" if kind == "text" else kind, *more)))
     return f"- {name}{f' ({about})' if about else ''}: {sentences(field.get('description', ''))}\n"
 
 
 def sentences(text: str) -> str:
-    """Return a description as a paragraph of Markdown."""
+    """Return a description on one line of Markdown."""
     return " ".join(text.replace("``", "`").split())
 
 
@@ -67,20 +79,20 @@ def members(kind: type[enum.Enum]) -> str:
 
 
 def section(schema: dict[str, Any], name: str, level: int = 3) -> str:
-    """Return the description of a type under its own heading."""
+    """Return a section about a type: a heading of this level, its description, and its fields."""
     about = sentences(schema["$defs"][name].get("description", ""))
     return f"{'#' * level} {name}\n\n{about}\n\n{fields(schema, name)}"
 
 
 def default(field: dict[str, Any]) -> str:
-    """Return the default of a field as text; empty for an empty default, or one of a type with fields of its own."""
+    """Return the default of a field as text; "" if the default is empty or absent, or is an object."""
     value = field.get("default")
     nothing = value is None or isinstance(value, dict) or value in ("", [], (), False)
     return "" if nothing else f"default {code(json.dumps(value))}"
 
 
 def words(field: dict[str, Any], types: dict[str, Any]) -> str:
-    """Return what a value may be, in words. Null is left out: it stands for an absent value."""
+    """Return in words what the value of a field may be. Null is left out, since it stands for an absent value."""
     if "$ref" in field:
         name = name_of(field)
         return LINKS.get(name) or (words(types[name], types) if "enum" in types[name] else code(name))

@@ -1,4 +1,4 @@
-"""Environment variables: those that are read, and those that a cell inherits or gets."""
+"""The parts about environment variables: which are read, which a cell inherits, and which a cell is given."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READ: dict[tuple[str, ...], str] = {
     "to the job.",
     ("JAXEXPORT_SESSION_ENDED",): "Internal: a file by which `jaxexport goldens backfill` knows that pytest has ended.",
 }
-"""Every variable that the code reads; tests/docs/test_reference.py compares this with the code."""
+"""All environment variables that the code reads; tests/docs/test_reference.py compares this list with the code."""
 
 BY_LIBRARIES = {
     ("NO_COLOR", "FORCE_COLOR", "COLUMNS"): "Colours and width of the terminal, as rich reads them.",
@@ -32,14 +32,14 @@ BY_LIBRARIES = {
 
 
 def read() -> str:
-    """Return a table of the variables that are read."""
+    """Return a table of the environment variables that the program or its libraries read."""
     return table(
         ("variable", "what"), [(", ".join(map(code, names)), text) for names, text in (READ | BY_LIBRARIES).items()]
     )
 
 
 def inherited() -> str:
-    """Return a table of the variables that a cell inherits."""
+    """Return a table of the environment variables that a cell inherits from its parent process."""
     rows = [
         ("the system", sorted(processes.SYSTEM)),
         ("devices", sorted(processes.DEVICES)),
@@ -50,14 +50,14 @@ def inherited() -> str:
 
 
 def given() -> str:
-    """Return a table of the variables that each cell gets."""
+    """Return a table of the environment variables that each cell is given, with their values."""
     return table(
         ("variable", "value"), [(code(name), code(value)) for name, value in environment.CELL_VARIABLES.items()]
     )
 
 
 def of_an_installation() -> str:
-    """Return a table of what counts when a reader's environment is built: variables, and keys of uv's configuration."""
+    """Return a table of the variables and keys of uv.toml that count when a reader's environment is built."""
     credentials = [f"UV_INDEX_*{ending}" for ending in uv_settings.CREDENTIALS]
     rows = [
         ("the package index, which decides what is installed", uv_settings.INDEX_VARIABLES),

@@ -1,4 +1,4 @@
-"""Verdicts, judgements, stages, modes, directions, and the exit codes of a run."""
+"""The parts about verdicts, judgements, stages, modes, directions, and the exit codes of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.reference.schema_fields import members
 
 
 def verdicts() -> str:
-    """Return a table of the verdicts, each with its meaning and its two judgements."""
+    """Return a table of the verdicts, each with its meaning and its judgement inside and outside the window."""
     docs = field_docs(Verdict)
     rows = [
         (code(verdict), docs[verdict.name], VERDICTS[verdict].inside, VERDICTS[verdict].outside) for verdict in Verdict

@@ -1,4 +1,4 @@
-"""The programs that each release writes and reads: small ones that jax.experimental.export could export in 0.4.24."""
+"""The small programs that each release writes and reads, which jax.experimental.export could export in 0.4.24."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scale library of each day, and exports with each day's lowering."""
+"""Fixtures with the scale library of each day, and with exports by the lowering of each day."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ Libraries = dict[str, Path]
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
-    """The path of the library by day: D-1, D, RELEASE+180."""
+    """The path of the scale library on each day: D-1, D, RELEASE+180."""
     if COMPILER is None:
         pytest.skip("g++ is missing, which compiles the FFI target")
     import jax.ffi
@@ -22,7 +22,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
 
 @pytest.fixture(scope="session")
 def export(libraries: Libraries) -> Callable[..., object]:
-    """A function that exports `scale` with the lowering of a day: ``export("D", ignore_forward=True)``."""
+    """A function that exports `scale` with the lowering of a day, such as ``export("D", ignore_forward=True)``."""
     import jax
     import numpy as np
 

@@ -56,7 +56,7 @@ def test_a_jaxlib_without_the_new_target_gets_the_old_one(export, monkeypatch, d
 
 @pytest.fixture(scope="module")
 def replayed(export, libraries, tmp_path_factory, warm_starts):
-    """The outcomes by the reader's library and the exported target, each in a cold process of this interpreter."""
+    """The outcomes of cells in cold processes of this interpreter, by day of the library and exported target."""
     store = GoldenStore(tmp_path_factory.mktemp("scale") / "golden")
     for day in ("D-1", "D+21"):
         produced = export(day)

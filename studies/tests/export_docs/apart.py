@@ -1,5 +1,7 @@
-"""Examples that need a process of their own: for eight devices, or a lowering rule that is changed for good.
-test_apart.py runs them."""
+"""Examples that need a process without other tests: for eight devices, or since they change a lowering rule for good.
+
+test_apart.py runs them.
+"""
 
 from __future__ import annotations
 

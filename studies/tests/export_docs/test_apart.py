@@ -1,4 +1,4 @@
-"""The examples of apart.py, in a process of their own, whose eight devices this plugin's ini option sets."""
+"""The examples of apart.py, in a new process, in which an ini option of this plugin sets eight devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = [node.name for node in ast.parse(APART.read_text()).body if getattr(node
 
 @pytest.fixture(scope="module")
 def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The problems of each example, empty if it passed."""
+    """The problems of each example of apart.py, by its name; "" if it passed."""
     report = tmp_path_factory.mktemp("apart") / "report.xml"
     foreign = ("PYTEST_", "JAX_", "XLA_")
     alone = ["-o", "export_devices=8", "-p", "no:xdist", "-p", "no:cacheprovider"]

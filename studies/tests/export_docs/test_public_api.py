@@ -25,7 +25,10 @@ SHOWN: dict[str, list[Callable[..., Any]]] = {}
 
 
 def shows(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator for a test of these names of jax.export; a name with a dot is a member of a class there."""
+    """Return a decorator that notes that a test shows these names of jax.export.
+
+    A name with a dot is a member of a class.
+    """
 
     def note(test: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
@@ -185,7 +188,7 @@ def test_a_registered_namedtuple_is_serialized_by_name(export_marked):
 
 
 class Scaled:
-    """A custom tree node: an array, and a unit that is no array."""
+    """A custom node of a pytree, which has an array, and a unit that is not an array."""
 
     def __init__(self, value, unit):
         self.value, self.unit = value, unit

@@ -19,7 +19,7 @@ def files():
 
 
 def _source(row):
-    """Return the text of the files with a row's tests, without the backslashes of regular expressions."""
+    """Return the text of the files that have the tests of a row, without the backslashes of regular expressions."""
     return "".join(files()[name].read_text(encoding="utf-8") for name in row.tests).replace("\\", "")
 
 

@@ -22,22 +22,22 @@ def fixtures_of(issue):
 
 
 @pytest.mark.parametrize(
-    ("id", "inside", "outside"),
+    ("entry", "inside", "outside"),
     [
         ("lapack-cold-process", ("0.8.2", "0.9.2"), ("0.10.0",)),  # the first is the first that loads it
         ("iree-sort-3.9", ("iree==3.7.0", "iree==3.12.0"), ("iree==3.6.0", "iree==3.13.0")),
         ("calling-convention-too-old", ("0.11.1", "0.12.0.1"), ("0.11.0",)),  # and the first that must refuse it
     ],
 )
-def test_both_goldens_run_at_the_ends_of_a_range(id, inside, outside):
-    concerned, neighbour = trials(ENTRIES[id], fixtures_of(ENTRIES[id]))
+def test_both_goldens_run_at_the_ends_of_a_range(entry, inside, outside):
+    concerned, neighbour = trials(ENTRIES[entry], fixtures_of(ENTRIES[entry]))
     assert (concerned.shown_in, concerned.not_in) == (inside, outside)
     assert (neighbour.shown_in, {*neighbour.not_in}) == ((), {*inside, *outside})
 
 
-@pytest.mark.parametrize("id", ["mosaic-gpu-environment", "iree-donated-arguments"])
-def test_an_entry_that_no_cell_here_can_show_is_not_run(id):
-    assert [*trials(ENTRIES[id], fixtures_of(ENTRIES[id]))] == []
+@pytest.mark.parametrize("entry", ["mosaic-gpu-environment", "iree-donated-arguments"])
+def test_an_entry_that_no_cell_here_can_show_is_not_run(entry):
+    assert [*trials(ENTRIES[entry], fixtures_of(ENTRIES[entry]))] == []
 
 
 def cells(**shown):

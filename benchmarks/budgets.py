@@ -35,6 +35,12 @@ BUDGETS = {
     "reading": Budget("reading an artifact of 7 kB in process", 0.45, "times", "jaxlib's deserialize"),
     "large": Budget("reading an artifact of 50 MB in process, without a copy", 0.06, "times", "jaxlib's deserialize"),
     "check": Budget("`export_core.check` in process", 1.5, "times", "reading every operation of the artifact"),
+    "known to inspect": Budget(
+        "what is known of all readers, in `jaxexport inspect`", 1, "ms more", "whether each of them loads the artifact"
+    ),
+    "known to check": Budget(
+        "what is known of a reader, in `export_core.check`", 0.1, "ms more", "whether it loads the artifact"
+    ),
     "daily": Budget(
         "a marked test, goldens of five generations, nothing changed",
         1.3,

@@ -8,19 +8,23 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
 import jax.export
+import jaxlib
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 import export_core
-from benchmarks.budgets import BUDGETS
+from benchmarks.budgets import BUDGETS, Budget
 from benchmarks.line import Line
 from export_core.artifact import Artifact, read_bytes
+from export_core.artifact.readers import Reader, loads, readers_of, readers_of_runtime
+from export_core.knowledge import forecasts
+from export_core.releases.calendar_entries import shipped_entries, shipped_runtimes
 
 ARTIFACT = Path(__file__).parents[1] / "tests" / "artifact" / "data" / "0.12.0.1" / "mlp.jaxexport"
 PROCESS_BUDGET = BUDGETS["inspect"].limit
@@ -54,6 +58,7 @@ def measure(runs: int) -> list[Line]:
         *_processes(runs),
         *_in_process(small, BUDGETS["reading"].limit, 20 * runs),
         _checked(small, 20 * runs),
+        *_known(small, 20 * runs),
         *_in_process(large, BUDGETS["large"].limit, runs),
         _copied(large),
     ]
@@ -149,6 +154,43 @@ def _checked(data: bytes, runs: int) -> Line:
         f"{CHECK_BUDGET} times",
         ratio <= CHECK_BUDGET,
     )
+
+
+def _known(data: bytes, runs: int) -> list[Line]:
+    """Measure what the knowledge base adds to an `inspect`, which asks about all readers, and to a check of one."""
+    releases, names = shipped_entries(), shipped_runtimes()
+    jaxlibs = readers_of(releases)
+    runtimes = [reader for name in names for reader in readers_of_runtime(name, names, releases)]
+    return [
+        _more(data, runs, (*jaxlibs.values(), *runtimes), BUDGETS["known to inspect"]),
+        _more(data, runs, (jaxlibs[jaxlib.__version__],), BUDGETS["known to check"]),
+    ]
+
+
+def _more(data: bytes, runs: int, readers: Sequence[Reader], budget: Budget) -> Line:
+    """Measure forecasts for readers against whether these load an artifact that is read and audited."""
+    known, bare = [], []
+    for _ in range(runs):
+        first, second = _audited(data), _audited(data)
+        known.append(_milliseconds(lambda artifact=first: [*forecasts(artifact, readers)]))
+        bare.append(_milliseconds(lambda artifact=second: [*loads(artifact, readers)]))
+    more = min(known) - min(bare)
+    return Line(
+        budget.what,
+        f"{min(known):.2f} ms",
+        f"{min(bare):.2f} ms for {budget.against}",
+        f"+{more:.2f} ms",
+        f"+{budget.limit:g} ms",
+        more <= budget.limit,
+    )
+
+
+def _audited(data: bytes) -> Artifact:
+    """Return an artifact of which what a command has read before it forecasts is read."""
+    artifact = read_bytes(data)
+    assert artifact.custom_calls is not None
+    assert artifact.unread is not None
+    return artifact
 
 
 def _copied(data: bytes) -> Line:

@@ -1,8 +1,9 @@
 """A comparison of forecasts with cells that were run: ``python -m tools.forecast_truth [RESULTS_DIR…]``.
 
 It takes the cells of these folders of results, such as those of `nox -s runtimes`, or else all cells of
-docs/evidence/surface.csv. With `--heldout SET`, it writes and runs programs from which no entry of the knowledge base
-was made. The exit code is 1 if a cell that was forecast to run has failed, or if too many forecasts are unknown.
+docs/evidence/surface.csv, and of studies/runtimes/record.json for other runtimes. With `--heldout SET`, it writes and
+runs programs from which no entry of the knowledge base was made. The exit code is 1 if a cell that was forecast to run
+has failed, or if too many forecasts are unknown.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +30,8 @@ from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries
 from export_core.run.results import read_run
 from studies.forecast_heldout import session
+from studies.runtimes.record import LETTERS, RECORD, read_record
+from studies.runtimes.record import UNKNOWN as NO_CELL
 from tools import surface_page
 
 GOLDENS = Path(__file__).parents[1] / "golden"
@@ -53,6 +57,15 @@ def surface_cells() -> Iterator[RunCell]:
         for name, outcome in by_reader.items():
             jaxlib, _, jax = name.partition(" with jax ")
             yield RunCell(golden, jaxlib, jax or jaxlib, "cpu", outcome.endswith(" pass"), outcome)
+
+
+def runtime_cells() -> Iterator[RunCell]:
+    """Yield the cells of studies/runtimes/record.json that ran: all goldens in runtimes other than jaxlib."""
+    record, verdicts = read_record(RECORD), {letter: verdict for verdict, letter in LETTERS.items()}
+    for name, reader in record.readers.items():
+        for golden, letter in zip(record.goldens, reader.verdicts, strict=True):
+            if letter not in (NO_CELL, LETTERS[Verdict.NOT_RUN]):
+                yield RunCell(golden, name, "", "cpu", verdicts[letter].works, str(verdicts[letter]))
 
 
 def cells_of(folder: Path) -> Iterator[RunCell]:
@@ -111,14 +124,16 @@ def compared(folders: Sequence[Path]) -> int:
     """Print how often each answer was forecast for cells that worked, and for cells that failed.
 
     Args:
-        folders: folders of results of runs. If there are none, the cells of docs/evidence/surface.csv are taken.
+        folders: folders of results of runs. If there are none, the cells of docs/evidence/surface.csv and of
+            studies/runtimes/record.json are taken.
 
     Returns:
         The exit code: 1 if a cell that was forecast to run has failed, or if too many forecasts are unknown.
     """
     counts: Counter[tuple[str, str, bool]] = Counter()
     wrong: list[str] = []
-    for cell in (cell for folder in folders for cell in cells_of(folder)) if folders else surface_cells():
+    recorded = chain.from_iterable(map(cells_of, folders)) if folders else chain(surface_cells(), runtime_cells())
+    for cell in recorded:
         known = forecast_of(cell)
         family = cell.reader.partition("==")[0] if "==" in cell.reader else "jaxlib"
         if known is None:

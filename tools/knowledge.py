@@ -68,11 +68,11 @@ def mistakes() -> Iterator[str]:
     before: set[str] = set()
     for issue in shipped_issues():
         name = f"{issue.consumer}.yaml ({issue.id})"
-        yield from (f"{name}: {problem}" for problem in (*problems_of(issue, before), *_of_shipped(issue)))
+        yield from (f"{name}: {problem}" for problem in (*problems_of(issue, before), *lacking(issue)))
         before.add(issue.id)
 
 
-def _of_shipped(issue: KnownIssue) -> Iterable[str]:
+def lacking(issue: KnownIssue) -> Iterable[str]:
     """Yield what a shipped entry lacks that only shipped entries must have, such as a source."""
     if bool(issue.since or issue.mended_in) == bool(issue.any_reader):
         yield "expected either a range of releases, or in any_reader why there is none."
@@ -82,6 +82,10 @@ def _of_shipped(issue: KnownIssue) -> Iterable[str]:
         yield "expected a source, `issue` or `study`, found none."
     if not issue.measured:
         yield "expected the day on which it was measured, found none."
+    if issue.fixture is None:
+        yield "expected `fixture`, found none: an artifact that it is about, and one that it is not about."
+    elif issue.fixture.concerned and issue.outcome in ("crash", "timeout") and not (issue.issue and issue.mended_in):
+        yield "expected no `concerned` artifact, which ends other software, without `issue` and `mended_in`."
 
 
 if __name__ == "__main__":

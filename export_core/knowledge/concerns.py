@@ -208,6 +208,7 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "symbolic": lambda about, wanted: about.is_symbolic is wanted,
     "x64": lambda about, wanted: about.is_wide is wanted,
     "attributes": lambda about, texts: any(map(about.names, texts)),
+    "lacks": lambda about, texts: not any(map(about.names, texts)),
     "calls": lambda about, globs: _any_matches(about.calls, globs),
     "donated": lambda about, wanted: about.donates is wanted,
     "types": lambda about, pattern: re.search(pattern, about.types) is not None,

@@ -44,6 +44,7 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dialects: tuple[str, ...] = ()  # It has one of these dialects, such as sdy.
     attributes: tuple[str, ...] = ()
     """Texts: it has one of them among the strings of its attributes; or `sdy attribute 12`, `vhlo type 10`, by code."""
+    lacks: tuple[str, ...] = ()  # Texts or codes as those of `attributes`: it has none of them.
     devices: int | None = None  # It is for at least so many devices.
     symbolic: bool | None = None  # Whether an argument has a symbolic dimension.
     donated: bool | None = None  # Whether an argument is donated.

@@ -20,9 +20,13 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import factored_outputs
 from export_core.artifact.readers import loads, readers_of
+from export_core.knowledge import forecasts
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries
 
 READERS = [reader for jaxlib, reader in readers_of(shipped_entries()).items() if jaxlib in ("0.4.30", "0.12.0.1")]
+FORECAST = [*READERS, *(find_reader(name, Terms(shipped_entries())) for name in ("iree==3.13.0", "litert==2.3.0"))]
 MAX_SECONDS = 1.0  # of CPU, for one input
 TIMES = 3  # reading may take so many times the file's size in memory, and CONSTANT
 CONSTANT = 256_000  # bytes that reading takes for any file: tables of names, the smallest parts
@@ -80,6 +84,8 @@ def use(data: bytes) -> None:
     check_main(artifact)
     factored_outputs(artifact)
     bounded_outputs(artifact, [0])
+    for known in forecasts(artifact, FORECAST):
+        assert known.in_words
     if artifact.envelope is not None:
         str(artifact.envelope.in_tree)
         artifact.envelope.in_tree.paths("args")

@@ -51,6 +51,11 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "product_of_float16": (lambda x, y: x @ y, ones(4, 4000, dtype=np.float16), ones(4000, 4, dtype=np.float16)),
     "mean_of_millions": (lambda x: jnp.mean(repeated(x, MILLIONS)), np.float32(0.1)),
     "mean_of_millions_of_rows": (lambda x: jnp.mean(repeated(x, MILLIONS, 2), axis=0), np.float32(0.1)),
+    "mean_of_millions_of_products": (
+        lambda x, y: jnp.mean(repeated(x, MILLIONS, 2) @ y, axis=0),  # a product is stored before it is summed
+        np.float32(0.1),
+        np.eye(2, dtype=np.float32),
+    ),
     "power_of_negative_base": (lax.pow, floats(-2, 0, 2), floats(3, 0, 3)),
     "sine_of_large_angle": (lambda x: (jnp.sin(x), jnp.cos(x)), floats(0.5, 1e30)),
     "argsort_of_ties": (lambda x: lax.sort((x, lax.iota(np.int32, 8)), num_keys=1)[1], np.array([0, 1] * 4, np.int32)),
@@ -79,6 +84,9 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "sign_of_nan": (lax.sign, floats(np.nan, -2)),
     "logarithm_of_nan": (lambda x: (jnp.exp(x), jnp.log(x)), floats(np.nan, 2)),
     "update_from_itself": (lambda x, i: x.at[i].set(x[:3], mode="promise_in_bounds"), floats(1, 2, 3, 4), FROM_FIRST),
+    "transform_of_24": (jnp.fft.fft, np.arange(24, dtype=np.complex64)),
+    "real_transform_of_6": (jnp.fft.rfft, floats(1, 2, 3, 4, 5, 6)),
+    "scatter_between_axes": (lambda x: x.at[:, 0, 1].set(0), ones(2, 3, 4)),
     "gradient_of_windows_of_ties": (
         lambda x: jax.grad(lambda x: windows(x).sum())(x.astype(np.float32)),  # of integers, which noise does not move
         np.array([0, 0, 1, 2, 3, 3], np.int32),
@@ -86,6 +94,7 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
 }
 SYMBOLIC: dict[str, tuple[Any, ...]] = {
     "symbolic_softmax": (jax.nn.softmax, ("b, 6",), ones(3, 6)),
+    "symbolic_iota": (lambda x: x + jnp.arange(x.shape[0])[:, None], ("b, 6",), ones(3, 6)),
     "symbolic_product": (
         lambda x, y: jnp.einsum("bhd,hdv->bv", x, y),
         ("b, 2, 3", None),

@@ -127,6 +127,7 @@ def programs():
             )
         yield f"sort_pairs[{dtype}]", lambda x: lax.sort((x[:, 0], jnp.arange(4)), num_keys=1), (one,), None
         yield f"top_k[{dtype}]", lambda x: lax.top_k(x, 3), (one,), None
+        yield f"top_k_of_vector[{dtype}]", lambda x: lax.top_k(x, 2), (vector(dtype),), None
         yield f"clamp[{dtype}]", lambda x: lax.clamp(x[0, 0], x, x[0, 3]), (one,), None
         yield f"iota[{dtype}]", lambda x: x + lax.iota(x.dtype, 6), (one,), None
         yield f"dot[{dtype}]", lambda x: lax.dot(x, x.T), (one,), None
@@ -143,6 +144,12 @@ def programs():
                 f"scatter_{name}[{dtype}]",
                 lambda x, s=scatter: getattr(x.at[jnp.array([2, 0, 2])], s)(x[:3], mode="promise_in_bounds"),
                 (one,), None,
+            )  # fmt: skip
+            # Updates by a part of x itself are other programs for a compiler that updates in place, as IREE does.
+            yield (
+                f"scatter_{name}_of_another[{dtype}]",
+                lambda x, y, s=scatter: getattr(x.at[jnp.array([2, 0, 2])], s)(y, mode="promise_in_bounds"),
+                (one, numbers(dtype, 3, 6)), None,
             )  # fmt: skip
         yield (
             f"conv[{dtype}]",
@@ -199,7 +206,10 @@ def programs():
         (image,),
         None,
     )
-    yield "max_pool_gradient[float32]", jax.grad(lambda x: pool(x).sum()), (image,), None
+    pool_gradient = jax.grad(lambda x: pool(x).sum())
+    distinct = (np.arange(144) * 37 % 144).reshape(image.shape).astype(np.float32)
+    yield "max_pool_gradient[float32]", pool_gradient, (image,), None
+    yield "max_pool_gradient_without_ties[float32]", pool_gradient, (distinct,), None
     yield "softmax[float32]", jax.nn.softmax, (matrix("float32"),), None
     yield (
         "layer_norm[float32]",
@@ -225,6 +235,8 @@ def programs():
     for kind in ("fft", "ifft", "rfft", "irfft"):
         argument = vector("float32") if kind == "rfft" else vector("complex64")
         yield f"{kind}[float32]", lambda x, k=kind: getattr(jnp.fft, k)(x), (argument,), None
+    for size in (8, 16):
+        yield f"rfft_of_{size}[float32]", jnp.fft.rfft, (numbers("float32", size),), None
     yield (
         "rng_bits[uint32]",
         lambda k: lax.rng_bit_generator(k, (4,), dtype="uint32")[1],

@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import pytest
 from jax.export import export
+from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 from making import ARTIFACTS, day
 
 import export_core
@@ -16,6 +17,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.readers import Reader
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
+from export_core.features.deploy.answers import DeployAnswer, Question, Subject, deployability
 from export_core.features.forecast.forecast import foreseen_readers
 from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import audit_text
@@ -28,6 +30,7 @@ from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.forecasts import CellForecasts, in_words
 from export_core.matrix.result import new_result
+from export_core.policy.entries import DeploymentTarget
 from export_core.policy.load_check import check_load
 from export_core.policy.run_options import RunOptions
 from export_core.policy.terms import Terms
@@ -49,6 +52,7 @@ READERS = tuple(
 )
 GOLDENS = [golden for golden in STORE.goldens() if golden.manifest.writer.platform == "cpu"][::9]
 FILES = sorted(ARTIFACTS.glob("*/*.jaxexport"))
+KNOWN = "studies/known/golden/studies.known.test_programs.test_program"
 
 
 def stored_artifact(file: str, writer: str = "0.12.0.1") -> Artifact:
@@ -145,6 +149,67 @@ def test_a_one_device_runtime_runs_nothing_for_several():
         assert known.runs.answer == NO
 
 
+def test_shardy_of_older_releases_refuses_unreduced_extremes():
+    artifact = golden_of("test_reduced_axes.test_partial_extremes").read_artifact()
+    answered = {name: of(artifact, name).loads.answer for name in ("0.9.1", "0.10.0", "0.10.2", "0.11.0", "0.12.0.1")}
+    assert answered == {"0.9.1": NO, "0.10.0": NO, "0.10.2": NO, "0.11.0": YES, "0.12.0.1": YES}
+    assert of(artifact, "0.10.2").loads.reasons[0].entry == "unreduced-by-max"
+
+
+def test_arguments_of_64_bits_need_a_flag_of_jax():
+    artifact = golden_of("test_dtypes.test_wide_dtype[float64]").read_artifact()
+    known = of(artifact, "0.12.0.1")
+    assert known.runs.answer == YES_BUT
+    assert str(known.runs.reasons[0]) == "Arguments of 64 bits need jax_enable_x64 (needs-x64)"
+    assert of(artifact, "0.12.0.1", "cpu", "jax_enable_x64").runs.answer == YES
+
+
+def test_pjrt_refuses_symbolic_shapes_and_jaxlib_runs_them():
+    artifact = golden_of("test_symbolic_shapes.test_one_dimension").read_artifact()
+    known = of(artifact, "pjrt==0.12.0.1")
+    assert (known.loads.answer, known.compiles.answer) == (YES, NO)
+    assert "pjrt-symbolic-shapes" in {reason.entry for reason in known.compiles.reasons}
+    assert of(artifact, "0.12.0.1").runs.answer == YES
+
+
+@pytest.mark.parametrize(
+    ("golden", "reader", "entry"),
+    [
+        (f"{KNOWN}[odd_array_of_int4]", "iree==3.13.0", "iree-odd-4-bit-arrays"),
+        ("golden/tests.compat.test_linear_algebra.test_fft", "litert==2.3.0", "litert-fft"),
+        ("golden/tests.compat.test_programs.test_sort", "litert==2.3.0", "litert-sort"),
+        (f"{KNOWN}[argsort_of_ties]", "litert==2.3.0", "litert-sort-without-top-k"),
+    ],
+    ids=lambda value: value.rpartition(".")[2],
+)
+def test_an_operation_that_a_runtime_refuses_is_no(golden, reader, entry):
+    known = of(read(ROOT / golden / "0.12.0.1-cpu" / "artifact.jaxexport"), reader)
+    assert (known.loads.answer, known.runs.answer) == (YES, NO)
+    assert known.runs.reasons[0].entry == entry
+
+
+def test_a_scatter_that_litert_has_not_run_is_unknown():
+    known = of(golden_of("test_primitives.test_scatter").read_artifact(), "litert==2.3.0")
+    assert known.runs.answer == UNKNOWN
+
+
+def test_litert_runs_a_top_k_whose_decomposition_sorts():
+    artifact = golden_of("test_programs.test_top_k").read_artifact()
+    assert any(name.startswith("vhlo.sort") for name in artifact.module.op_names)
+    assert of(artifact, "litert==2.3.0").runs.answer == YES
+
+
+def test_devices_of_an_abstract_mesh_inside_are_counted():
+    """jax itself says that such an export is for one device."""
+    mesh = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
+    sharded = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec("x"))
+    exported = export(jax.jit(lambda x: sharded(x)))(jax.ShapeDtypeStruct((4,), "float32"))
+    known = of(read_bytes(bytes(exported.serialize())), "0.12.0.1", "cpu", *MATRIX)
+    assert exported.nr_devices == 1
+    assert known.compiles.answer == YES_BUT
+    assert known.compiles.reasons[0].text.startswith("it needs 4 devices, and its envelope has 1")
+
+
 def test_only_jax_registers_calls_of_lapack():
     known = of(stored_artifact("cholesky", "0.9.2"), "tensorflow==2.21.0")
     assert known.compiles.answer == NO
@@ -188,6 +253,7 @@ def test_commands_about_a_golden_agree(golden):
 def assert_file_commands_agree(artifact: Artifact) -> None:
     """Check that inspect, audit, check, can-i-deploy and convert say what the forecast says."""
     facts = describe(artifact, TERMS)
+    assert_deployment_agrees(artifact)
     jaxlibs = {reader.jaxlib: reader for reader in facts.readers}
     runtimes = {facts.runtime: facts for facts in facts.runtimes}
     for reader in READERS:
@@ -208,6 +274,30 @@ def assert_file_commands_agree(artifact: Artifact) -> None:
         assert (f"{release.title} {known.in_words}" in text) == (known.load.ok is True and known.spoiled.answer == NO)
         assert str(check) == str(export_core.check(artifact.data, release.name))
         assert_conversion_agrees(artifact, known)
+
+
+def assert_deployment_agrees(artifact: Artifact) -> None:
+    """Check that can-i-deploy, without any stored result, says no where the forecast does, and else that it is unknown.
+
+    It has each reader as a deployment target.
+    """
+    platform = usual_platform(artifact)
+    pairs = [(Subject(artifact, None, "a.jaxexport"), target_of(reader, platform)) for reader in READERS]
+    question = Question(CALENDAR, TERMS, {}, {}, (), Path("results"))
+    answered = deployability(pairs, question, day("2026-11-21")).answers
+    for reader, answer in zip(READERS, answered, strict=True):
+        known = forecast(artifact, reader, platform)
+        assert answer.answer is (DeployAnswer.NO if known.numbers.answer == NO else DeployAnswer.UNKNOWN)
+        if known.load.ok is False:
+            assert all(reason in answer.why for reason in known.load.reasons)
+        elif known.numbers.answer == NO:
+            assert known.in_words in answer.why or answer.why.startswith("cannot be compiled: ")
+
+
+def target_of(reader: Reader, platform: str) -> DeploymentTarget:
+    name = reader.release.name
+    own = {"reader": name} if reader.release.runtime else {"jaxlib": name}
+    return DeploymentTarget(name=f"in-{name.replace('==', '-')}", platform=platform, **own)
 
 
 def assert_conversion_agrees(artifact: Artifact, known: Forecast) -> None:

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from making import ARTIFACTS
 
@@ -11,13 +12,35 @@ from export_core.knowledge.concerns import HOLDS, About, is_concerned
 from export_core.knowledge.knowledge_base import FILE
 from export_core.policy.known_issues import Concerns, shipped_issues
 from export_core.releases import load_calendar
-from tools.knowledge import GOLDENS, mistakes, written
+from tools.knowledge import GOLDENS, lacking, mistakes, written
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_shipped_entries_have_range_stage_source_and_day():
     assert [*mistakes()] == []
+
+
+LAPACK = next(issue for issue in shipped_issues() if issue.id == "lapack-cold-process")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ""),
+        ({"mended_in": ""}, "a range of releases"),
+        ({"stage": ""}, "`stage`"),
+        ({"issue": "", "study": "", "mended_in": "0.10.0"}, "a source"),
+        ({"measured": None}, "the day on which it was measured"),
+        ({"fixture": None}, "`fixture`"),
+        ({"issue": ""}, "no `concerned` artifact, which ends other software"),
+        ({"mended_in": "", "any_reader": "Each release."}, "no `concerned` artifact, which ends other software"),
+    ],
+)
+def test_an_incomplete_entry_is_a_mistake(changes, expected):
+    found = " ".join(lacking(msgspec.structs.replace(LAPACK, **changes)))
+    assert expected in found
+    assert bool(found) is bool(expected)
 
 
 def test_the_compiled_entries_are_those_that_are_written():
@@ -80,6 +103,8 @@ def test_an_entry_matches_its_fixture_and_no_other_release(issue):
         ("mlp", {"donated": True}, False),
         ("mlp", {"attributes": ["jax.uses_shape_polymorphism"]}, True),
         ("mlp", {"attributes": ["no such attribute"]}, False),
+        ("mlp", {"lacks": ["no such attribute"]}, True),
+        ("mlp", {"lacks": ["no such attribute", "jax.uses_shape_polymorphism"]}, False),
         ("sharded", {"attributes": ["sdy attribute 2"]}, True),
         ("mlp", {"attributes": ["sdy attribute 2"]}, False),
     ],

@@ -3,12 +3,13 @@
 import io
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from making import NEWEST, day, golden
 from rich.console import Console
 
-from export_core.goldens import Options
+from export_core.goldens import GoldenStore, Options
 from export_core.matrix import Plan, Selection, make_plan
 from export_core.readers.cached_environments import EnvironmentsCost
 from export_core.releases import JaxlibRelease, JaxRelease, Windows, load_calendar
@@ -51,6 +52,18 @@ def test_the_printed_plan_lists_and_counts_its_cells():
     assert "by writer: 2 by 0.9.2-cpu, 4 by 0.12.0.1-cpu" in lines
     assert "by direction: 2 backward, 2 forward, 2 same" in lines
     assert "by promise: 4 outside, 2 promised" in lines
+
+
+def test_the_printed_plan_has_the_forecast_of_each_cell():
+    store = GoldenStore(Path(__file__).parents[2] / "golden")
+    _, lapack = store.find("tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu")
+    planned = make_plan([lapack], load_calendar(), Windows(), Selection(readers="0.9.2,0.10.2"), day("2026-11-21"))
+    out = io.StringIO()
+    print_plan_report(Console(file=out, width=200), planned, Windows())
+    first, second, *lines = out.getvalue().splitlines()
+    assert first.endswith("  forecast: no: LAPACK calls crash in a fresh process (lapack-cold-process)")
+    assert "forecast" not in second
+    assert "by forecast: 1 no, 1 yes" in lines
 
 
 @pytest.mark.parametrize(

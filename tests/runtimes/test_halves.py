@@ -112,6 +112,12 @@ MESSAGES = [
         "incompatible",
         "fixed shapes",
     ),
+    (
+        "litert",
+        "tflite/kernels/rfft2d.cc:121 IsPowerOfTwo(fft_length_data[1]) was not true.Node number 1 (RFFT2D) failed to "
+        "prepare.",
+        "powers of two",
+    ),
     ("litert", "stablehlo_reduce_window.cc:877 unsupported reduction body.", "cumlogsumexp"),
     ("stablehlo", "LLVM ERROR: Unsupported op: %0 = sdy.sharding_constraint %arg0 <@empty_mesh, [{}]>", "Shardy"),
     ("stablehlo", "LLVM ERROR: Unsupported op: %2:2 = stablehlo.custom_call @lapack_spotrf_ffi(%1)", "a custom call"),

@@ -1,0 +1,72 @@
+"""What is known of LiteRT and IREE against the small programs that ran in them, one for each operation and dtype."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pytest
+from making import ARTIFACTS
+
+from export_core.artifact import read
+from export_core.knowledge import Entry, entries_of
+from export_core.knowledge.concerns import CALL, About
+from export_core.knowledge.measured import measured
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
+from export_core.releases.calendar_entries import shipped_entries
+from studies.runtimes.operations import READERS, RECORD
+
+PROGRAMS = json.loads(RECORD.read_text(encoding="utf-8"))
+PLAIN = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")
+PARSING = "fails: dialect 'sdy'"
+"""What a program did that already the dialects in it exclude, which neither entries nor operations show."""
+
+
+class Program(About):
+    """What entries ask about a recorded program: its name and its operations with their types."""
+
+    def __init__(self, name: str, operations: Mapping[str, list[str]]) -> None:
+        super().__init__(PLAIN)  # which has none of what else entries ask for
+        self.name = name
+        of = {operation: frozenset(types) for operation, types in operations.items()}
+        vars(self).update(uses=of, operations={operation.partition("(")[0] for operation in of})
+        vars(self).update(calls=of.get(CALL, frozenset()), types="", is_symbolic=name.startswith("symbolic_"))
+
+    def names(self, text: str) -> bool:
+        return text == "chlo.top_k" and self.name.startswith("top_k")
+
+
+def outcomes(reader: str) -> Iterator[tuple[Program, bool]]:
+    """Yield each program that ran in a reader, and whether it worked."""
+    for name, program in PROGRAMS.items():
+        if (outcome := program["in"].get(reader)) and not outcome.startswith(PARSING):
+            yield Program(name, program["operations"]), outcome == "works"
+
+
+def concerned(program: Program, reader: str) -> list[Entry]:
+    release = find_reader(reader, Terms(shipped_entries())).release
+    known = [one for one in entries_of(release.family) if one.holds_for(release.built, "cpu", release.settings)]
+    return [entry for entry in known if program.is_concerned(entry)]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_entry_denies_a_program_that_worked(reader):
+    worked = [program for program, is_good in outcomes(reader) if is_good]
+    assert len(worked) > 100
+    assert [(one.name, entry.id) for one in worked for entry in concerned(one, reader) if entry.is_sure] == []
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_program_that_failed_is_not_forecast_to_run(reader):
+    failed = [program for program, is_good in outcomes(reader) if not is_good]
+    assert failed
+    release = find_reader(reader, Terms(shipped_entries())).release
+    table = measured()[release.family]
+    places = table.places(release.version)
+    said_to_run = [
+        program.name
+        for program in failed
+        if not table.unseen(program.uses, places)
+        and not table.in_some_forms(program.uses, places)
+        and not concerned(program, reader)
+    ]
+    assert said_to_run == []

@@ -241,17 +241,11 @@ def _targets(names: Sequence[str]) -> str:
     return f"{'deployment target' if len(names) == 1 else 'deployment targets'} {few(names)}"
 
 
-<<<<<<< HEAD
-def _readers_affected(summary: Summary) -> str:
+def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
     """Return a phrase with the first and the last reader in which something is broken or owed; "" if nothing is.
 
-    If causes affect different readers, the phrase has the readers of each cause, in the order of the causes.
-=======
-def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
-    """Return the readers in which something is broken or owed, those of each cause apart, in their order.
-
-    Empty for none. `readers` are all readers of the run.
->>>>>>> lines-53
+    If causes affect different readers, the phrase has the readers of each cause, in the order of the causes. `readers`
+    are all readers of the run.
     """
     ends = [(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach]
     named = map_releases([*readers, *itertools.chain.from_iterable(ends)])

@@ -62,11 +62,11 @@ def test_a_program_that_failed_is_not_forecast_to_run(reader):
     release = find_reader(reader, Terms(shipped_entries())).release
     table = measured()[release.family]
     places = table.places(release.version)
-    said_to_run = [
+    claimed_to_run = [
         program.name
         for program in failed
         if not table.unseen(program.uses, places)
         and not table.in_some_forms(program.uses, places)
         and not concerned(program, reader)
     ]
-    assert said_to_run == []
+    assert claimed_to_run == []

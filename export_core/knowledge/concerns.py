@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_jax, looked_up
@@ -25,6 +25,14 @@ CALL = "stablehlo.custom_call"
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
+class Unmeasured(NamedTuple):
+    """What an artifact uses that some releases were not seen to run, as text; "" for nothing."""
+
+    calls: str  # The targets of custom calls.
+    partly: str  # The operations that passed in some forms only.
+    unseen: str  # The operations, with element types, that were not seen to pass.
+
+
 class About:
     """The properties of one artifact, with its nested derivatives, that entries of the knowledge base ask about."""
 
@@ -32,8 +40,8 @@ class About:
         self.artifact = artifact
         self._looked_up: dict[str, frozenset[str]] = {}  # What `looked_up` returned, by platform.
         self._concerning: dict[str, bool] = {}  # What `is_concerned` returned, by the id of the entry.
-        self.measured: dict[tuple[str, frozenset[int]], tuple[dict[str, frozenset[str]], list[str]]] = {}
-        """What `Measured.unseen` and `in_some_forms` returned, by runtime and by indexes of its measured releases.
+        self.measured: dict[tuple[str, frozenset[int]], Unmeasured] = {}
+        """What releases were not seen to run, by runtime and by indexes of its measured releases.
 
         Many releases have the same indexes, and so share an answer.
         """
@@ -43,6 +51,10 @@ class About:
         if entry.id not in self._concerning:
             self._concerning[entry.id] = is_concerned(self, entry.concerns)
         return self._concerning[entry.id]
+
+    def is_known_foreign(self, entry: Entry) -> bool:
+        """Return whether `is_concerned` was asked about an entry before, and the entry is not about the artifact."""
+        return not self._concerning.get(entry.id, True)
 
     @cached_property
     def calls(self) -> frozenset[str]:

@@ -14,9 +14,9 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About
+from export_core.knowledge.concerns import CALL, About, Unmeasured
 from export_core.knowledge.knowledge_base import Entry, entries_of
-from export_core.knowledge.measured import measured
+from export_core.knowledge.measured import Measured, measured
 from export_core.releases.stable_targets import stable_targets
 
 YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
@@ -131,6 +131,8 @@ def forecasts(
         for question, answer, reason in _by_bytes(about, load.reader, platform, own_settings):
             found[question].append((answer, reason))
         for entry in entries_of(release.family or "jaxlib"):
+            if about.is_known_foreign(entry):  # as most are: 100 readers do not look at its dates again
+                continue
             for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
                 found[question].append((answer, reason))
         yield Forecast(load.reader, platform, *(_answers(found) if any(found) else _ALL))
@@ -177,21 +179,15 @@ def _by_bytes(
         if of := measured().get(reader.release.family):
             places = of.places(reader.release.version)
             if (known := about.measured.get((reader.release.family, places))) is None:
-                known = of.unseen(about.uses, places), of.in_some_forms(about.uses, places)
-                about.measured[reader.release.family, places] = known
-            unseen, some = {**known[0]}, known[1]
-            if lacking := sorted(about.calls & unseen.pop(CALL, frozenset()) - {*targets}):
-                yield builds, NO, Reason(f"{reader.release.title} has no custom call {', '.join(lacking)}")
-            if some:
-                yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {few(some)} in some forms only")
+                known = about.measured[reader.release.family, places] = _unmeasured(about, of, places)
+            if known.calls:
+                yield builds, NO, Reason(f"{reader.release.title} has no custom call {known.calls}")
+            if known.partly:
+                yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {known.partly} in some forms only")
             # The compiler of pjrt is that of its jaxlib, whose operations were not measured one by one.
-            if unseen and reader.release.family != "pjrt":
-                names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
-                yield (
-                    builds,
-                    UNKNOWN,
-                    Reason(f"no run of {few(names)} in {reader.release.title} is known", "`jaxexport matrix` runs it."),
-                )
+            if known.unseen and reader.release.family != "pjrt":
+                text = f"no run of {known.unseen} in {reader.release.title} is known"
+                yield builds, UNKNOWN, Reason(text, "`jaxexport matrix` runs it.")
         for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
             if not call.runs_on_cpu:
                 yield RUNS, NO, Reason(f"{call.title} is for {', '.join(call.platforms)}, and not for a CPU")
@@ -217,6 +213,14 @@ def _by_bytes(
         yield COMPILES, YES_BUT, Reason(need)
     elif devices > 1 and DEVICES not in settings:
         yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
+
+
+def _unmeasured(about: About, measured_in: Measured, places: frozenset[int]) -> Unmeasured:
+    """Return what an artifact uses that the releases at `places` in `measured_in` were not seen to run."""
+    unseen = measured_in.unseen(about.uses, places)
+    calls = sorted(about.calls & unseen.pop(CALL, frozenset()) - {*about.calls_of_jax})
+    names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
+    return Unmeasured(", ".join(calls), few(measured_in.in_some_forms(about.uses, places)), few(names))
 
 
 def _by_entry(

@@ -44,8 +44,8 @@ class Entry(NamedTuple):
             (not self.since or built >= self.since)
             and (not self.mended or built < self.mended)
             and (not self.platforms or platform in self.platforms)
-            and set(self.settings) <= {*settings}
-            and not {*settings} & {*self.unless}
+            and (not self.settings or {*self.settings} <= {*settings})
+            and (not self.unless or {*self.unless}.isdisjoint(settings))
         )
 
 

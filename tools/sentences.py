@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,35 +25,39 @@ def drawn(seed: int) -> dict[str, list[str]]:
     Args:
         seed: any number that the reader chooses. The same commit and the same seed give the same sample.
     """
-    found = {
-        "docstrings": [found for folder in PACKAGE for found in _docstrings(folder)],
-        "test names": list(_test_names()),
-        "messages": [found for folder in PACKAGE for found in _messages(folder)],
-    }
     chance = random.Random(seed)
-    return {kind: chance.sample(found[kind], size) for kind, size in SIZES.items()}
+    return {kind: chance.sample(_sentences()[kind], size) for kind, size in SIZES.items()}
 
 
-def _docstrings(folder: str) -> Iterator[str]:
-    for path, node in _nodes(folder):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and (text := ast.get_docstring(node)):
-            yield f"{path}:{node.lineno}: {node.name}\n    " + text.replace("\n", "\n    ")
+@functools.cache
+def _sentences() -> dict[str, list[str]]:
+    """Return all sentences of each kind, each with its file and line."""
+    found: dict[str, list[str]] = {kind: [] for kind in SIZES}
+    for folder in PACKAGE:
+        for path, node in _nodes(folder):  # No list of all nodes: Python would look through it again and again.
+            found["docstrings"] += _docstrings(path, node)
+            found["messages"] += _messages(path, node)
+    found["test names"] += (name for path, node in _nodes("tests") for name in _test_names(path, node))
+    return found
 
 
-def _test_names() -> Iterator[str]:
-    for path, node in _nodes("tests"):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield f"{path}:{node.lineno}: {node.name}"
+def _docstrings(path: str, node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef) and (text := ast.get_docstring(node)):
+        yield f"{path}:{node.lineno}: {node.name}\n    " + text.replace("\n", "\n    ")
 
 
-def _messages(folder: str) -> Iterator[str]:
+def _test_names(path: str, node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+        yield f"{path}:{node.lineno}: {node.name}"
+
+
+def _messages(path: str, node: ast.AST) -> Iterator[str]:
     """Yield each message of more than two words that is written in a `raise` statement, with its file and line."""
-    for path, node in _nodes(folder):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            for text in node.exc.args:
-                written = ast.unparse(text)
-                if isinstance(text, ast.JoinedStr | ast.Constant) and len(written.split()) > 2:
-                    yield f"{path}:{node.lineno}: {written}"
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        for text in node.exc.args:
+            written = ast.unparse(text)
+            if isinstance(text, ast.JoinedStr | ast.Constant) and len(written.split()) > 2:
+                yield f"{path}:{node.lineno}: {written}"
 
 
 def _nodes(folder: str) -> Iterator[tuple[str, ast.AST]]:

@@ -18,9 +18,10 @@ class NotEditableError(Exception):
 
 
 class Program:
-    """A module, whose main keeps its first `leading` arguments and its first `tokens` results.
+    """A module under change, of whose main the first `leading` arguments and the first `tokens` results never change.
 
-    `sources` and `given` say where each further argument and result of main comes from.
+    The tokens, by which jax orders effects, are the first results. `sources` says where each other argument of main
+    comes from, `given` where each other result does.
     """
 
     def __init__(self, module: Any, leading: int, tokens: int) -> None:

@@ -18,9 +18,10 @@ class NotEditableError(Exception):
 
 
 class Program:
-    """A module under change, of whose main the first `leading` arguments and the first `tokens` results never change.
+    """A module under change.
 
-    The tokens, by which jax orders effects, are the first results. `sources` says where each other argument of main
+    The first `leading` arguments of its main never change, nor do its first `tokens` results, which are the tokens by
+    which jax orders effects. `sources` says where each other argument of main
     comes from, `given` where each other result does.
     """
 

@@ -21,8 +21,8 @@ class Program:
     """A module under change.
 
     The first `leading` arguments of its main never change, nor do its first `tokens` results, which are the tokens by
-    which jax orders effects. `sources` says where each other argument of main
-    comes from, `given` where each other result does.
+    which jax orders effects. `sources` says where each other argument of main comes from, `given` where each other
+    result does.
     """
 
     def __init__(self, module: Any, leading: int, tokens: int) -> None:

@@ -35,7 +35,10 @@ def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]
 
 
 def _of_export(lines: Sequence[str]) -> list[str]:
-    """Return the lines of `Changes.export` as one part for the envelope and one for the modules."""
+    """Return the lines of `Changes.export` as at most two parts.
+
+    One has all changes of the envelope, the other the first change of the modules and the number of others.
+    """
     envelope = [line for line in lines if not line.startswith(_MODULE)]
     operations = [line for line in lines if line.startswith(_MODULE)]
     parts = [f"envelope: {', '.join(envelope)}"] if envelope else []

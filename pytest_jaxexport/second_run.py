@@ -46,7 +46,7 @@ def run(connection: socket.socket) -> None:
 
 
 def export_tests(requests: IO[str], answers: IO[str]) -> None:
-    """Run pytest: read its options from `requests`, then the tests to export, and answer each test."""
+    """Run pytest: read its options from `requests`, then one test after another, whose exports go to `answers`."""
     setup = json.loads(requests.readline())
     sys.path[:] = setup["sys_path"]
     options = setup["options"]

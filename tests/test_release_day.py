@@ -25,7 +25,7 @@ INSTALLED = re.compile(r"pip install[^\n`]*?[ ']([./\w]*pytest[-_]jaxexport[\w*.
 ADDRESS = re.compile(r"https://[\w./-]*pytest-jaxexport[\w./-]*|pytest-jaxexport/pytest-jaxexport@[\w.]+")
 
 
-def test_every_file_agrees_with_the_constant_released():
+def test_every_file_agrees_with_the_value_of_released():
     waiting = {name for name, text in TEXTS.items() if released(name, text) != text}
     if RELEASED:
         assert waiting == set(), "python -m tools.release_day"
@@ -66,7 +66,7 @@ def test_no_text_of_before_the_release_is_left_after_it():
     assert f"    rev: v{VERSION}\n" in after["docs/how-to/install.md"]
 
 
-def test_release_day_needs_the_constant_released(monkeypatch):
+def test_release_day_stops_unless_released_is_true(monkeypatch):
     monkeypatch.setattr(release_day, "RELEASED", False)
     with pytest.raises(SystemExit, match="Expected RELEASED = True"):
         main()

@@ -99,9 +99,10 @@ def needs(module: Module) -> Needs:
 
 @functools.cache
 def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
-    """Return the StableHLO version in which each name after `OLDEST` came, with the name.
+    """Return which StableHLO version added each operation, attribute or type, with its name, by key.
 
-    `kind` is ops, attrs or types. Operations are found by full name, attributes and types by dialect and code.
+    Only versions after `OLDEST` count. `kind` is ops, attrs or types. The key of an operation is its full name, of an
+    attribute or type its dialect and code.
     """
     came: dict[Any, tuple[tuple[int, ...], str]] = {}
     for key, entry in vhlo_tables()[kind].items():
@@ -134,7 +135,7 @@ class Reader(NamedTuple):
         return version_numbers(self.release.jaxlib) >= version_numbers(_RANGES_SINCE)
 
     def instead(self, export: str) -> str:
-        """Return advice how to get an artifact that the reader loads, as the end of a reason why it does not load this.
+        """Return how to get an artifact that the reader loads, as the end of the reason why it does not load one.
 
         `export` says how to export otherwise; it is empty if no other export helps. For jaxlib the advice is empty.
         """

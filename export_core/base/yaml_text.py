@@ -10,7 +10,7 @@ from export_core.base.json_text import decode_error
 from export_core.base.text import printable_json
 
 DEEPEST = 100
-"""The most lists and tables inside each other in a YAML file.
+"""How deep lists and tables may be nested in a YAML file.
 
 The files of this project have six; libyaml's C loader has no limit of its own.
 """

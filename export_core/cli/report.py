@@ -304,9 +304,9 @@ def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden])
 
 
 def compared(run: Run, baselines: Sequence[str]) -> RunDifference:
-    """Return the difference of a run from the newest of the runs in the folders `baselines`; the others are history.
+    """Return the difference of a run from the newest of the runs in the folders `baselines`.
 
-    Raises `click.UsageError` if no installed feature compares runs.
+    The older runs are shown as its history. Raises `click.UsageError` if no installed feature compares runs.
     """
     from export_core.report.document import CompareRuns
 

@@ -291,7 +291,7 @@ _SPLIT = "Write graphdef, state = nnx.split(model), and export jax.jit(lambda st
 
 
 def _way_of_passing(leaf: Any) -> str:
-    """Return the advice how to export a function that takes an object which is not an array."""
+    """Return advice on how to export a function that takes an object which is not an array."""
     if _is_nnx(leaf):
         return _SPLIT
     if _is_of(leaf, "flax.linen"):
@@ -401,7 +401,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
 
 
 def _how_to_jit(function: Any, name: str, args: tuple[Any, ...]) -> str:
-    """Return the advice how to jit this function or model; `args` begin with the object if it is a bound method."""
+    """Return advice on how to jit this function or model; `args` begin with the object if it is a bound method."""
     of_class = getattr(type(args[0]), name, None) if args else None
     model, method = (args[0], f".{name}") if of_class is function else (function, "")
     if _is_of(model, "flax.linen"):

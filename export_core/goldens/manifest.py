@@ -143,8 +143,8 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How outputs are compared.
 
-    A number applies to every dtype, a mapping to those that it names; null is the default of each dtype (of `ulp`:
-    none). `rtol` and `atol` are added as in `numpy.allclose`.
+    A number applies to every dtype, a mapping to the dtypes that it names. Null means the default tolerance of each
+    dtype; for `ulp`, no tolerance in such units. `rtol` and `atol` are added as in `numpy.allclose`.
     """
 
     compare: str = "allclose"  # The comparator's name, or `module:function`.

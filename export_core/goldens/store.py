@@ -62,8 +62,8 @@ class ComparedAs:
 class Golden:
     """A golden as it is stored, with its manifest read."""
 
-    manifest: Manifest  # Its manifest, as it is on disk.
-    folder: Path  # Its folder.
+    manifest: Manifest  # The manifest, as it is on disk.
+    folder: Path  # The folder of the golden.
 
     @property
     def compared_as(self) -> ComparedAs:

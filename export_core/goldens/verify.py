@@ -222,7 +222,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
 
 
 def _line(golden: Golden, key: str) -> str:
-    """Return where a key of the writer is, such as ``golden.yaml:5``; only the path if the line is not found."""
+    """Return the place of a key under `writer` in golden.yaml, such as ``golden.yaml:5``; else the path."""
     path = golden.folder / MANIFEST
     try:
         lines = read_regular(path).decode(errors="replace").splitlines()

@@ -31,7 +31,10 @@ class CostChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunTimes(NamedTuple):
-    """The run times of two cells, in seconds, compared: how much slower the second is, and how certainly."""
+    """A comparison of the run times of two cells.
+
+    It says how much slower the second cell is, and how likely chance alone makes such a difference.
+    """
 
     was: float  # The median of the first cell, in seconds.
     now: float  # The median of the second cell, in seconds.

@@ -39,9 +39,9 @@ OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 class DeploymentTargetSummary(msgspec.Struct, frozen=True):
     """A deployment target of the policy, and how its cells ended."""
 
-    name: str  # Its name.
+    name: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
-    platform: str  # Its platform.
+    platform: str  # The platform of the deployment target.
     until: datetime.date | None  # The last day of its obligation; null for no end.
     cells: int  # How many cells of the run it has.
     judgements: dict[str, int]  # These cells by judgement.

@@ -141,7 +141,7 @@ def forecasts(
 def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
     """Return `settings` with `X64` if `x64` is True, without `X64` if it is False, and unchanged if it is None.
 
-    `x64` says whether the settings of the release itself turn 64-bit numbers on or off.
+    `x64` is True if the settings of the release itself turn 64-bit numbers on, False if they turn them off, else None.
     """
     if x64 is None:
         return tuple(settings)

@@ -212,9 +212,9 @@ def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
 
 
 def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
-    """Return sentences about goldens without a cell on these platforms, or exported for more platforms.
+    """Return sentences about what this run does not test; empty if it tests everything.
 
-    The text is empty if there are no such goldens.
+    They are about goldens without a cell on its platforms, and about the further platforms of other goldens.
     """
     tested = [golden for golden in goldens if not modes.keys().isdisjoint(golden.manifest.replayed_on)]
     others = [left for golden in tested if (left := {*golden.manifest.options.platforms} - modes.keys())]

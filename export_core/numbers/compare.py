@@ -210,9 +210,9 @@ def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:
-    """Return one kind for all outputs that are out of tolerance: the kind of the worst output.
+    """Return one kind for all outputs that are out of tolerance: the worst, or "" if no output is out of tolerance.
 
-    Garbage is worse than any other kind, and rounding is better. It is empty if no output is out of tolerance.
+    Garbage is the worst kind, rounding the least bad. If there are only other kinds, the first output's counts.
     """
     kinds = [difference.kind for difference in differences if not difference.ok]
     worse = [kind for kind in kinds if not kind.startswith(ROUNDING)]

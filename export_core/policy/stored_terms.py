@@ -64,9 +64,9 @@ def _may_have_policy() -> bool:
 
 
 def _terms_path(files: Sequence[str]) -> str | None:
-    """Return the path of the file for the terms that these policy files set, some of which may be missing.
+    """Return the path of the stored terms that belong to these policy files; None if one of the files cannot be read.
 
-    None if a policy file cannot be read.
+    Policy files may be missing.
     """
     try:
         # A broken link is there too, and cannot be read.

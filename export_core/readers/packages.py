@@ -43,10 +43,10 @@ def installed_packages() -> dict[str, str]:
 
 
 def constraints_of(path: Path) -> tuple[str, ...]:
-    """Return the versions to which a file of requirements, as `pip freeze` writes it, holds packages: ``scipy==1.14``.
+    """Return the versions that a requirements file, as `pip freeze` writes it, pins, such as ``scipy==1.14``.
 
-    A package that has several versions, such as one for each Python, is left out. So are packages of whose version the
-    writer decides. Raises `EnvironmentFailed`.
+    Left out are packages with several versions, such as one for each Python, and packages whose version the writer
+    decides. Raises `EnvironmentFailed`.
     """
     try:
         versions = _required(path.read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ _GUARDS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 
 
 def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list[str]:
-    """Return a sentence for each import of a golden's registration modules that no reader can do.
+    """Return a sentence for each module that a golden's registration modules import and that readers do not have.
 
     Imports in functions count, since a reader may call them. Imports in a ``try`` that may fail, and those for types
     only, do not.

@@ -75,6 +75,6 @@ class Titled:
 
     @property
     def x64(self) -> bool | None:
-        """Whether its settings turn 64-bit types on or off; None if they do not mention them."""
+        """True if its settings turn 64-bit types on, False if off; None if they do not mention them."""
         given = [setting for setting in self.settings if setting.startswith(f"{X64}=")]
         return given[0] == f"{X64}=true" if given else None

@@ -13,7 +13,7 @@ from export_core.releases.runtimes import runtime_named
 class DatedRelease(msgspec.Struct, frozen=True):
     """A release that exists on a day."""
 
-    jaxlib: str  # Its jaxlib.
+    jaxlib: str  # The jaxlib of the release.
     jax: str  # The jax that goes with it.
     built: datetime.date  # The day on which the jaxlib was built.
     age_days: int  # How many days ago that was.

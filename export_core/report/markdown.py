@@ -207,7 +207,8 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
     """Return the map of a run as a Markdown table with its legend; "" if the run has no cell.
 
     With the map of an earlier run (`before`), changed squares show both runs. Neighbouring readers with equal columns
-    share a column. A number counts the cells of the worst judgement in each of these readers. A large map is folded.
+    share a column: a number there counts the cells with the worst judgement in each one of its readers. A large map is
+    folded.
     """
     if not drawn.rows:
         return ""

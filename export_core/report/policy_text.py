@@ -21,9 +21,10 @@ from export_core.report.wording import unplanned_sentence
 
 
 def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
-    """Return what `jaxexport policy show` prints: every key as YAML, below the file and line of `origins` that set it.
+    """Return what `jaxexport policy show` prints: every key as YAML.
 
-    `where` names the file, or says that there is none.
+    Above a key that a file sets, a comment names that file and line, from `origins`. `where` names the file, or says
+    that there is none.
     """
     values = msgspec.to_builtins(policy.without_locations(), builtin_types=(datetime.date,))
     whole = {name: _without_gaps(value) for name, value in values.items()}

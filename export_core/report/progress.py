@@ -35,10 +35,11 @@ MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each 
 class TimeLeft:
     """How long a run still takes: a range, estimated from what has run so far, which narrows with time.
 
-    The cost of a cell, in seconds, depends on its reader: an old reader refuses what a new reader runs. Promised cells
-    run first. Until some unpromised cells of a reader have run, their cost is taken to be a fixed part of the cost of
-    promised cells. Unpromised cells of other readers do not count: old readers, which refuse most, come first. `cells`
-    counts the cells by the name of their reader and whether they are promised.
+    The time of a cell depends on its reader: an old reader refuses what a new reader runs. Promised cells run first.
+    Until some unpromised cells of a reader have run, each is expected to take a fixed part of the time of a promised
+    cell. Unpromised cells of other readers are no guide: the old readers come first, and refuse most.
+
+    `cells` counts the cells by the name of their reader and whether they are promised.
     """
 
     def __init__(self, cells: Counter[tuple[str, bool]], clock: Callable[[], float]) -> None:
@@ -178,7 +179,7 @@ class RunProgress:
         self._bar.update(self._task, state=self._short_state())
 
     def result(self, result: Result) -> None:
-        """Count the result of a cell, and show the progress, and the failure if it is new."""
+        """Count the result of a cell, and show the progress, and an urgent failure if it is the first of its kind."""
         reader = result.reader.pair
         self._left[reader] -= 1
         self._verdicts[reader, result.verdict] += 1

@@ -53,7 +53,7 @@ class MapRelease:
 
     @property
     def in_words(self) -> str:
-        """The name in a list of releases that `ranges` shortens."""
+        """The name in the form that `ranges` takes, such as ``iree==3.13.0``; with its jax if there are `several`."""
         return f"{self.release.name} with jax {self.release.jax}" if self.several else self.release.name
 
     @property

@@ -213,7 +213,7 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
 
 
 def _broken_facts(summary: Summary) -> list[str]:
-    """Return the ways in which promises are broken, each with its cells or goldens."""
+    """Return a phrase with a count for each way in which something is broken: ``67 of 1,350 promised cells``."""
     cells, promised = (counts.get(Judgement.BROKEN, 0) for counts in (summary.judgements, summary.promised))
     broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
     audited = [cause for cause in broken if cause.stage is Stage.AUDIT]

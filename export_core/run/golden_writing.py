@@ -127,7 +127,7 @@ class OwnReader:
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """Return the noise of a golden that this interpreter has just made, or the reason why there is none.
 
-        The first process of the measurement also answers the golden's first replay.
+        The reply of the first process of the measurement is stored: the golden's first replay uses it and runs nothing.
         """
         return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel, self._first_runs)
 
@@ -265,7 +265,10 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
 
 @dataclass(frozen=True)
 class FirstReplay:
-    """The outcome of a golden's first replay, by its own writer: one of three texts, or none if it succeeds."""
+    """The outcome of a golden's first replay, by its own writer.
+
+    The replay succeeded if all texts are empty; else one of them says what went wrong.
+    """
 
     problem: str = ""  # Why the golden may not be stored.
     crash: str = ""  # How the writer's process died. The golden may be stored.

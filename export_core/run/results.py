@@ -177,9 +177,9 @@ class Journal:
         return True
 
     def _clear(self, whole: Path | None) -> None:
-        """Move the files of the last run into the folder `whole`, and replace the files of a run there.
+        """Move the files of the last run into the folder `whole`, in place of those of an earlier run.
 
-        If `whole` is None, a finished run moves to the folder `FINISHED`, and an unfinished run is removed.
+        If `whole` is None, they move into the folder `FINISHED` if the run has finished, and else are deleted.
         """
         into = whole or (self._folder / FINISHED if (self._folder / SUMMARY).exists() else None)
         if into:

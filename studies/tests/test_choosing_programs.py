@@ -26,7 +26,7 @@ def markers_of(path):
     return [" ".join(map(ast.unparse, test.decorator_list)) for test in tests]
 
 
-def test_forty_real_programs_need_jax_alone_half_with_gradients():
+def test_forty_real_programs_need_only_jax_half_with_gradients():
     markers = [marker for path in PLAIN.paths for marker in markers_of(path)]
     assert all(marker.startswith("pytest.mark.export_compat") for marker in markers)
     assert len(markers) >= 40

@@ -74,7 +74,7 @@ def test_a_finding_shows_20_locations_and_counts_all_calls():
     assert finding.message.endswith("called in @main at step_0.")
 
 
-def test_an_unread_part_is_shown_with_20_locations():
+def test_an_unknown_operation_shows_at_most_20_locations():
     part = Unread("tensor.unheard", "operation", UNKNOWN, "is in no known version")
     places = [(f"place {number}", part) for number in range(25)]
     (finding,) = unread_findings(SimpleNamespace(unread=places), {})

@@ -104,7 +104,7 @@ def test_every_attribute_of_the_operation_is_read():
     assert call.title == "call"
 
 
-def test_a_function_for_tpu_alone_does_not_run_on_a_cpu():
+def test_a_function_only_for_tpu_does_not_run_on_a_cpu():
     artifact = read_bytes(saved_model(node(MODULE, platforms=("TPU",))))
     known = forecast(artifact, readers("tensorflow")[-1])
     assert known.in_words == "does not run it"

@@ -213,7 +213,7 @@ def test_an_unreadable_module_is_refused_in_main_and_vjp(what: str):
             audit(read_bytes(encode(whole)), STABLE)
 
 
-def test_a_foreign_dialect_in_a_vjp_is_located():
+def test_another_dialect_in_a_vjp_is_located():
     parts = take_apart(CHOLESKY.modules[1].serialized())
     parts.dialect(b"stablehlo")
     data = parts.encode()

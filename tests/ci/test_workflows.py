@@ -157,7 +157,7 @@ def test_only_the_publishing_job_can_write(path):
 
 
 @each(*SHOWN)
-def test_a_workflow_with_foreign_code_can_only_read(path):
+def test_the_workflows_of_the_docs_can_only_read(path):
     workflow = Workflow.read(path)
     assert workflow["permissions"] == {"contents": "read"}
     assert not {"pull_request_target", "workflow_run"} & {*workflow["on"]}

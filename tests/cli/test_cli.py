@@ -240,7 +240,7 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as it was written\n", "")
 
 
-def test_a_golden_with_an_unread_part_is_bad_input(jaxexport, project):
+def test_a_golden_with_an_unknown_operation_is_bad_input(jaxexport, project):
     everywhere = Options(platforms=("cpu", "cuda", "tpu"))
     tanh = (ARTIFACTS / NEWEST / "platforms.jaxexport").read_bytes().replace(b"tanh_v2\0", b"tanh_v9\0")
     write_golden(

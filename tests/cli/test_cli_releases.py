@@ -80,7 +80,7 @@ def test_a_broken_cell_exits_1_and_can_be_reproduced(small):
 
 
 @pytest.mark.matrix
-def test_missing_release_is_incomplete_and_the_others_run(small):
+def test_cells_of_a_missing_release_are_incomplete_others_run(small):
     (small / "missing.yaml").write_text(
         "releases: {jaxlib: {9.9.9: {built: 2026-11-01}}, jax: {9.9.9: {built: 2026-11-01, minimum_jaxlib: 9.9.9}}}"
     )

@@ -75,7 +75,7 @@ def test_verify_noise_adds_missing_noise_to_goldens(jaxexport, project):
 
 
 @pytest.mark.matrix
-def test_a_golden_for_cuda_alone_gets_no_noise(jaxexport, project, monkeypatch):
+def test_a_golden_only_for_cuda_gets_no_noise(jaxexport, project, monkeypatch):
     # The artifact is that of a golden for cpu.
     monkeypatch.setattr("export_core.goldens.verify.check_bytes", lambda *_: None)
     options = stored(project)[f"{MLP}/0.9.2-cpu"].manifest.options

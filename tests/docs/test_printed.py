@@ -60,7 +60,7 @@ def test_the_home_page_shows_the_example_of_the_readme():
     assert [block for block in blocks if block not in readme] == []
 
 
-def test_the_project_of_the_guides_is_made_by_its_commands(tmp_path):
+def test_the_commands_of_the_guides_make_their_project(tmp_path):
     (block,) = (
         fence["text"]
         for fence in FENCE.finditer((ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8"))

@@ -218,7 +218,7 @@ def test_random_bytes_raise_golden_error(data):
 
 
 @pytest.mark.parametrize("name", sorted(FLOATS))
-def test_outputs_of_nan_alone_have_nothing_to_compare(name):
+def test_outputs_of_only_nan_have_nothing_to_compare(name):
     nan = np.full(3, np.nan).astype(dtype_of(name))
     has_nan = bool((nan != nan).all())  # float4 and float6 have none, and make a number of it
     assert bool(nothing_to_compare([leaf_of(nan)])) is has_nan

@@ -242,7 +242,7 @@ def test_a_writer_without_a_build_date_is_an_error(words, store, jaxexport):
     assert "golden.yaml:7: writer.jaxlib: jaxlib 0.13.0 is not in the release calendar" in ended.err
 
 
-def test_a_release_in_the_policy_dates_its_goldens(store):
+def test_goldens_must_have_the_build_date_in_the_policy(store):
     golden = built_on(store, "2026-11-20", "0.13.0")
     selection, options = Selection(readers=NEWEST), RunOptions(as_of=day("2026-11-22"))
 

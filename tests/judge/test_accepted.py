@@ -346,7 +346,7 @@ def test_a_rule_or_a_quirk_is_listed_as_such(tmp_path):
         assert [accepted.what for accepted in accepted_in(compared, policy)] == whats
 
 
-def test_judging_lists_what_its_own_policy_weakens():
+def test_judging_lists_what_the_judging_policy_weakens():
     before = [Accepted("windows: 10 days backward, 21 forward", "JAX promises 180 and 21", ())]
     made = summarize([result()], policy=Policy(calendar_days=400), accepted=before)
     assert [accepted.what for accepted in made.accepted] == ["calendar_days: 400"]

@@ -94,7 +94,7 @@ def test_what_exports_and_readers_must_do_is_listed(date, sentences):
     assert list(status_of(CHANGE, Windows(), day(date)).must) == sentences
 
 
-def test_a_target_of_1_february_may_be_deleted_on_1_august():
+def test_a_target_replaced_1_february_may_be_deleted_1_august():
     """The example of JAX's own note on these windows, in which the window's last day is included."""
     status = status_of(change(introduced=day("2026-01-01"), release=day("2026-02-01")), Windows(), day("2026-07-31"))
     assert promise(day("2026-02-01"), day("2026-07-31"), Windows()).promised

@@ -78,7 +78,7 @@ def test_verdicts_are_judged_by_window_and_target(project, verdict, inside, outs
 
 
 @pytest.mark.matrix
-def test_a_missing_reader_is_incomplete_unless_optional(project):
+def test_a_missing_reader_exits_with_3_unless_optional(project):
     words = ("matrix", "--cases", "pass", "--readers", f"{READER},9.9.9", *AS_OF, "--results", "missing")
     ran = process(*words, "--policy", "missing_inside.yaml", cwd=project)
     assert (judged(project / "missing", "9.9.9"), ran.code) == (Judgement.INCOMPLETE, 3), ran.out

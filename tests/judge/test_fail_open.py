@@ -225,7 +225,7 @@ def test_a_comparator_module_that_exits_is_bad_input(words, code, project, jaxex
     assert "promised" not in ended.out
 
 
-def test_an_unexpected_exit_is_incomplete(project, jaxexport, monkeypatch):
+def test_an_unexpected_exit_makes_the_run_incomplete(project, jaxexport, monkeypatch):
     monkeypatch.setattr("export_core.run.session.verify_goldens", lambda *_, **__: sys.exit(0))
     ended = jaxexport("matrix", "--dry-run", code=3)
     assert "SystemExit(0) ended `jaxexport matrix` before it was done. Nothing was judged." in ended.err
@@ -249,7 +249,7 @@ def running(cwd, monkeypatch, jaxexport) -> Callable[..., Ended]:
     return run
 
 
-def test_a_worker_that_does_not_start_is_incomplete(running):
+def test_a_run_whose_worker_does_not_start_is_incomplete(running):
     ended = running("pass", python=Path("/bin/false"))
     assert ended.code == 3
     assert "INCOMPLETE: 1 of 1 planned cells have no result that counts" in ended.out
@@ -257,7 +257,7 @@ def test_a_worker_that_does_not_start_is_incomplete(running):
 
 
 @pytest.mark.parametrize("code", ["sys.exit(0)", "os._exit(0)", "os.kill(os.getpid(), 11)"])
-def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
+def test_a_run_whose_comparator_exits_is_incomplete(running, tmp_path, code):
     (tmp_path / "our_checks.py").write_text(f"import os, sys\ndef f(expected, actual): {code}\n")
     store = GoldenStore(tmp_path / "golden")
     (plain,) = store.generations("pass")
@@ -269,7 +269,7 @@ def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
     assert "stage compare" in " ".join(ended.out.split())
 
 
-def test_an_environment_that_needs_network_is_incomplete(cwd, monkeypatch, jaxexport):
+def test_a_run_whose_environment_needs_network_is_incomplete(cwd, monkeypatch, jaxexport):
     write_rows(cwd / "golden")
     for name in ("JAXEXPORT_CACHE", "UV_CACHE_DIR"):
         monkeypatch.setenv(name, str(cwd / name))
@@ -294,7 +294,7 @@ def test_a_run_outside_all_windows_needs_a_reason_for_0(running):
     assert running("crash", "--unpromised", " ").code == 2
 
 
-def test_a_platform_without_a_cell_is_incomplete(running):
+def test_a_run_without_a_cell_on_a_platform_is_incomplete(running):
     ended = running("crash", "--platforms", "cpu,tpu")
     assert ended.code == 3
     assert "INCOMPLETE  Platform tpu was asked for and has no cell" in ended.out

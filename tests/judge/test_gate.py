@@ -64,7 +64,7 @@ def test_the_exit_code_is_the_worst_of_all_judgements(results, code, stale):
     ],
     ids=["missing", "nothing planned", "none", "too many", "one twice", "one too often", "one twice, one missing"],
 )
-def test_a_missing_or_a_second_result_is_incomplete(results, planned):
+def test_a_missing_or_second_result_makes_a_run_incomplete(results, planned):
     assert summary(*results, planned=planned).exit_code == 3
 
 
@@ -100,7 +100,7 @@ def test_a_message_of_any_text_stays_on_its_line(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [b"", b"{", b"{}", b"null", b'{"case": 1}', b"\xff"])
-def test_a_line_that_is_no_result_is_named(tmp_path, bad):
+def test_a_line_that_is_not_a_result_is_located(tmp_path, bad):
     good = msgspec.json.encode(PASS)
     (tmp_path / RESULTS).write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
     with pytest.raises(RunError, match=r"results\.jsonl:2: not a result: "):
@@ -189,7 +189,7 @@ def run_that_asks(*results, required=None, **selection):
         (Required(cells=2), "required.cells: expected at least 2 cells that ran, found 1."),
     ],
 )
-def test_a_required_cell_that_is_missing_is_incomplete(required, message):
+def test_a_run_without_a_required_cell_is_incomplete(required, message):
     made = run_that_asks(PASS, required=required)
     assert (made.exit_code, made.uncovered) == (3, [message])
     (finding,) = document([PASS], made).findings

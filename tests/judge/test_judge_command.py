@@ -76,7 +76,7 @@ def test_judging_refuses_a_policy_that_changes_cells(text, jaxexport, tmp_path):
     assert_bad_input(jaxexport("judge", "out"), message, "run `jaxexport matrix` again")
 
 
-def test_an_incomplete_headline_names_broken_promises(jaxexport, tmp_path):
+def test_headlines_of_incomplete_runs_count_broken_cells(jaxexport, tmp_path):
     finished(tmp_path / "out", CRASH, result(), planned=3)
     ended = jaxexport("judge", "out", code=3)
     headline = next(line for line in ended.out.splitlines() if line.startswith("INCOMPLETE:"))

@@ -79,14 +79,14 @@ def test_an_owed_cell_fails_the_run():
     assert made.causes[0].judgement is Judgement.OWED
 
 
-def test_a_run_of_deployed_cells_alone_can_exit_with_0():
+def test_a_run_of_only_deployed_cells_can_exit_with_0():
     works = summary(cell(Verdict.PASS))
     assert (works.exit_code, works.unpromised, works.judgements) == (0, "", {"bonus": 1})
     assert summary(cell(Verdict.PASS), policy=Policy()).exit_code == 0, "its result names the deployment target"
     assert summary(cell(Verdict.PASS, policy=Policy()), policy=Policy()).exit_code == 3
 
 
-def test_a_whole_run_without_a_target_is_incomplete():
+def test_a_whole_run_without_cells_of_a_target_is_incomplete():
     other = cell(Verdict.PASS, "0.9.2", "0.10.2")
     made = summary(other)
     assert made.exit_code == 3
@@ -98,7 +98,7 @@ def test_a_whole_run_without_a_target_is_incomplete():
     assert summary(other, selection={**WHOLE, "whole": False}).exit_code == 0, "a part of a project"
 
 
-def test_misspelled_cases_of_a_target_are_incomplete():
+def test_misspelled_cases_of_a_target_make_runs_incomplete():
     misspelled = msgspec.structs.replace(POLICY, deployed=(msgspec.structs.replace(SERVING, cases=("no.such.*",)),))
     other, some_readers = cell(Verdict.PASS, "0.9.2", "0.10.2"), {**WHOLE, "whole": False}
     made = summary(other, policy=misspelled, selection=some_readers)

@@ -96,5 +96,5 @@ def test_the_exit_code_says_if_an_entry_is_no_longer_true(shown, code, monkeypat
     assert ("no longer true" in capsys.readouterr().out.splitlines()[0]) is bool(code)
 
 
-def test_a_name_that_is_no_entry_checks_nothing():
+def test_checking_an_unknown_entry_exits_with_1():
     assert knowledge_check.main(["no-such-entry"]) == 1

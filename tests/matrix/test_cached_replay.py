@@ -101,7 +101,7 @@ def test_another_machine_or_code_changes_the_key(monkeypatch, module, name, othe
     ],
     ids=["name", "files for the eye", "timeout and jobs", "other variables"],
 )
-def test_what_decides_no_outcome_changes_no_key(same):
+def test_the_key_ignores_what_cannot_change_an_outcome(same):
     assert same == key()
 
 

@@ -57,7 +57,7 @@ def test_a_converted_artifact_is_audited_for_its_reader(tmp_path, monkeypatch):
     assert listed == ["0.9.2"], "another runtime has no such list"
 
 
-def test_calls_are_foreseen_except_on_the_cpu(tmp_path):
+def test_a_cell_notes_foreseen_refusals_except_on_the_cpu(tmp_path):
     data = (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()
     golden = write_golden(GoldenStore(tmp_path), manifest(), {**files(), ARTIFACT: data})
     notes = {platform: foreseen_note(Cell(golden, release(NEWEST), platform)) for platform in ("cpu", "cuda")}

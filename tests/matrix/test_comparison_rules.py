@@ -69,7 +69,7 @@ def test_a_rule_replaces_the_whole_recorded_comparison(numbers, now):
     assert changed.compared_as.comparison == now
 
 
-def test_a_quirk_widens_a_rule_and_both_are_named():
+def test_a_quirk_widens_a_rule_and_both_are_sources():
     by_dtype = msgspec.structs.replace(RULE, rtol={"float32": 1e-3, "float64": 1e-6}, atol=1e-9)
     (changed,) = under_policy([golden("t.f")], Policy(numbers=(by_dtype,), quirks=(QUIRK,)))
     assert changed.compared_as.comparison == Comparison(rtol={"float32": 0.5, "float64": 1e-6}, atol=1e-9)
@@ -78,7 +78,7 @@ def test_a_quirk_widens_a_rule_and_both_are_named():
     assert changed.compared_as.sources["atol"] == rule
 
 
-def test_a_quirk_beside_a_recorded_tolerance_is_named():
+def test_each_dtype_has_the_source_of_its_tolerance():
     recorded = golden("t.f", comparison=Comparison(rtol={"float16": 0.1}))
     (changed,) = under_policy([recorded], Policy(quirks=(QUIRK,)))
     assert changed.compared_as.sources["rtol"] == {"float16": "golden", "float32": "export_compat.yaml:30"}
@@ -163,7 +163,7 @@ def test_a_rule_corrects_goldens_of_all_writers_and_adopted(replay):
     assert {name.partition("/")[0] for name, (verdict, _) in of_one.items() if verdict is Verdict.PASS} == {"adopted"}
 
 
-def test_a_stricter_rule_makes_numerics_and_is_named(replay):
+def test_cells_that_a_stricter_rule_fails_name_the_rule(replay):
     wide, strict = NumbersRule(("*",), "measured", atol=1e-2), msgspec.structs.replace(RULE, cases=("*",), rtol=1e-6)
     outcomes = replay(msgspec.structs.replace(strict, writers=("0.9.2",)), wide)
     older = {name: outcome for name, outcome in outcomes.items() if outcome[0] is Verdict.NUMERICS}
@@ -172,7 +172,7 @@ def test_a_stricter_rule_makes_numerics_and_is_named(replay):
     assert message.startswith("allowed rtol 1e-06, atol 1.08e-06 (export_compat.yaml:12))")
 
 
-def test_a_rule_that_says_exact_is_named(replay):
+def test_cells_that_an_exact_rule_fails_name_the_rule(replay):
     exact = NumbersRule(("*",), "bits", compare="exact", location="export_compat.yaml:7")
     messages = {message.splitlines()[0] for _, message in replay(exact).values()}
     assert messages == {"allowed equal bits (export_compat.yaml:7))"}

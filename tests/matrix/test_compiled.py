@@ -91,7 +91,7 @@ def test_a_limit_of_the_cuda_compiler_is_not_broken(planted):
 
 
 @pytest.mark.matrix
-def test_a_cpu_finds_missing_targets_and_foreign_platforms(planted):
+def test_a_cpu_finds_missing_targets_and_other_platforms(planted):
     outcomes = replay(planted, "cpu", "missing_target_on_cpu", "foreign_to_cpu", mode=Mode.RUN)
     missing, foreign = outcomes["missing_target_on_cpu"], outcomes["foreign_to_cpu"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile"), missing.message
@@ -111,7 +111,7 @@ def test_derivatives_shapes_devices_and_kernels_compile(platform):
 
 @pytest.mark.matrix
 @BOTH
-def test_goldens_without_outputs_compile_and_say_why(platform):
+def test_compiled_goldens_say_why_they_have_no_outputs(platform):
     cases = {"tpu": ["test_kernel_for_tpu", "test_derivative_for_tpu"], "cuda": ["test_primitive_for_cuda"]}[platform]
     outcomes = replay(ROOT / "golden", platform, *cases)
     assert sorted(outcomes) == sorted(cases)

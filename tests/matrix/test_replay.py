@@ -127,7 +127,7 @@ def test_a_refusal_counts_only_in_releases_known_for_it(run, here):
     assert ending(outcomes["refused_by_version"]) == (Verdict.ERROR, Stage.DESERIALIZE, None), "0.8.2 and later do not"
 
 
-def test_a_file_that_is_no_artifact_reaches_no_worker(run):
+def test_no_worker_starts_for_what_is_not_an_artifact(run):
     def no_worker(*_, **__):
         raise AssertionError("a worker was started")
 

@@ -361,7 +361,7 @@ def test_each_matrix_of_a_batch_has_its_own_tolerance(name):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_factors_of_only_nan_agree_with_each_other_alone(name):
+def test_factors_of_only_nan_agree_only_with_each_other(name):
     right = factors_of(name)
     failed = [np.full_like(part, np.nan) if part.dtype.kind in "fc" else part for part in right]
     assert compared(failed, failed, name).ok, "LAPACK failed in both"

@@ -33,7 +33,7 @@ def test_the_coarser_of_two_platforms_sets_the_default(pair):
     assert default_rtol("float64", pair) == DEFAULT_RTOL["float64"]
 
 
-def test_every_platform_default_is_coarser_than_the_dtypes():
+def test_platform_defaults_exceed_those_of_the_dtypes():
     for platform, by_dtype in PLATFORM_RTOL.items():
         assert platform in PLATFORMS
         assert all(rtol > DEFAULT_RTOL[dtype] for dtype, rtol in by_dtype.items())

@@ -386,7 +386,7 @@ def test_x64(export_golden):
 """
 
 
-def test_further_calls_use_jax_settings_at_their_call(projects):
+def test_further_calls_use_the_jax_settings_when_added(projects):
     project = projects(test_a=X64.replace("OFFSET", "0"))
     run = project.pytest("--update-goldens")
     assert run.code == 0, run.text

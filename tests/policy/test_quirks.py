@@ -19,7 +19,7 @@ QUIRK = Quirk(
 )  # fmt: skip
 
 
-def test_a_quirk_relaxes_its_golden_alone():
+def test_a_quirk_relaxes_only_its_golden():
     goldens = [golden(CASE, "0.9.2"), golden(CASE, "0.10.1"), golden("t.g", "0.9.2")]
     found = apply_quirks(goldens, [QUIRK])
     assert [one.compared_as for one in found[1:]] == [one.compared_as for one in goldens[1:]]

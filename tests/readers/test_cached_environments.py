@@ -215,7 +215,7 @@ ENVIRONMENTS = ReaderEnvironments(CALENDAR)
 PLACEMENTS = [Placement(CALENDAR.release(version)) for version in VERSIONS]
 
 
-def test_missing_environments_cost_their_typical_sizes(cache):
+def test_missing_environments_count_with_typical_sizes(cache):
     each = TYPICAL[""]
     assert expected_cost(ENVIRONMENTS, PLACEMENTS) == EnvironmentsCost(3, 0, 3 * each.megabytes, 3 * each.download)
     assert not cache.exists(), "nothing was built"

@@ -472,7 +472,7 @@ def test_files_of_a_rebuilt_environment_are_hashed_again(cache, tiny):
         assert source.read_bytes() == before
 
 
-def test_a_file_of_two_packages_may_match_either(cache, tmp_path):
+def test_a_file_listed_by_two_packages_may_match_either(cache, tmp_path):
     both = [make_wheel(tmp_path, name, "1.0", modules={"docs/conf.py": f"{name = }"}) for name in ("tiny", "small")]
     folder = build("tiny", sys.executable, tuple(map(str, both)), "import tiny, small").folder
     assert (module.damage_in(folder), module.changed_in(folder)) == ("", "")

@@ -78,7 +78,7 @@ def test_a_sum_moves_by_a_quarter_root_of_its_term_count():
     assert [2 ** doublings(terms) for terms in (1, 63, 64, 255, 256, 1024, 2**16)] == [1, 1, 2, 2, 4, 8, 64]
 
 
-def test_moves_depend_on_the_seed_alone():
+def test_moves_depend_only_on_the_seed():
     run = program(lambda: jnp.sin(jnp.arange(1000) * 0.3))  # no input at all
     assert not (np.asarray(run(1, 1)[0]) == np.asarray(run(2, 1)[0])).all()
     assert (np.asarray(run(1, 1)[0]) == np.asarray(run(1, 1)[0])).all()

@@ -323,7 +323,7 @@ def test_a_policy_made_in_python_is_checked_too():
         ("0.13.0", "2026-11-20", None, False),
     ],
 )
-def test_a_wheel_in_a_folder_dates_its_release(version, stamp, dated, refused, tmp_path):
+def test_a_wheel_in_a_folder_gives_the_build_date(version, stamp, dated, refused, tmp_path):
     make_wheel(tmp_path, "jaxlib", version, stamps=(stamp,))
     calendar = CALENDAR.extended({version: JaxlibRelease(day(dated))}, {}) if dated else CALENDAR
     selection = Selection(wheels=(str(tmp_path),))

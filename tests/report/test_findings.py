@@ -162,8 +162,9 @@ def test_a_writers_changed_numbers_name_the_processor():
     assert findings(wrong("0.9.2"))[0].title == broken_cell(wrong("0.9.2")).title == "NOT REPLAYABLE"
 
 
-def test_the_processor_is_shown_if_the_writer_reproduces():
-    (finding,) = findings(result(), wrong("0.10.2", processors=BOTH))
+def test_a_broken_promise_shows_the_processors():
+    own = result(case="t.f", reader="0.9.2", processors="")
+    (finding,) = findings(own, wrong("0.10.2", processors=BOTH))
     assert (finding.title, dict(finding.details)["processor"]) == ("BROKEN PROMISE", BOTH)
 
 
@@ -292,7 +293,7 @@ def test_each_change_of_numbers_is_one_finding(results, found, ending):
     assert by_kind[0].sentence.endswith(ending)
 
 
-def test_readers_that_differ_in_bits_point_to_the_trend():
+def test_a_finding_with_differing_bits_names_the_trend():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
     (finding,) = findings(*results, folder=Path("out"))
     see = "`jaxexport report out --trend numbers`"
@@ -510,7 +511,7 @@ def test_rounding_and_wrong_numbers_are_two_findings():
     assert "2 causes, 1 of which looks like rounding." in headline(summarize(results))[0]
 
 
-def test_rounding_with_a_known_cause_has_its_title():
+def test_explained_rounding_is_not_titled_numbers_moved():
     own_writer = findings(moved("0.11.0"), wrong("0.12.0.1", writer="0.11.0"))
     assert [finding.title for finding in own_writer] == ["NOT REPLAYABLE"]
     known = moved(upstream="lapack-cold-process")

@@ -248,7 +248,7 @@ def test_the_badge_of_a_kept_run_names_known_failures():
     )
 
 
-def test_the_badge_of_a_run_without_results_is_incomplete():
+def test_the_badge_of_a_run_without_results_says_incomplete():
     empty = summarize([], planned=2)
     assert badge(empty)["message"] == "incomplete: 2 of 2 planned cells have no result that counts"
 

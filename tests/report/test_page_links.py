@@ -214,7 +214,7 @@ def test_empty_columns_are_hidden_and_neighbours_form_ranges(opened):
     )
 
 
-def test_each_column_has_its_score(opened):
+def test_each_column_counts_kept_of_promised_cells(opened):
     scores = opened().locator("#grid [role=columnheader] .score").all_inner_texts()
     assert scores[-2:] == ["179/180", "178/180"]
     assert scores[0] == "–", "nothing is promised there"

@@ -34,7 +34,7 @@ def growing(*sizes, case="t.f"):
 # --- where the errors are ---------------------------------------------------------------------------------------------
 
 
-def test_a_cell_has_its_errors_and_the_allowed_ones():
+def test_a_cell_has_the_grid_of_its_errors():
     first, second = cells_of(html_page(document([wrong(case="t.f"), result(case="t.g")])))
     assert first["grid"] == msgspec.to_builtins(LINE) | {"errors": list(LINE.errors), "allowed": list(LINE.allowed)}
     assert second["grid"] is None

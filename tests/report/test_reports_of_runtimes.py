@@ -118,7 +118,7 @@ def test_a_map_of_many_runtimes_has_room_for_all():
     assert all(float(one.find("rect").get("x")) + 24 <= width for one in squares if one.find("title") is not None)
 
 
-def test_the_map_of_jaxlibs_alone_is_unchanged():
+def test_a_map_of_only_jaxlibs_is_unchanged():
     drawn = map_svg(release_map(Run(*broken_run())), links=True)
     assert (
         hashlib.sha256(drawn.encode()).hexdigest() == "e90da373746e1be38c0ed39552954e2ef30edcd4c49779a07b827b796ec5927a"

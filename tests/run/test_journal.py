@@ -257,7 +257,7 @@ def test_resume_refuses_a_plan_of_another_version(tmp_path):
     assert (tmp_path / RESULTS).read_bytes().splitlines() == LINES
 
 
-def test_a_finished_run_that_was_changed_is_not_resumed(tmp_path):
+def test_a_finished_run_with_changed_files_is_not_resumed(tmp_path):
     finish(tmp_path, *LINES)
     assert resumed(tmp_path) == LINES
     assert not (tmp_path / SUMMARY).exists(), "it is not the summary of what comes now"
@@ -448,7 +448,7 @@ def test_the_comparators_process_ends_with_the_run(jaxexport, project, monkeypat
     [("t.a",), ("--readers", "0.12.0.1"), ("--shard", "1/3"), ("--only", "promised")],
     ids=lambda words: words[0],
 )
-def test_a_partial_run_moves_the_whole_one_with_a_warning(jaxexport, project, part):
+def test_a_partial_run_moves_a_whole_run_and_warns_once(jaxexport, project, part):
     words = "matrix", "--as-of", "2026-11-21"
     assert MOVED not in " ".join(jaxexport(*words, code=None).out.split())
     whole = (project / ".jaxexport" / SUMMARY).read_bytes()

@@ -86,7 +86,7 @@ def test_a_shards_summary_has_its_number_and_its_plan(ran, shards):
 
 
 @pytest.mark.parametrize("lost", ["folder", SUMMARY])
-def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, capsys, lost):
+def test_a_missing_or_killed_shard_makes_a_run_incomplete(shards, tmp_path, capsys, lost):
     if lost == "folder":
         shutil.rmtree(shards[1])
     else:

@@ -56,7 +56,7 @@ MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--policy"
         ("link.html", "cannot write there: expected no symbolic link, found one"),
     ],
 )
-def test_a_report_does_not_replace_foreign_files(jaxexport, project, name, message):
+def test_a_report_does_not_replace_files_of_other_kinds(jaxexport, project, name, message):
     jaxexport(*MATRIX, code=0)
     before = contents(project)
     for words in (MATRIX, ("report", "--policy", "mine.policy")):

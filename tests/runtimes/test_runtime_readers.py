@@ -177,7 +177,7 @@ def test_a_refusal_excluded_from_a_promise_is_outside(reader, verdict, message, 
     assert judged.judgement is expected
 
 
-def test_a_refusal_is_recognized_by_its_own_message_alone(monkeypatch):
+def test_a_refusal_is_recognized_only_by_its_own_message(monkeypatch):
     iree = known_runtimes()["iree"]
     refusals = RuntimeRefusal("dialect", "a dialect"), RuntimeRefusal("No handler", "no dialect has it", promised=False)
     other = msgspec.structs.replace(iree, refusals=refusals, promise=RuntimePromise(9999, 9999, "", ""))
@@ -195,7 +195,7 @@ def test_a_refusal_of_a_deployed_runtime_is_owed():
     assert judge_again(refused, Policy(deployed=(target,))).judgement is Judgement.OWED
 
 
-def test_jaxs_windows_are_not_named_for_runtimes_alone():
+def test_jaxs_windows_are_not_named_if_only_runtimes_ran():
     bonus = read_by(IREE, judgement=Judgement.BONUS, promised=False)
     assert "is promised by the runtime that reads it" in summarize([bonus]).unpromised
     mixed = [bonus, result(judgement=Judgement.BONUS, promised=False, reader="0.8.1")]
@@ -248,7 +248,7 @@ def test_runtimes_have_no_cells_that_must_refuse():
     ]
 
 
-def test_runtimes_have_cells_on_the_cpu_alone():
+def test_runtimes_have_cells_only_on_the_cpu():
     made = golden(jaxlib="0.9.2")
     both = msgspec.structs.replace(made.manifest, options=Options(platforms=("cpu", "cuda")))
     plan = planned(

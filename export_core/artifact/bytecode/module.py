@@ -294,7 +294,7 @@ class Module:
 
     @property
     def producer(self) -> str:
-        """The producer's name in the header, e.g. StableHLO_v1.18.0: the version that it was written for."""
+        """The producer in the header, e.g. StableHLO_v1.18.0: it names the version that the module was written for."""
         return self.tables.producer
 
     @property

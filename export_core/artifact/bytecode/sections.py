@@ -140,7 +140,10 @@ MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a
 
 
 class Entries:
-    """All attributes or all types of a module, as a packed array of where each ends, with groups by dialect."""
+    """The places of all attributes or all types of a module.
+
+    They are a packed array of their ends, with the range of them that belongs to each dialect.
+    """
 
     def __init__(self, first: int, code: str) -> None:
         self.first = first

@@ -222,7 +222,7 @@ def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
 
 
 def _reasons(load: LoadResult) -> list[str]:
-    """Return why a reader refuses an artifact, without the advice how to export for that reader."""
+    """Return why a reader refuses an artifact, without the advice on how to export for that reader."""
     return [reason.partition(": export ")[0] for reason in load.reasons]
 
 

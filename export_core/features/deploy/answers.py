@@ -90,7 +90,7 @@ class Deployment(msgspec.Struct, frozen=True):
     matches no golden."""
     target: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
-    platform: str  # Its platform.
+    platform: str  # The platform of the deployment target.
     answer: DeployAnswer  # Whether it runs there.
     why: str  # What shows it, in words.
     shown_by: str
@@ -107,7 +107,7 @@ class Deployment(msgspec.Struct, frozen=True):
 class Upgrade(msgspec.Struct, frozen=True):
     """A deployment target to upgrade, since some of the artifacts do not run there."""
 
-    target: str  # Its name.
+    target: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
     to: str  # The first release that runs all of these artifacts; empty if such a release is not known for each.
     foreseen: bool  # Whether `to` is only forecast for at least one of the artifacts.

@@ -88,7 +88,7 @@ class Obligations(msgspec.Struct, frozen=True):
 class DeployedReader(msgspec.Struct, frozen=True):
     """A reader in use."""
 
-    jaxlib: str  # Its jaxlib.
+    jaxlib: str  # The jaxlib of the reader.
     built: datetime.date  # The day on which that was built.
     promised_until: datetime.date  # It is promised to run what jaxlibs built until this day export.
     writer: str  # The newest published release.

@@ -44,7 +44,7 @@ class SignatureFacts(NamedTuple):
 class ConstantFacts(NamedTuple):
     """A constant of 256 bytes or more."""
 
-    type: str  # Its type.
+    type: str  # The type of the constant.
     nbytes: int  # The bytes it takes.
     at: int  # Its first byte in the file.
     function: str  # The function that it is in.
@@ -79,12 +79,12 @@ class ReaderFacts(NamedTuple):
 
     @property
     def jaxlib(self) -> str:
-        """Its jaxlib."""
+        """The jaxlib version of the release."""
         return self.release.jaxlib
 
     @property
     def jax(self) -> str:
-        """Its jax."""
+        """The jax version of the release."""
         return self.release.jax
 
     @property
@@ -100,7 +100,7 @@ class ReaderFacts(NamedTuple):
 class RuntimeFacts(NamedTuple):
     """Which releases of a runtime other than jaxlib read the artifact, by build date."""
 
-    runtime: str  # Its name.
+    runtime: str  # The name of the runtime.
     reads: dict[str, bool | None]  # Whether each release reads it; null if that is not known.
     reasons: dict[str, tuple[str, ...]]  # For each release that does not read it, or may not: why, and what to do.
     runs: dict[str, str]  # Whether each release runs it, as far as is known: yes, `yes, but`, unknown or no.

@@ -89,7 +89,7 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
 
 
 def _remedy(release: CalendarEntry) -> str:
-    """Return the advice how to get an artifact that this jaxlib loads."""
+    """Return advice on how to get an artifact that this jaxlib loads."""
     return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib}`"
 
 
@@ -383,7 +383,10 @@ def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
 
 
 def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
-    """Return ``0.11.0 (2026-07-16) to 0.12.0.1 (2026-10-20)`` for each row of chosen neighbours by build date."""
+    """Return the chosen readers as ranges by build date, such as ``0.11.0 (2026-07-16) to 0.12.0.1 (2026-10-20)``.
+
+    If none is chosen, it is ``no release``.
+    """
     versions = {reader.jaxlib for reader in chosen}
     runs = [list(run) for here, run in groupby(readers, lambda reader: reader.jaxlib in versions) if here]
     ends = ((f"{reader.jaxlib} ({reader.built})" for reader in (run[0], run[-1])) for run in runs)

@@ -276,7 +276,10 @@ class _Pipes:
         self._process.stdin.flush()
 
     def ended_with(self, state: str) -> str:
-        """Return `state` with the last line that the process printed on stderr, followed by the lines before it."""
+        """Return how the process ended, as text: `state`, such as ``exit status 1``, and its last line on stderr.
+
+        The lines of stderr before that one follow, each on a line of its own.
+        """
         self._stderr.join(timeout=1)
         *before, last = self.printed.decode(errors="replace").strip().splitlines()[-LAST_LINES:] or [""]
         return "\n".join([f"{state}: {last}" if last else state, *before])

@@ -26,7 +26,7 @@ def lines(*results: Result) -> list[str]:
     return list(trend_lines(Trend(number_drift(results))))
 
 
-def test_a_step_shows_releases_and_errors_around_it():
+def test_changed_bits_show_both_releases_and_errors():
     assert lines(
         read("0.10.0"), read("0.10.2", "a", 0.8), read("0.11.0", "a", 0.8), read("0.11.2", "b", 30183.0, case="t.g")
     ) == [
@@ -96,7 +96,7 @@ def test_goldens_whose_writer_gives_other_bits_are_counted():
     assert "other bits here" not in lines(read("0.9.2"), read("0.10.0", "a"))[-1]
 
 
-def test_one_release_alone_has_no_trend():
+def test_a_single_release_has_no_trend():
     (line,) = lines(read("0.9.2"))
     assert line.startswith("Nothing to compare: no golden has outputs of two releases.")
 

@@ -110,7 +110,7 @@ def test_a_dry_run_only_says_what_would_be_written(convert, refused_golden, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_for_option_accepts_the_name_of_a_deployment_target(convert, refused_golden, here):
+def test_option_for_accepts_the_name_of_a_deployment_target(convert, refused_golden, here):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: {here.jaxlib}}}]\n")
     words = (refused_golden.artifact, "-o", "out/new.jaxexport", "--dry-run")
     assert f"converted for jaxlib {here.jaxlib}\n" in convert(*words, reader="serving", code=0).out

@@ -123,7 +123,7 @@ def test_a_stored_pass_is_a_yes(ask):
     assert "YES: 2 yes." in ended.out
 
 
-def test_a_warning_says_if_results_are_one_shard_alone(ask):
+def test_a_warning_says_if_results_are_of_one_shard_only(ask):
     finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), planned=2, shard=Shard(1, 2))
     ended = ask(CASE, "all", code=3)
     assert "the results in .jaxexport are those of shard 1/2 alone, and no others count" in ended.err
@@ -170,7 +170,7 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04" in early.err
 
 
-def test_an_upgrade_of_a_runtime_is_foreseen():
+def test_forecasts_without_results_propose_an_upgrade():
     own = next(
         one
         for one in KEPT.generations("tests.compat.test_dtypes.test_dtype[float32]")
@@ -290,7 +290,7 @@ def test_a_stored_failure_is_a_no_with_the_working_release(ask):
     ]
 
 
-def test_no_upgrade_is_foreseen_where_numbers_were_wrong(ask):
+def test_no_upgrade_is_proposed_where_numbers_were_wrong(ask):
     stored(ran(Verdict.NUMERICS, "0.9.2", message="off by 3"))
     (answer,) = json.loads(ask(CASE, "serving", "--json").out)["answers"]
     assert (answer["since"], answer["upgrade_to"]) == ("", ""), "nobody knows which release computes it"

@@ -30,7 +30,7 @@ def in_release(plan: Plan, jaxlib: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("readers", ["window", "deployed", "newest,deployed"])
-def test_a_target_adds_its_release_for_its_cases_alone(readers):
+def test_a_target_adds_its_release_only_for_its_cases(readers):
     assert in_release(planned(readers=readers), "0.9.2") == [("a/0.12.0.1-cpu", ("serving",))]
 
 

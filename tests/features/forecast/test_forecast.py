@@ -73,7 +73,7 @@ def test_adopted_goldens_need_a_release_that_runs_them():
     assert "again" not in texts["0.12.0.1"]
 
 
-def test_each_day_lists_the_obligations_of_a_release():
+def test_each_day_has_the_obligations_of_a_release_built_then():
     found = look_ahead(when=day("2026-11-01"))
     assert (found.goldens, found.cases) == (4, 2)
     first = found.release
@@ -130,7 +130,7 @@ def test_the_forecast_counts_goldens_a_runtime_cannot_read(stored_goldens):
     )
 
 
-def test_a_runtime_target_is_forecast_for_its_cases_alone(stored_goldens):
+def test_a_runtime_target_is_forecast_only_for_its_cases(stored_goldens):
     target = DeploymentTarget(name="phone", reader="litert==2.3.0", cases=("*.test_mlp_with_gradients",))
     policy = Policy(deployed=(target,))
     (litert,) = look_ahead(stored_goldens, policy).foreseen

@@ -376,7 +376,7 @@ def test_only_tensorflow_releases_load_a_savedmodel(jaxexport):
     assert "jaxlib 0.12.0.1 cannot load it (jaxlib 0.12.0.1 loads no SavedModel" in done.out
 
 
-def test_savedmodels_are_audited_alone_and_below_a_folder(jaxexport):
+def test_a_savedmodel_and_a_folder_of_them_are_audited(jaxexport):
     done = jaxexport("audit", str(SAVED_MODELS / "jax2tf"))
     assert done.code == 0, done
     assert "shape_assertion (check of a symbolic shape)" in done.out

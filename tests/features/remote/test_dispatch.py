@@ -193,7 +193,7 @@ def test_a_job_lost_twice_ends_as_not_run(cells):
     assert pool.sent == 2, "once more, and not for ever"
 
 
-def test_cells_of_a_platform_no_worker_has_end_as_not_run(goldens, here):
+def test_cells_on_a_platform_without_workers_are_not_run(goldens, here):
     both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
     with ThreadPoolExecutor(1) as pool:
         cluster = Anywhere(pool, trouble=lambda platform: "no worker has tpu" if platform == "tpu" else "")

@@ -116,7 +116,7 @@ def test_a_long_window_is_searched_unless_all_is_given(bisect):
     assert len(found(bisect(FakeReplay(since("0.6.1")), *words, "--all", "--json")).tried) == 25
 
 
-def test_a_good_release_after_the_bad_one_dates_the_fix(bisect):
+def test_bisect_finds_the_first_good_after_a_bad_release(bisect):
     ended = bisect(FakeReplay(since("0.10.0", PASS, CRASH)), "--reader", "0.9.2")
     assert "last bad   jaxlib 0.9.2 (built 2026-03-18)" in ended.out, "its writer fails too: the newest works"
     assert "first good jaxlib 0.10.0 (built 2026-04-16)" in ended.out

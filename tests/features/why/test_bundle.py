@@ -153,7 +153,7 @@ def test_the_issue_shows_the_newest_release_that_works(choice, tmp_path):
     assert r"jaxlib \<img src=x\> | 2026-09-01 | pass |" in text
 
 
-def test_foreign_text_in_the_issue_is_escaped(choice, tmp_path):
+def test_untrusted_text_in_the_issue_is_escaped(choice, tmp_path):
     message = "\x1b[2J[here](https://example.org) @all\r# Heading\n```\n</details>\N{RIGHT-TO-LEFT OVERRIDE}"
     left = reduced(tmp_path / "reduced", choice)
     for verdict in (Verdict.CRASH, Verdict.NUMERICS):

@@ -131,7 +131,7 @@ def test_operations_are_replaced_by_constants_and_operands(editor, edited):
         *(("bf16", "bfloat16"), ("f64", "float64"), ("complex<f32>", "complex64"), ("f8E4M3FN", "float8_e4m3fn")),
     ],
 )
-def test_a_value_has_the_name_of_its_dtype_in_jax(element, dtype, edited):
+def test_types_have_the_dtype_names_of_jax(element, dtype, edited):
     kind = f"tensor<2x{element}>"
     text = f"""
       func.func public @main(%arg0: {kind}) -> {kind} {{

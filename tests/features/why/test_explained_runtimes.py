@@ -106,7 +106,7 @@ def test_stablehlo_interpreter_is_not_its_own_reference():
         (("iree==3.12.0",), (), ""),  # another release of the same runtime is nobody else
     ],
 )
-def test_a_runtime_that_differs_alone_is_named(right, wrong, sentence, choice):
+def test_a_runtime_is_named_if_only_it_differs(right, wrong, sentence, choice):
     def result_in(name, verdict):
         (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
         return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader)
@@ -182,7 +182,7 @@ def run(call, leaves, stage):
 
 
 @pytest.mark.parametrize(("numbers", "code"), [("of the writer", 1), ("of the runtime", 0)])
-def test_a_bundle_shows_the_failure_with_the_runtime_alone(numbers, code, choice, tmp_path, monkeypatch):
+def test_a_bundle_needs_only_the_runtime_to_show_the_failure(numbers, code, choice, tmp_path, monkeypatch):
     half = tmp_path / "zero_worker.py"
     half.write_text(HALF)
     zero = msgspec.structs.replace(runtime_of("iree==3.13.0"), worker=half.name, folder=tmp_path)

@@ -219,7 +219,7 @@ def test_resume_refuses_a_folder_without_a_reduction(lines, golden_of, reduced, 
     assert (folder / STEPS).read_bytes() == lines
 
 
-def test_resume_refuses_foreign_files_goldens_and_programs(golden_of, reduced, tmp_path):
+def test_resume_refuses_other_files_goldens_and_programs(golden_of, reduced, tmp_path):
     """A folder may come from another machine: its program is audited, and other files in it are not lost."""
     folder = tmp_path / "reduced"
     golden = golden_of(uses_an_unknown_call, np.arange(2, dtype=np.float32), np.int32(1))

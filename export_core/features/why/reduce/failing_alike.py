@@ -62,7 +62,7 @@ class Divergence:
 
     `units` is the largest error of all outputs, in units in the last place of the largest finite element of its output;
     infinite if one side alone is NaN or infinite. `relative` is the same error as a share of that element. `unequal` is
-    whether outputs differ that are not floats.
+    whether any outputs that are not floats differ.
     """
 
     units: float = 0.0
@@ -127,8 +127,8 @@ def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
 class ProgramReader:
     """A reader that runs programs in cold processes of one worker, as `program_reader` yields it.
 
-    The golden of `cell` says how a program is called, and the rest of `cell` where. The `options` may be changed
-    between runs. `tried` counts the programs.
+    Programs are called with the options of the golden of `cell`, in its reader and on its platform. The replay's
+    `options` may be changed between runs. `tried` counts the programs.
     """
 
     cell: Cell

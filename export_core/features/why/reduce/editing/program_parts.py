@@ -18,9 +18,11 @@ class NotEditableError(Exception):
 
 
 class Program:
-    """A module, whose main keeps its first `leading` arguments and its first `tokens` results.
+    """A module under change.
 
-    `sources` and `given` say where each further argument and result of main comes from.
+    The first `leading` arguments of its main never change, nor do its first `tokens` results, which are the tokens by
+    which jax orders effects. `sources` says where each other argument of main comes from, `given` where each other
+    result does.
     """
 
     def __init__(self, module: Any, leading: int, tokens: int) -> None:

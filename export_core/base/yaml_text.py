@@ -10,7 +10,7 @@ from export_core.base.json_text import decode_error
 from export_core.base.text import printable_json
 
 DEEPEST = 100
-"""The most lists and tables inside each other in a YAML file.
+"""How deep lists and tables may be nested in a YAML file.
 
 The files of this project have six; libyaml's C loader has no limit of its own.
 """
@@ -69,7 +69,7 @@ def _check_shape(data: bytes) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise msgspec.DecodeError(
-                f"expected at most {DEEPEST} lists and tables inside each other, found more in line {_line(event)}"
+                f"expected lists and tables nested at most {DEEPEST} deep, found deeper ones in line {_line(event)}"
             )
 
 

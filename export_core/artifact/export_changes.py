@@ -52,7 +52,8 @@ def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list
             changes += [f"{what}{of}: {was} → {value}{see}" for what, was, value in _field(name, old, new)]
         old, new, order = old.vjp, new.vjp, order + 1
     if (old is None) != (new is None):
-        changes.append(f"derivatives: {order - 1} orders, and now {'more' if old is None else 'fewer'}")
+        was, is_now = (len(artifact.modules) - 1 for artifact in (then, now))
+        changes.append(f"derivatives: to order {was} → to order {is_now}")
     return changes + operations_that_differ(then, now, exact=exact)
 
 
@@ -211,4 +212,4 @@ def _in_operation(then: Line, now: Line) -> Iterator[tuple[str, str, str]]:
 def _where(placed: _Placed, platforms: Sequence[str]) -> str:
     function, line = placed
     alone = ", ".join(platforms[number] for number in line.platforms)
-    return f"{f'@{function}' if function else 'beside functions'}{f', for {alone}' if alone else ''}"
+    return f"{f'@{function}' if function else 'outside functions'}{f', for {alone}' if alone else ''}"

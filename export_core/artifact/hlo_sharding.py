@@ -125,7 +125,7 @@ def _numbers(proto: bytes, name: str) -> dict[int, list[int]]:
             if field.wire == VARINT or field.number in (_TILES, _DEVICES, _LAST_TILES, _IOTA, _PERMUTATION):
                 numbers.setdefault(field.number, []).extend(wire.packed(field, "a sharding"))
     except ArtifactError:  # its byte counts from the start of the sharding
-        raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name) from None
+        raise ArtifactError("a sharding as XLA's protobuf", f"the bytes {proto[:64].hex()}", name=name) from None
     return numbers
 
 

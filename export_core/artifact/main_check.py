@@ -115,7 +115,7 @@ def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
     platform = bool(inputs) and marks[0] == PLATFORM
     several = len(envelope.platforms) > 1
     if version >= PLATFORMS_SINCE and not envelope.platforms:
-        yield f"the envelope of main names no platform, which every version since {PLATFORMS_SINCE} does."
+        yield f"the envelope of main names no platform, and each calling convention since {PLATFORMS_SINCE} needs one."
     named = ", ".join(envelope.platforms)
     kept = [(f"in_avals[{i}]", envelope.in_avals[i]) for i in envelope.module_kept_var_idx]
     if several and not platform:
@@ -199,7 +199,7 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
     if (uses := attributes.get(POLYMORPHISM)) is None:
         if envelope.calling_convention_version >= ATTRIBUTE_SINCE:
             lacks = f"the module of main lacks the attribute {POLYMORPHISM}"
-            yield f"{lacks}, which every version since {ATTRIBUTE_SINCE} has."
+            yield f"{lacks}, and each calling convention since {ATTRIBUTE_SINCE} needs it."
     elif bool(uses) is not envelope.uses_global_constants:
         has = f"the module of main has {POLYMORPHISM} = {bool(uses)}"
         yield f"{has}, and the envelope uses_global_constants = {not uses}."

@@ -76,7 +76,9 @@ class Wire:
             else:
                 raise self.error(f"a field of {what} with wire type 0, 1, 2 or 5", f"wire type {wire}", at)
             if stop > end:
-                raise self.error(f"a field of {what} that fits in the {end - after} bytes left", f"{length}", at)
+                raise self.error(
+                    f"a field of {what} that fits in the {end - after} bytes left", f"one of {length} bytes", at
+                )
             yield Field(number, wire, value, after, stop)
             at = stop
 
@@ -115,7 +117,9 @@ class Wire:
         """Return the UTF-8 text in a field. Raises `ArtifactError` if it is not text, or longer than `MAX_TEXT`."""
         self.need(field, SPAN, what)
         if field.end - field.start > MAX_TEXT:
-            raise self.error(f"at most {MAX_TEXT} bytes in {what}", str(field.end - field.start), field.start, LIMIT)
+            raise self.error(
+                f"at most {MAX_TEXT} bytes in {what}", f"{field.end - field.start} bytes", field.start, LIMIT
+            )
         raw = bytes(self.data[field.start : field.end])
         try:
             return raw.decode()

@@ -307,11 +307,11 @@ def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tup
     if need.range_locations and not reader.knows_ranges:
         export = reader.instead(f"export with jax {_NO_RANGES_SINCE} or later")
         yield True, f"{_older(reader, _RANGES_SINCE)} does not parse locations with a range{export}"
-    yield from ((False, f"{name} is not in the tables") for name in need.unknown)
+    yield from ((False, f"it is not known which StableHLO has {name}") for name in need.unknown)
     if not need.exact and not need.unknown:  # the writer's version is above the tables'
         written = version_pair(module.producer.partition("_v")[2])
         if reader.stablehlo is None or version_pair(reader.stablehlo) < written:  # else it surely reads it
-            yield False, f"it was written for {module.producer}, newer than the tables"
+            yield False, f"it was written for {module.producer}, newer than any that jaxexport knows"
 
 
 def _has_custom(tree: Tree) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from export_core.artifact.errors import LIMIT, ArtifactError
 from export_core.artifact.protobuf import SPAN, VARINT, Field, Wire
+from export_core.base.text import plural
 
 FILE = "saved_model.pb"  # A folder with this file is a SavedModel.
 START = b"\x08\x01\x12"  # The version of its schema, which has been 1 since 2016, then its first graph.
@@ -103,7 +104,8 @@ def read_saved_model(data: bytes | bytearray, name: str) -> SavedModel:
             "It holds operations of TensorFlow alone: jax exported nothing into it. Orbax, jax2tf and Keras with "
             "jax as its backend write such an operation."
         )
-        raise ArtifactError(f"an operation {OPERATION}", f"none of {model.operations}", name=name, advice=advice)
+        found = f"none among {plural(model.operations, 'operation')}"
+        raise ArtifactError(f"an operation {OPERATION}", found, name=name, advice=advice)
     return model
 
 
@@ -142,7 +144,7 @@ class _Reader:
         self.wire.need(field, SPAN, f"a {message}")
         for inner in self.wire.fields(field.start, field.end, f"a {message}"):
             if inner.number not in _KNOWN[message]:
-                raise self.wire.error(f"a field of {message} that is known", f"{inner.number}", inner.start, UPDATE)
+                raise self.wire.error(f"a known field of {message}", f"field {inner.number}", inner.start, UPDATE)
             yield inner
 
     def _once(self, field: Field, seen: set[int], message: str) -> None:
@@ -200,9 +202,10 @@ class _Reader:
             if attribute.number != 5:
                 continue
             key, value = self._entry(attribute, "an attribute")
-            if key in named or len(named) == MOST_ATTRIBUTES:
-                expected = f"at most {MOST_ATTRIBUTES} attributes, each once"
-                raise self.wire.error(expected, f"{key} too", attribute.start, LIMIT)
+            if key in named:
+                raise self.wire.error("each attribute once", f"{key} again", attribute.start, LIMIT)
+            if len(named) == MOST_ATTRIBUTES:
+                raise self.wire.error(f"at most {MOST_ATTRIBUTES} attributes", "more", attribute.start, LIMIT)
             named[key] = value or attribute._replace(start=attribute.end)  # a value that is not there is empty
         module = self._value(named, "module", _BYTES)
         if module is None:

@@ -114,7 +114,9 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
             if name.partition(".")[0] not in DIALECTS:
                 continue  # its dialect is reported
             if name not in _known_operations():
-                yield Unread(name, "operation", UNKNOWN, "is in no table, so nothing is known of what it calls")
+                yield Unread(
+                    name, "operation", UNKNOWN, "is unknown to this version, so nothing is known of what it calls"
+                )
             if not registered:
                 # The properties of such an operation are an attribute, whatever the properties section has.
                 why = "is marked as unregistered, so jaxlib reads its properties in another way"
@@ -126,7 +128,7 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
             if code == TEXT:
                 yield Unread(f"{dialect} text", kind, FOREIGN, "is encoded as text, which only jaxlib reads")
             else:
-                yield Unread(f"{dialect} {kind} {code}", kind, UNKNOWN, "is in no table")
+                yield Unread(f"{dialect} {kind} {code}", kind, UNKNOWN, "is unknown to this version")
     for number in (RESOURCES, RESOURCE_OFFSETS):
         section = parts.sections.get(number)
         # jax writes both sections, without anything in them: the offsets then are a single zero.
@@ -161,6 +163,6 @@ def unread_attributes(module: Module) -> Iterator[Unread]:
             if raw in seen:
                 yield Unread(f"{text} of {name}", "attribute", CONFLICT, "is there twice, and jaxlib takes one of them")
             elif text in own and not (text == RNG_ALGORITHM and name.startswith("vhlo.custom_call_v")):
-                why = "is beside the properties, and in jaxlib overrides the one of that name"
+                why = "stands beside the properties, and jaxlib uses it in place of the property of that name"
                 yield Unread(f"{text} of {name}", "attribute", CONFLICT, why)
             seen.add(raw)

@@ -21,7 +21,7 @@ def refuse_committed(folder: str, top: str) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         printed = getattr(error, "stderr", None) or str(error).encode()
         answer = printed.decode(errors="replace").strip()
-        found = f"that in {top}, git does not say: {answer}"
+        found = f"that git in {top} cannot say whether it tracks one: {answer}"
     else:
         if not tracked:
             return

@@ -24,4 +24,8 @@ class ErrorGrid(msgspec.Struct, frozen=True, gc=False):
         """Raise `ValueError` if the number of parts does not fit the rows and columns, as in a changed file."""
         fits = 0 < self.rows <= MOST_ROWS and 0 < self.columns <= LONGEST_LINE
         if not (fits and len(self.errors) == len(self.allowed) == self.rows * self.columns):
-            raise ValueError(f"expected {self.rows} x {self.columns} parts, found {len(self.errors)}")
+            raise ValueError(
+                f"expected 1 to {MOST_ROWS} rows and 1 to {LONGEST_LINE} columns, an error and an allowed error for "
+                f"each of their parts, found {self.rows} rows, {self.columns} columns, {len(self.errors)} errors and "
+                f"{len(self.allowed)} allowed errors"
+            )

@@ -29,7 +29,8 @@ def problem_of_pattern(pattern: str) -> str:
     if not _QUICK.fullmatch(plain):
         return (
             "expected a regular expression with one * or + at most in each alternative, after one character or class, "
-            f"and no {{…}} or groups in groups, since some others never end; found {pattern!r}. Match fewer words."
+            f"and no {{…}} or groups in groups, since the search for others may never end; "
+            f"found {pattern!r}. Match fewer words."
         )
     if (choices := plain.count("|") + plain.count("?")) > _MOST_CHOICES:
         return f"expected a regular expression with at most {_MOST_CHOICES} | and ?, found {choices} in {pattern!r}."

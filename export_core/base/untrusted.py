@@ -73,7 +73,7 @@ def open_regular(
         if not stat.S_ISREG(now.st_mode):
             raise _not_regular(name, now.st_mode)
         if now.st_size > most:
-            raise UnexpectedFileError(f"at most {most:,} bytes", f"{now.st_size:,}", name)
+            raise UnexpectedFileError(f"at most {most:,} bytes", f"{now.st_size:,} bytes", name)
         yield file
 
 

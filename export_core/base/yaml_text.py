@@ -69,7 +69,7 @@ def _check_shape(data: bytes) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise msgspec.DecodeError(
-                f"expected at most {DEEPEST} lists and tables inside each other, found more in line {_line(event)}"
+                f"expected lists and tables nested at most {DEEPEST} deep, found deeper ones in line {_line(event)}"
             )
 
 

@@ -241,7 +241,8 @@ def _read_arrays(path: Path, where: str) -> list[Any]:
                 names = [name.removesuffix(".npy") for name in archive.namelist()]
                 sizes, length = [member.file_size for member in archive.infolist()], file.seek(0, os.SEEK_END)
             if sum(sizes) > max(LARGEST_UNPACKED, MOST_TIMES * length):
-                raise ValueError(f"its arrays have {sum(sizes):,} bytes. Save them without compression: np.savez")
+                found = f"compressed arrays of {sum(sizes):,} bytes: save them without compression, by np.savez"
+                raise UnexpectedFileError("arrays", found, str(path))
             file.seek(0)
             if names and not all(name.startswith("arr_") and name[4:].isdecimal() for name in names):
                 return list(from_npz(file.read(), str(path)))

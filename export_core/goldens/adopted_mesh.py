@@ -97,7 +97,8 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
             continue
         if not {axis for axes in _whole(spec) for axis in axes} <= mesh.keys():
             raise GoldenError(
-                f"{artifact.name}: --in-specs: argument {number}: expected axes of {_as_option(mesh)}, found {spec}."
+                f"{artifact.name}: --in-specs: argument {number}: expected only axes of the mesh {_as_option(mesh)}, "
+                f"found {spec}."
             )
         own = _own_spec(sharding, mesh, artifact.name)
         if own is not None and _whole(own) != _whole(spec):

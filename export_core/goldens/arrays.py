@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from export_core.base.errors import ExportCompatError
+from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import open_regular
 
@@ -83,8 +84,8 @@ class Leaf:
         meant = numpy_dtype(self.dtype)
         if meant is None or meant.itemsize != self.data.itemsize:
             raise GoldenError(
-                f"Expected {self.data.dtype} holding a dtype that ml_dtypes {narrow_dtypes().__version__} has, "
-                f"found {self.dtype}. Upgrade ml_dtypes, or restore the golden."
+                f"Expected a dtype that ml_dtypes {narrow_dtypes().__version__} has in "
+                f"{plural(self.data.itemsize, 'byte')}, found {self.dtype}. Upgrade ml_dtypes, or restore the golden."
             )
         return self.data.view(meant)
 

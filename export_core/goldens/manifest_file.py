@@ -152,7 +152,7 @@ def problems(manifest: Manifest) -> Problems:
             yield f"checks[{number}]", problem
     names = [check.name for check in manifest.checks]
     if len({*names}) < len(names) or "" in names:
-        yield "checks", "expected a different name for each."
+        yield "checks", "expected a name for each, and no name twice."
 
 
 def _texts(manifest: Manifest) -> Iterator[tuple[str, str, tuple[re.Pattern[str], str]]]:
@@ -183,7 +183,7 @@ def _options(manifest: Manifest) -> Problems:
         ("calling_convention_version", options.calling_convention_version or 0),
     ):
         if not 0 <= number < MOST_DEVICES:
-            yield f"options.{field}", f"expected a whole number of 0 or more, found {number}."
+            yield f"options.{field}", f"expected a whole number from 0 to {MOST_DEVICES - 1}, found {number}."
     for name in options.register:
         # A name and not a path: the reader imports the copy that is in this golden, and nothing else.
         if not all(part.isidentifier() for part in name.split(".")):
@@ -266,10 +266,11 @@ def _noise(manifest: Manifest) -> Problems:
         counts[f"undecided_outputs.{name}"] = (output.elements, output.of)
     for name, (count, size) in counts.items():
         if not 0 < count <= size < _LARGEST:
-            yield f"noise.{name}", f"expected a number of elements and the size of their output, found {count}, {size}."
+            problem = f"expected a number of elements from 1 to the size of their output, found {count} of {size}."
+            yield f"noise.{name}", problem
     for name, count in record.unstable.items():
         if not 0 < count < _LARGEST:
-            yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."
+            yield f"noise.unstable.{name}", f"expected a number of elements from 1 to 2**63 - 1, found {count}."
 
 
 def _check(check: Check, manifest: Manifest) -> Iterator[str]:
@@ -287,7 +288,7 @@ def _check(check: Check, manifest: Manifest) -> Iterator[str]:
     if not check.name.isprintable() or check.name.startswith("."):
         yield f"name: expected a printable name that does not begin with a dot, found {check.name!r}."
     if not 0 <= check.vjp < MOST_DEVICES:
-        yield f"vjp: expected the order of a derivative, found {check.vjp}."
+        yield f"vjp: expected the order of a derivative, from 0 to {MOST_DEVICES - 1}, found {check.vjp}."
     yield from (problem for _, problem in _mesh("mesh", check.mesh))
     try:
         fits = len(check_specs(check)) in (0, len(manifest.signature.inputs))

@@ -209,8 +209,8 @@ def _by_bytes(
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
         yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
     if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
-        need = f"it needs {devices} devices, and its envelope has {artifact.devices}: pass arguments on such a mesh"
-        yield COMPILES, YES_BUT, Reason(need)
+        need = f"it needs {devices} devices, and its envelope has {artifact.devices}"
+        yield COMPILES, YES_BUT, Reason(f"{need}: pass arguments on a mesh of {devices} devices")
     elif devices > 1 and DEVICES not in settings:
         yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
 

@@ -400,9 +400,11 @@ def unexplained_noise(golden: Golden) -> str:
     pairs = [pair for file, leaves in outputs.items() for pair in zip(leaves, noise[file], strict=True)]
     units = max((_in_units(leaf, own) for leaf, own in pairs if own is not None and own.any()), default=0.0)
     if not record.moved:
-        return "noise without a run" if units else ""
+        return "noise, but no run that measured it" if units else ""
     # Where moved inputs choose another element, whole numbers move as well.
-    return f"noise of {units:.3g} units without compilations" if MOST_OF_INPUTS < units < math.inf else ""
+    if not MOST_OF_INPUTS < units < math.inf:
+        return ""
+    return f"noise of {units:.3g} units in the last place, more than moved inputs alone give"
 
 
 def _in_units(leaf: Leaf, noise: Array) -> float:

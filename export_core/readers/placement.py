@@ -72,7 +72,8 @@ class Target:
             if count >= devices:
                 return Described(name, {})
         raise PlacementError(
-            f"{self.platform}: no topology of {self.device} with {devices} devices is known. Name another: --target."
+            f"{self.platform}: no topology of {self.device} with {devices} devices is known. Name another device with "
+            "--target."
         )
 
 

@@ -10,10 +10,10 @@ _FLAG, _PACKAGE = r"(JAX_[A-Z][A-Z0-9_]*|--xla_[a-z0-9_]+)=[\w.:+-]+", r"(?!jax_
 _SETTING = f"(?a:{_FLAG}|{_PACKAGE})"
 """A setting as a regular expression. No value may have a path in it, since folders are named after readers."""
 _ELSEWHERE = {
-    "JAX_PLATFORMS": "a cell has its platform",
-    "x64": "the flag of jax is JAX_ENABLE_X64",
-    "jax": "the name of a reader has it, such as 0.11.2-jax0.12.0.1",
-    "jaxlib": "the name of a reader begins with it",
+    "JAX_PLATFORMS": "each cell sets its own platform",
+    "x64": "write JAX_ENABLE_X64=true",
+    "jax": "write it into the name of the reader, such as 0.11.2-jax0.12.0.1",
+    "jaxlib": "the name of the reader begins with the version of jaxlib",
 }
 
 

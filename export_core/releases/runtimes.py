@@ -206,7 +206,7 @@ def known_runtimes() -> Mapping[str, Runtime]:
                 f"The runtime {point.name} of {point.value} cannot be loaded: {type(error).__name__}: {error}"
             ) from error
         if runtime.name in runtimes or runtime.name == JAXLIB:
-            problem = f"a runtime {runtime.name} is there already."
+            problem = f"the runtime {runtime.name} is already defined by another package."
             raise ReleaseError.about(Problem(point.value, problem, advice="Uninstall one of the two."))
         runtimes[runtime.name] = runtime
     return {name: _with_base(runtime, runtimes) for name, runtime in runtimes.items()}

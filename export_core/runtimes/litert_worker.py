@@ -48,7 +48,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     from ml_dtypes import int4
 
     if call["tokens"]:
-        raise NotImplementedError("a flatbuffer has no tokens, with which jax orders the effects of this function")
+        raise NotImplementedError("LiteRT has no tokens, with which jax orders the effects of this function")
     arguments = [leaves[place] for place in call["kept"]]
     # The interpreter's Python binding takes int4 as int8, and returns it so.
     arguments = [value.astype(np.int8) if value.dtype.name == "int4" else value for value in arguments]

@@ -119,7 +119,7 @@ def test_a_function_named_after_its_operations_is_read():
 
 def test_a_savedmodel_without_jax_functions_is_refused(tmp_path):
     model = saved_model(span(1, "sum") + span(2, "AddV2"))
-    with pytest.raises(ArtifactError, match=f"expected an operation {OPERATION}, found none of 1"):
+    with pytest.raises(ArtifactError, match=f"expected an operation {OPERATION}, found none among 1 operation"):
         read_bytes(model)
     for name in ("alone", "jax"):
         (tmp_path / name).mkdir()

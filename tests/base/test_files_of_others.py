@@ -243,7 +243,7 @@ def test_a_file_given_by_name_may_be_a_link(tmp_path):
 def test_an_npz_of_huge_arrays_is_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
     np.savez_compressed(tmp_path / "a.npz", np.zeros(1 << 20, np.float32))
-    with pytest.raises(ExportCompatError, match=r"4,194,432 bytes\. Save them without compression"):
+    with pytest.raises(ExportCompatError, match="found compressed arrays of 4,194,432 bytes: save them without"):
         adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
 

@@ -84,7 +84,7 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "more jumps than elements": (noise(jumping={"0": (3, 2)}), "noise.jumping.0: expected a number of elements"),
     "more elements than there are": (
         noise(undecided_outputs={"0": UndecidedOutput(3, 2, 1.0, 1.0)}),
-        "noise.undecided_outputs.0: expected a number of elements and the size of their output, found 3, 2",
+        "noise.undecided_outputs.0: expected a number of elements from 1 to the size of their output, found 3 of 2",
     ),
     "a negative number of elements": (noise(unstable={"0": -1}), "noise.unstable.0: expected a number"),
     "no outputs on a CPU": ({"options": Options(("cpu",), without_outputs="why")}, "that readers run on cpu"),
@@ -229,7 +229,7 @@ def test_deeply_nested_or_aliased_yaml_is_an_error(tmp_path, text):
     path = tmp_path / "golden.yaml"
     path.write_text(text)
     started = time.monotonic()
-    message = r"golden\.yaml: not a golden's manifest: .*(inside each other|not |maximum nesting depth|no alias, found)"
+    message = r"golden\.yaml: not a golden's manifest: .*(nested at most|not |maximum nesting depth|no alias, found)"
     with pytest.raises(GoldenError, match=message):
         load_manifest(path)
     assert time.monotonic() - started < 5

@@ -82,7 +82,7 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
     assert ending(outcomes["dies_by_segv"]) == (Verdict.CRASH, Stage.DESERIALIZE, 11)
     assert outcomes["dies_by_segv"].message == "died by signal 11 (SIGSEGV)"
     assert ending(outcomes["exits_silently"]) == (Verdict.CRASH, Stage.DESERIALIZE, None)
-    assert outcomes["exits_silently"].message == "the process ended without a word, with status 3"
+    assert outcomes["exits_silently"].message == "the process ended without a reply, with exit status 3"
     assert ending(outcomes["prints_on_stdout"]) == (Verdict.PASS, Stage.COMPARE, None)
     assert '{"ready": true}' in outcomes["prints_on_stdout"].stderr
     assert ending(outcomes["reads_stdin"]) == (Verdict.PASS, Stage.COMPARE, None), outcomes["reads_stdin"].message

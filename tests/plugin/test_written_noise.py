@@ -228,4 +228,4 @@ def test_a_check_names_noise_recorded_without_a_run(projects):
         GoldenStore(project.goldens), structs.replace(golden.manifest, noise=forged), {**golden.files(), NOISE: data}
     )
     checked = project.pytest()
-    assert f"{golden.id}: noise without a run" in checked.text
+    assert f"{golden.id}: noise, but no run that measured it" in checked.text

@@ -173,7 +173,7 @@ def test_sums_over_devices_are_refused():
             text = 'func.func @main() { "x"() {s = "unreduced={\\"a\\"}"} : () -> () return }'
             return type("M", (), {"operation": type("O", (), {"get_asm": lambda self, **_: text})()})()
 
-    with pytest.raises(UnreducedError, match="sums over devices"):
+    with pytest.raises(UnreducedError, match="a sum over devices"):
         refined(Lowered())
 
 

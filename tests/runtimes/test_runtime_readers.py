@@ -355,8 +355,8 @@ def test_results_of_a_missing_runtime_are_not_judged():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([("acme", "acme"), ("again", "acme")], "a runtime acme is there already"),
-        ([("jaxlib", "jaxlib")], "a runtime jaxlib is there already"),
+        ([("acme", "acme"), ("again", "acme")], "the runtime acme is already defined by another package"),
+        ([("jaxlib", "jaxlib")], "the runtime jaxlib is already defined by another package"),
         ([("broken", None)], "The runtime broken of a.b cannot be loaded: ZeroDivisionError"),
         ([("none", "")], "The runtime none of a.b cannot be loaded: ValidationError: Expected `object`"),
     ],

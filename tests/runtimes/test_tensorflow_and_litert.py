@@ -47,7 +47,7 @@ def stubs(monkeypatch):
 REFUSED = [
     ("tensorflow", {"inputs": [["float8_e3m4", [2], "float8_e3m4"]]}, "TensorFlow 2.21.0 has no dtype float8_e3m4"),
     ("tensorflow", {"outputs": [["float8_e4m3", [2], "float8_e4m3"]]}, "TensorFlow 2.21.0 has no dtype float8_e4m3"),
-    ("litert", {"tokens": 1}, "a flatbuffer has no tokens"),
+    ("litert", {"tokens": 1}, "LiteRT has no tokens"),
 ]
 
 

@@ -91,7 +91,7 @@ class _Walk:
         """
         tables = self._tables
         name = self._names[cursor.index(len(self._names), "name")]
-        mask = cursor.byte("what an operation has")
+        mask = cursor.byte("the mask of an operation")
         cursor.varint("a location")
         if mask & walk.HAS_ATTRIBUTES:
             cursor.varint("attributes")

@@ -120,7 +120,7 @@ class _Lister:
     def _operation(self, cursor: Cursor, region: _Region) -> None:
         """List an operation with all its regions, and note which values depend on the platform alone."""
         tables = self._tables
-        number, mask = cursor.varint("a name"), cursor.byte("what an operation has")
+        number, mask = cursor.varint("an operation's name"), cursor.byte("the mask of an operation")
         cursor.varint("a location")
         attributes = cursor.varint("attributes") if mask & walk.HAS_ATTRIBUTES else -1
         properties = cursor.varint("properties") if mask & walk.HAS_PROPERTIES else -1
@@ -340,7 +340,7 @@ class _Texts(Values):
                 case "a":
                     yield self.text(self.reference(cursor), depth)
                 case "o":
-                    number = cursor.varint("an attribute that may be missing")
+                    number = cursor.varint("the number of an optional attribute")
                     yield self.text(number >> 1, depth) if number else "none"
                 case "t":
                     yield self.type(self._type_ref(cursor))

@@ -244,7 +244,7 @@ class Tables:
             self.string_ends[index] = cursor.end - total
             size = cursor.varint("a string's length")
             if size == 0:
-                raise cursor.error("a string's length with its final zero", "0")
+                raise cursor.error("a string's length of at least 1, which counts its final zero byte", "0")
             total += size
             if total > cursor.end - sizes_from:
                 raise cursor.error("strings that fit in their section", f"one of {size} bytes")
@@ -278,7 +278,7 @@ class Tables:
             if versioned:
                 kind, _ = cursor.section(self.start)
                 if kind != DIALECT_VERSIONS:
-                    raise cursor.error("a dialect versions section", SECTION_NAMES[kind], at)
+                    raise cursor.error("the dialect versions section", _SECTIONS[kind], at)
         if self.version >= 4:
             cursor.varint("the number of operation names")  # the total; each dialect has its own number below
         self.op_names: list[str] = []
@@ -310,7 +310,7 @@ class Tables:
             raise self.error(f"a string index below {len(self.string_ends)}", str(number), at)
         length = self.string_ends[number] - (self.string_ends[number - 1] if number else self.strings_from)
         if length > MAX_NAME:
-            raise self.error(f"at most {MAX_NAME} bytes in {what}", str(length), at, advice=LIMIT)
+            raise self.error(f"at most {MAX_NAME} bytes in {what}", f"{length} bytes", at, advice=LIMIT)
         return self.string(number, what)
 
     def _read_offsets(self, cursor: Cursor) -> None:
@@ -330,7 +330,7 @@ class Tables:
                 table.groups.append((dialect, len(ends), len(ends) + size))
                 most = 1024 + 16 * len(self.dialects)  # a writer makes one for each dialect and varint size
                 if len(table.groups) > most:
-                    raise cursor.error(f"few groups of {what}s, by dialect", f"more than {most}", at, advice=LIMIT)
+                    raise cursor.error(f"at most {most} groups of {what}s by dialect", "more", at, advice=LIMIT)
                 for _ in range(size):
                     head = cursor.varint(length)
                     end += head >> 1
@@ -345,9 +345,11 @@ class Tables:
     def _read_properties(self, cursor: Cursor) -> None:
         at = cursor.at
         count = cursor.count("properties")
-        if count * 3 > cursor.end - cursor.at + 1024:  # each is there once: nearly all take two bytes and their length
-            found = f"{count} in {cursor.end - cursor.at} bytes"
-            raise cursor.error("properties that differ from each other", found, at, advice=LIMIT)
+        nbytes = cursor.end - cursor.at
+        most = (nbytes + 1024) // 3  # each is there once: nearly all take two bytes and their length
+        if count > most:
+            expected = f"at most {most} properties in {nbytes} bytes, since no two are equal"
+            raise cursor.error(expected, f"{count} of them", at, advice=LIMIT)
         self.spend(count, at)
         # Only stepped over: what is in them depends on the operation that refers to them.
         data, end = cursor.data, cursor.end
@@ -393,7 +395,8 @@ class Tables:
         start = cursor.at
         cursor = cursor.take(cursor.varint("the length of properties"), "properties")
         if cursor.end - cursor.at > MAX_PROPERTY:
-            raise cursor.error(f"properties of at most {MAX_PROPERTY} bytes", str(cursor.end - cursor.at), advice=LIMIT)
+            found = f"{cursor.end - cursor.at} bytes"
+            raise cursor.error(f"properties of at most {MAX_PROPERTY} bytes", found, advice=LIMIT)
         numbers = []
         while cursor.at < cursor.end:
             numbers.append(cursor.index(len(self.attributes), "attribute"))

@@ -58,7 +58,7 @@ class Values:
         # what is printed in all, is bounded by the size of the file.
         size = sum(section.end - section.at for section in tables.sections.values())
         self.most_nodes = MAX_NODES + size // 16
-        self.letters = MAX_LETTERS + size
+        self.letters = self.most_letters = MAX_LETTERS + size
         self._locations_left = 0
         self._types: dict[int, str] = {}
         self._strings: dict[int, str | bytes] = {}
@@ -79,9 +79,10 @@ class Values:
         return self.tables.dialects[dialect], code, cursor
 
     def _limit(self, cursor: Cursor, depth: int, nodes: int = 0) -> None:
-        if depth > MAX_DEPTH or nodes > self.most_nodes:
-            what = f"attributes and types at most {MAX_DEPTH} deep, {self.most_nodes} in one"
-            raise cursor.error(what, "more", advice=LIMIT)
+        if depth > MAX_DEPTH:
+            raise cursor.error(f"attributes and types nested at most {MAX_DEPTH} deep", "deeper ones", advice=LIMIT)
+        if nodes > self.most_nodes:
+            raise cursor.error(f"at most {self.most_nodes} parts in an attribute or type", "more", advice=LIMIT)
 
     def reference(self, cursor: Cursor) -> int:
         """Read the number of an attribute at a cursor, and check it."""
@@ -239,9 +240,10 @@ class Values:
             known = self._type(dialect, code, cursor, depth + 1)
             # A tuple of two tuples of two … doubles at every level: the text of a type can be far longer than the file.
             self.letters -= len(known)
-            if len(known) > MAX_LETTER or self.letters < 0:
-                what = f"types of at most {MAX_LETTER} letters, and few more than the file's bytes in all"
-                raise cursor.error(what, "more", advice=LIMIT)
+            if len(known) > MAX_LETTER:
+                raise cursor.error(f"a type of at most {MAX_LETTER} letters", f"{len(known)} letters", advice=LIMIT)
+            if self.letters < 0:
+                raise cursor.error(f"types of at most {self.most_letters} letters in all", "more", advice=LIMIT)
             self._types[index] = known
         return known
 

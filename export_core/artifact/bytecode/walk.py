@@ -146,13 +146,16 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
         cursor.at = at
         if attributes >= 0:
             if attributes >= len(tables.attributes):
-                raise cursor.error(f"one of {len(tables.attributes)} attributes", str(attributes), start)
+                raise cursor.error(
+                    f"the number of an attribute, below {len(tables.attributes)}", str(attributes), start
+                )
             attributes_of.setdefault(attributes, name)
         if hook is not None:
             if location >= len(tables.attributes):
-                raise cursor.error(f"one of {len(tables.attributes)} locations", str(location), start)
+                raise cursor.error(f"the number of a location, below {len(tables.attributes)}", str(location), start)
             if properties >= len(tables.property_offsets):
-                raise cursor.error(f"one of {len(tables.property_offsets)} properties", str(properties), start)
+                expected = f"the number of an operation's properties, below {len(tables.property_offsets)}"
+                raise cursor.error(expected, str(properties), start)
             tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again
             hook(Operation(name, start, attributes, properties, location, len(stack) - 1))
         if regions:
@@ -204,7 +207,7 @@ def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: i
     """Return the frame of an operation's regions. Isolated ones are in a section of their own since version 2."""
     start, end = cursor.at, cursor.end
     if depth > MAX_NESTING:
-        raise cursor.error(f"regions at most {MAX_NESTING} deep", "more", start, advice=LIMIT)
+        raise cursor.error(f"regions nested at most {MAX_NESTING} deep", "deeper ones", start, advice=LIMIT)
     if regions > end - start:
         raise cursor.error("regions that fit in their section", f"{regions} of them", start)
     if isolated and tables.version >= 2:
@@ -252,7 +255,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
         if located:
             cursor.varint("the location of a block argument")
     # One more byte that LLVM's documentation does not have; only blocks with arguments have it.
-    if version >= 3 and cursor.byte("whether there are use lists"):
+    if version >= 3 and cursor.byte("the flag for use lists"):
         _use_lists(cursor, tables, count)
     return kinds
 

@@ -149,7 +149,7 @@ class _Decoder:
 
     def choose(self, index: int, among: Sequence[Made], what: str) -> Made:
         if index >= len(among):
-            raise self.table.error(f"a number below {len(among)}, of {what}", str(index))
+            raise self.table.error(f"the number of one of the {what}, below {len(among)}", str(index))
         return among[index]
 
     def shared(self, table: Table, kind: type[Made], key: Hashable, make: Callable[[], Made], cost: int = NEW) -> Made:
@@ -258,7 +258,7 @@ class _Decoder:
 
     def tree(self, table: Table, depth: int) -> f.Tree:
         if depth > MAX_DEPTH:
-            raise table.error(f"pytrees at most {MAX_DEPTH} deep", "more", advice=LIMIT)
+            raise table.error(f"pytrees nested at most {MAX_DEPTH} deep", "deeper ones", advice=LIMIT)
         self.look(table)
         number = table.number(0, "b")
         # There are as many leaves as arguments: with nothing but a kind they are one object, and cost nothing more.
@@ -297,4 +297,4 @@ def _costly(text: str) -> str:
     if len(text) > MAX_DIMENSION:
         return f"one of {len(text)} letters"
     powers = sum(int(power[:6]) for power in re.findall(_POWER, text))
-    return f"powers of more than {MAX_POWER} in all" if powers > MAX_POWER else ""
+    return f"powers that add up to more than {MAX_POWER}" if powers > MAX_POWER else ""

@@ -85,7 +85,8 @@ class Buffer:
         """
         start, length = self.span(at, what)
         if length > MAX_STRING:
-            raise ArtifactError(f"at most {MAX_STRING} bytes in {what}", str(length), at, name=self.name, advice=LIMIT)
+            found = f"{length} bytes"
+            raise ArtifactError(f"at most {MAX_STRING} bytes in {what}", found, at, name=self.name, advice=LIMIT)
         self.spend(1 + length // 16, at)
         return self.data[start : start + length]
 

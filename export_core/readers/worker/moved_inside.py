@@ -126,7 +126,7 @@ def refined(lowered: Any) -> Any:
     module = lowered.compiler_ir("stablehlo")
     text = str(module.operation.get_asm(large_elements_limit=8))
     if "unreduced={" in text:
-        raise UnreducedError("it has sums over devices that are not made, of which one device has only a part")
+        raise UnreducedError("it has unreduced values: each device has only its part of a sum over devices")
     if "?x" in text:
         module = mlir.refine_polymorphic_shapes(module)
         lowered._lowering._hlo = module

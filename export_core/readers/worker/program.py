@@ -359,7 +359,7 @@ def reply_of(transcript: Transcript, status: int, killed_for: str, printed: byte
     elif transcript.garbage:
         end = {"end": "fault", "message": "there was garbage in the pipe of its replies: %s" % transcript.garbage}
     else:
-        silent = {"end": "crash", "message": "the process ended without a word, with status %d" % status}
+        silent = {"end": "crash", "message": "the process ended without a reply, with exit status %d" % status}
         end = transcript.end or silent
     return {
         **transcript.fields,

@@ -169,7 +169,7 @@ ISSUE = "- {id: a, title: t, todo: d, outcome: error, message: m}\n"
         (ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.9"), "version of the calendar, found '0.9'"),
         (ISSUE.replace("message: m", "message: m, since: 0.9.0, mended_in: 0.8.2"), "expected a release built after"),
         (ISSUE.replace("message: m", "message: m, since: 0.9.0, any_reader: why"), "any_reader: cannot be combined"),
-        (ISSUE * 2, "[1] (a): expected each id once, found it again."),
+        (ISSUE * 2, "[1] (a): id: expected one that no earlier entry has, found it again."),
         (ISSUE.replace("todo: d", "todo: d, issue: 'javascript:alert(1)'"), "issue"),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_wrong_table_of_issues_is_one_clear_error(text, message, tmp_path):
 
 
 def test_a_missing_table_of_issues_is_an_error(tmp_path):
-    with pytest.raises(PolicyError, match="expected a table of known issues, found none"):
+    with pytest.raises(PolicyError, match="cannot read this table of known issues"):
         known_issues(str(tmp_path / "none.yaml"))
 
 

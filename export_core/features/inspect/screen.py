@@ -89,7 +89,7 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
 
 
 def _remedy(release: CalendarEntry) -> str:
-    """Return the advice how to get an artifact that this jaxlib loads."""
+    """Return advice on how to get an artifact that this jaxlib loads."""
     return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib}`"
 
 

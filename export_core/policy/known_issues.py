@@ -196,7 +196,7 @@ def _range_problems(issue: KnownIssue) -> Iterator[str]:
         elif not mended or str(calendar.built(version)) < mended:
             expected = f"an upgrade to {issue.mended_in} or a younger release" if mended else "`mended_in` beside it"
             yield (
-                f"todo: expected {expected}, found only an upgrade to jaxlib {version}: a reader that is younger than "
+                f"todo: expected {expected}, found an upgrade to jaxlib {version}: a reader that is younger than "
                 "it and has the issue would be told to take an older release."
             )
 

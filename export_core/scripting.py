@@ -111,7 +111,7 @@ def write_golden(
         for golden in store.generations(case):
             if golden.manifest.test or golden.manifest.is_adopted:
                 maker = golden.manifest.test or "an artifact without its source"
-                raise GoldenError(f"{golden.folder}: this case belongs to {maker}. Give this one another name.")
+                raise GoldenError(f"{golden.folder}: the case {case} belongs to {maker}. Choose another name.")
         with closing(OwnReader(rules, RunOptions(results=None, goldens=store.root), user_code)) as reader:
             reader.start_worker()  # it imports jax while the function is traced here
 
@@ -189,11 +189,11 @@ def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mappin
             if name not in ALL_KEYWORDS and name != "inputs":
                 hint = did_you_mean(name, ALL_KEYWORDS)
                 raise KeywordError(
-                    f"{where}: expected a keyword of it or of the function, found {name!r}.{hint}"
+                    f"{where}: expected a keyword of the marker or of the function, found {name!r}.{hint}"
                 ) from None
         else:
             if name in ALL_KEYWORDS and name in signature.parameters:
                 raise KeywordError(
-                    f"{where}: {name!r} is a keyword of it and of the function. Pass the function's by position, or "
-                    "with functools.partial."
+                    f"{where}: {name!r} is a keyword of the marker and of the function. Pass the function's by "
+                    "position, or with functools.partial."
                 )

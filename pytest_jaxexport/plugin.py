@@ -340,7 +340,7 @@ class GoldensReporter:
         elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED and not self.events:
             terminalreporter.write_line("--update-goldens: interrupted before a golden was written.", red=True)
         elif self._wrote_nothing(config) and exitstatus != pytest.ExitCode.USAGE_ERROR:  # reported by pytest itself
-            reason = "no marked test wrote one" if self.reported.tests else "no selected test is marked"
+            reason = "no marked test wrote a golden" if self.reported.tests else "no selected test is marked"
             terminalreporter.write_line(
                 f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )

@@ -95,8 +95,8 @@ def test_an_artifact_names_no_path_of_this_machine():
         ({"rtol": -1.0}, "export_artifact: rtol: expected"),
         ({"compare": "alclose"}, "export_artifact: .*'allclose'"),
         ({"compare": "nowhere:close"}, "export_artifact: compare='nowhere:close'"),
-        ({"vjp_oder": 1}, "expected a keyword of it or of the function, found 'vjp_oder'. Did you mean 'vjp_order'?"),
-        ({"mesh": {"x": 2}}, "'mesh' is a keyword of it and of the function"),
+        ({"vjp_oder": 1}, "a keyword of the marker or of the function, found 'vjp_oder'. Did you mean 'vjp_order'?"),
+        ({"mesh": {"x": 2}}, "'mesh' is a keyword of the marker and of the function"),
         ({"constraints": ["b > 2"]}, "export_artifact: constraints=('b > 2',) change nothing without symbolic_shapes"),
     ],
 )
@@ -177,7 +177,7 @@ def test_goldens_of_tests_and_archives_are_not_replaced(folder, test, python):
     made = making.manifest("solver", test=test, writer=structs.replace(making.writer(), python=python))
     making.write_golden(GoldenStore(folder / "golden"), made)
     before = times(folder)
-    with pytest.raises(GoldenError, match="this case belongs to"):
+    with pytest.raises(GoldenError, match="the case solver belongs to"):
         export_core.write_golden("solver", jax.jit(lambda x: x + 1), X)
     assert times(folder) == before
 

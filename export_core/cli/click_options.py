@@ -80,7 +80,7 @@ def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
 
     for function in hooks(hook, kind):
         return function
-    raise click.UsageError(f"{option}: expected the feature that has this option, found it not installed.")
+    raise click.UsageError(f"{option} needs a feature that is not installed.")
 
 
 def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:
@@ -92,7 +92,9 @@ def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:
         return not dry_run
     if sys.stdin.isatty() and sys.stderr.isatty():
         return click.confirm(question, err=True)
-    raise click.UsageError("nothing was removed: --yes removes it without asking, --dry-run only shows it.")
+    raise click.UsageError(
+        "nothing was removed: there is no terminal to ask at. --yes removes without asking, --dry-run only shows."
+    )
 
 
 class Project(NamedTuple):
@@ -285,7 +287,7 @@ def check_outputs(files: Sequence[str | None]) -> None:
         raise click.UsageError("- is standard output: only one format can be written to it.")
     named = [os.path.realpath(file) for file in files if file and file != STDOUT]
     if twice := next((file for file in named if named.count(file) > 1), ""):
-        raise click.UsageError(f"expected another file for each format, found {twice} for two.")
+        raise click.UsageError(f"expected a different file for each format, found {twice} twice.")
     if named:
         from export_core.run.named_outputs import check_output
 

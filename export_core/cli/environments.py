@@ -84,7 +84,7 @@ def clean(names: Sequence[str], older_than: int | None, dry_run: bool, yes: bool
     for cached in chosen:
         if cached not in removed:
             echo(f"{cached.folder.name}: in use, not removed")
-    echo(f"{_count(removed)} removed. `uv cache prune` removes what is left in uv's cache only.")
+    echo(f"{_count(removed)} removed. `uv cache prune` removes files that only uv's cache still has.")
 
 
 def _chosen(names: Sequence[str], older_than: int | None) -> Sequence[CachedEnvironment]:

@@ -99,7 +99,9 @@ def matrix(
         raise click.UsageError(f"{'--json' if as_json else '--format'} prints the plan: it needs --dry-run.")
     if unpromised is not None:
         if not unpromised.strip():
-            raise click.UsageError("--unpromised: expected the reason why such a run is accepted, found none.")
+            raise click.UsageError(
+                "--unpromised: expected the reason for accepting a run without promised cells, found none."
+            )
         policy = msgspec.structs.replace(policy, unpromised=unpromised)
     policy = click_options.with_fail_on(policy, fail_on)
     options = run_options(values)

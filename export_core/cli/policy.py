@@ -35,8 +35,8 @@ def init(goldens: str | None, dry_run: bool) -> None:
 
     if (present := load.policy_file(Path())) is not None:
         raise PolicyError(
-            f"{present}: this project has a policy. Nothing was written; `jaxexport policy show` shows every value in "
-            "use."
+            f"{present}: this project already has a policy. Nothing was written; `jaxexport policy show` shows every "
+            "value in use."
         )
     folder = goldens or Policy().goldens
     stored = GoldenStore(Path(folder)).goldens()

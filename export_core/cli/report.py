@@ -182,7 +182,7 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
 
     for pattern in cases:
         if not any(matches(result.case, pattern) for result in runs[-1].results):
-            raise RunError(f"--cases: no case of the run in {runs[-1].folder} is called or matches {pattern!r}.")
+            raise RunError(f"--cases: no case of the run in {runs[-1].folder} matches {pattern!r}.")
     chosen = {
         f"{number}: as of {run.summary.as_of}": [
             result for result in run.results if not cases or any(matches(result.case, pattern) for pattern in cases)
@@ -265,7 +265,7 @@ def judging_policy(
     hashes = {name: hash_of(golden.manifest) for name, golden in goldens.items()}
     if others := [name for name, found in recorded.goldens.items() if found != hashes.get(name, found)]:
         raise RunError(
-            f"{folder}: expected a run of the goldens that are here, found one by other goldens named "
+            f"{folder}: expected a run of the goldens that are here, found one of other goldens with the same names: "
             f"{few(sorted(others))}. Run `jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
     return file, policy, goldens

@@ -89,7 +89,7 @@ class Case:
             raise ExportError(
                 f"{self.test}: without_outputs: expected a function that is exported for other platforms than cpu, "
                 "such as platforms=['tpu'], and with the check of the platform: on a CPU, each reader runs it and "
-                "compares its outputs. Leave without_outputs out, or cpu."
+                "compares its outputs. Remove without_outputs, or export for no CPU."
             )
 
     def arguments(self) -> Arguments:
@@ -109,8 +109,8 @@ class Case:
             # jax has put another object in place of each.
             if "ArgInfo" in str(error):
                 raise ExportError(
-                    f"{self.test}: a tree node in the arguments takes arrays only as its leaves, and jax.export fails "
-                    f"on it ({error}). {PASS_LEAVES}"
+                    f"{self.test}: a tree node in the arguments accepts only arrays as its leaves, and jax.export "
+                    f"fails on it ({error}). {PASS_LEAVES}"
                 ) from error
             raise
         arguments = find_static_arguments(self.test, self.args, self.kwargs, dynamic_tree)
@@ -236,7 +236,7 @@ class Case:
                 "mesh={'data': 4}, or remove them."
             )
         if exported.nr_devices == 1 < math.prod(options.mesh.values()):
-            problems.append(f"mesh={dict(options.mesh)} changes nothing: there is no argument to be on it. Remove it.")
+            problems.append(f"mesh={dict(options.mesh)} changes nothing: no argument is placed on it. Remove it.")
         spread = options.spread_over
         first_sizes = [size for leaf in arguments.flat() for size in np.shape(leaf)[:1]]
         if spread == 1 or (spread and not any(size and size % spread == 0 for size in first_sizes)):

@@ -45,12 +45,11 @@ _DIVIDED = re.compile(
 """Messages of jax about symbolic sizes: two that it cannot compare, and shapes that are equal for some sizes only."""
 _LEAST = (
     "jax does not know that this size is large enough. If no call has a smaller one, say so in the marker: "
-    'constraints=("{}",) beside symbolic_shapes. Of a jax.ShapeDtypeStruct, jax.export.symbolic_shape takes the '
-    "constraints."
+    'constraints=("{}",) beside symbolic_shapes. For a jax.ShapeDtypeStruct, pass it to jax.export.symbolic_shape.'
 )
 _MULTIPLE = (
-    'This holds for multiples only. If no call has another size, write it as one: "{1}*{0}" in symbolic_shapes, in the '
-    'place of "{0}".'
+    "The shapes fit only if {0} is a multiple of {1}. If no call has another size, write "
+    '"{1}*{0}" in symbolic_shapes, in the place of "{0}".'
 )
 
 
@@ -89,8 +88,8 @@ def lost_kind(test: str, exported: Any) -> str:
             if kind is not None and kind.name != "sum":
                 axes = ", ".join(map(str, sorted(sharding.spec.unreduced)))
                 return (
-                    f"{test}: {side} {number} is unreduced over {axes} by {kind.name}, and an artifact does not say by "
-                    f"what: its reader would make the sum. Reduce it inside the function, by jax.lax.p{kind.name} in a "
+                    f"{test}: {side} {number} is unreduced over {axes} by {kind.name}, which no artifact records: its "
+                    f"reader would compute the sum. Reduce it inside the function, by jax.lax.p{kind.name} in a "
                     "jax.shard_map."
                 )
     return ""

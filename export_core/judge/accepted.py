@@ -158,7 +158,8 @@ def derived_origin(golden: Golden, _: Policy) -> Told:
     for what, how in origin.derived.items():
         yield Accepted(f"a {what} that the artifact does not name", how, (golden.id,))
     if origin.outputs_by not in ("", writer.id.removesuffix(f"-{writer.platform}")):
-        yield Accepted(f"outputs by jaxlib {origin.outputs_by}", "they are not those of its writer", (golden.id,))
+        reason = "another release than the writer computed them"
+        yield Accepted(f"outputs by jaxlib {origin.outputs_by}", reason, (golden.id,))
 
 
 @_of_each
@@ -181,7 +182,7 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
     elif outputs := _outputs_that_may_be_zero(golden, own):
         reason = f"accepts zeros in place of {few(outputs)}"
     elif ":" in own.compare:
-        reason = "a function of its own decides alone"
+        reason = "only a function of the project compares the outputs"
     elif own.compare == "exact":
         reason = "derivatives are compared within these tolerances"
     elif own.compare != Comparison().compare:
@@ -272,7 +273,7 @@ def platform_tolerances(golden: Golden, policy: Policy) -> Told:
             words = ", ".join(tolerances_in_words(tolerance))
             if dtype in types and words:
                 what = f"tolerances: {words} for {dtype} on {platform}"
-                yield Accepted(what, "the policy's, for each golden there", (manifest.case,))
+                yield Accepted(what, "from the policy, for every golden on that platform", (manifest.case,))
 
 
 @_of_each
@@ -295,7 +296,8 @@ def other_noise(golden: Golden, _: Policy) -> Told:
     if record is None:
         return
     if record.jaxlib != writer.jaxlib:
-        yield Accepted(f"noise measured by jaxlib {record.jaxlib}", "it is not its writer", (golden.id,))
+        reason = "another release than the writer measured it"
+        yield Accepted(f"noise measured by jaxlib {record.jaxlib}", reason, (golden.id,))
     if record.unmeasured:
         calls = few([name or "the plain call" for name in record.unmeasured])
         yield Accepted(f"no noise of {calls}", "compared within the default tolerances", (golden.id,))
@@ -330,10 +332,10 @@ def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Told:
             continue
         missing = [name for name in _expected_calls(manifest) if name]
         if missing:
-            yield Accepted(f"not called: {few(missing)}", "what its options ask for", (golden.id,))
+            yield Accepted(f"not called: {few(missing)}", "its options ask for these calls", (golden.id,))
         others = sorted(calls[manifest.case] - {check.name for check in manifest.checks} - {*missing})
         if others:
-            yield Accepted(f"not called: {few(others)}", "what other goldens of its case call", (golden.id,))
+            yield Accepted(f"not called: {few(others)}", "other goldens of its case have these calls", (golden.id,))
 
 
 def _expected_calls(manifest: Manifest) -> Iterator[str]:
@@ -375,7 +377,7 @@ def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
         yield Accepted(f"derivatives of order {orders}: not called", "the golden has no results of them", own)
     disabled = {check.target or check.kind for check in envelope.disabled_checks}
     for check in sorted(disabled - {*options.disabled_checks, *golden.compared_as.allow}):
-        yield Accepted(f"no check of {_check_in_words(check)}", "its artifact was exported so", own)
+        yield Accepted(f"no check of {_check_in_words(check)}", "its artifact was exported without this check", own)
 
 
 def _artifact_of(golden: Golden, name: str) -> Any:

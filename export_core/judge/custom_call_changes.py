@@ -112,9 +112,9 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         if change.new in result.custom_calls and writer.built < status.new_from:
             broken[result.golden] = (
                 f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: "
-                f"expected {change.old} in exports until {status.new_from}. It is promised to readers built since "
-                f"{writer.built - back}, and those built before {change.introduced} do not have {change.new}. Let the "
-                f"lowering use {change.old} where ctx.is_forward_compat() is true, export without "
+                f"expected {change.old} in exports until {status.new_from}. The golden is promised to readers built "
+                f"since {writer.built - back}, and those built before {change.introduced} do not have {change.new}. "
+                f"Let the lowering use {change.old} where ctx.is_forward_compat() is true, export without "
                 "jax_export_ignore_forward_compatibility, or correct `introduced`."
             )
     last = status.delete_from
@@ -126,7 +126,7 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         if is_targets and (last is None or reader.built < last):
             deleted[f"{result.golden} in {reader.jaxlib}"] = (
                 f"{result.golden} calls {change.old}, which jaxlib {reader.jaxlib} (built {reader.built}) does not "
-                f"run: readers run it {until}, whatever the window of a golden. Bring the target back, or correct "
+                f"run: readers must run it {until}, whatever the window of a golden. Bring the target back, or correct "
                 "`release`."
             )
     # Readers from before the change run the old target anyway: only those that could have dropped it measure anything.

@@ -106,7 +106,7 @@ def _relax(golden: Golden, quirks: Sequence[Quirk]) -> ComparedGolden:
         if looser and not takes_tolerances(comparison.compare):
             raise MatrixError(
                 f"{quirk.location or 'quirks'}: expected a golden whose comparator takes tolerances, found "
-                f"{golden.manifest.case} with {comparison.compare!r}, which looks at none: {relaxation(quirk)} would "
+                f"{golden.manifest.case} with {comparison.compare!r}, which takes none: {relaxation(quirk)} would "
                 "change nothing. List a known failure instead."
             )
         for name, value in looser.items():

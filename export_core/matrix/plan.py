@@ -236,8 +236,8 @@ def _of_later_writers(later: Mapping[str, datetime.date], as_of: datetime.date) 
     """Return a sentence about goldens whose writers did not exist on the day; empty if there are none."""
     if not later:
         return ""
-    what = "1 golden was written by a later release" if len(later) == 1 else f"{len(later)} goldens by later releases"
-    return f"{what}, as of {as_of} left out: {few(sorted(later))}."
+    what = "1 golden was" if len(later) == 1 else f"{len(later)} goldens were"
+    return f"{what} written by releases after {as_of}, and left out: {few(sorted(later))}."
 
 
 def _platforms(goldens: Sequence[Golden]) -> str:
@@ -268,7 +268,7 @@ def _select_goldens(
         if not any(_matches(golden.manifest.case, pattern, cases) for golden in goldens):
             advice = _cases_of_test(pattern, goldens) or "`jaxexport goldens list` shows all."
             advice = "Give --cases once for each." if "," in pattern else advice
-            raise MatrixError(f"--cases: no case is called or matches {pattern!r}. {advice}")
+            raise MatrixError(f"--cases: no case matches {pattern!r}. {advice}")
     selected = [
         golden
         for golden in goldens

@@ -138,7 +138,7 @@ def _read(path: Path) -> tuple[KnownIssue, ...]:
     try:
         issues = msgspec.convert(decode_yaml(read_named(path)), tuple[WrittenIssue, ...])
     except OSError as error:
-        problem = f"expected a table of known issues, found none: {error.strerror}."
+        problem = f"cannot read this table of known issues: {error.strerror}."
         raise PolicyError.about(Problem(path, problem)) from None
     except msgspec.MsgspecError as error:
         problem = f"expected a list of known issues: {schema_problem(error)}."
@@ -158,7 +158,7 @@ def _checked(path: Path) -> tuple[KnownIssue, ...]:
 def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
     """Yield the problems of an entry, a sentence each. `before` are the ids of the entries before it."""
     if issue.id in before:
-        yield "expected each id once, found it again."
+        yield "id: expected one that no earlier entry has, found it again."
     if not issue.outcome:
         yield "expected `outcome`, found none."
     concerns = issue.concerns or Concerns()
@@ -176,7 +176,7 @@ def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
             return  # nothing else can be said of a range
     yield from _range_problems(issue)
     if not (issue.message or (issue.concerns and issue.concerns.given)):
-        yield "expected message or concerns, found none of them: every cell with such a verdict would match."
+        yield "expected `message` or `concerns`, found neither: the entry would match every cell with this `outcome`."
 
 
 def _range_problems(issue: KnownIssue) -> Iterator[str]:
@@ -188,15 +188,16 @@ def _range_problems(issue: KnownIssue) -> Iterator[str]:
     if issue.any_reader and (since or mended):
         yield "any_reader: cannot be combined with since or mended_in."
     if since and mended and since >= mended:
-        yield f"mended_in: expected a release built after {issue.since}, found {issue.mended_in}: no reader has it."
+        expected = f"expected a release built after {issue.since} (since)"
+        yield f"mended_in: {expected}, found {issue.mended_in}: no reader has the issue."
     for version in _UPGRADE.findall(issue.todo) if issue.consumer == JAXLIB else ():
         if version not in calendar.jaxlib:
             yield f"todo: expected an upgrade to a jaxlib version of the calendar, found {version!r}."
         elif not mended or str(calendar.built(version)) < mended:
-            expected = f"{issue.mended_in} or a younger release" if mended else "mended_in too"
+            expected = f"an upgrade to {issue.mended_in} or a younger release" if mended else "`mended_in` beside it"
             yield (
-                f"todo: expected {expected}, found an upgrade of the reader to jaxlib {version}: a younger reader "
-                "would be told to take an older release."
+                f"todo: expected {expected}, found an upgrade to jaxlib {version}: a reader that is younger than "
+                "it and has the issue would be told to take an older release."
             )
 
 

@@ -67,7 +67,8 @@ def read_releases(path: Path) -> ExtraReleases:
     pairs = contradictions(load_calendar(), releases.jaxlib, releases.jax)
     wrong: list[tuple[Key, str]] = [(("releases", package, version), problem) for package, version, problem in pairs]
     if releases.runtimes:
-        wrong.append((("releases", "runtimes"), "expected jaxlib and jax alone. Those of runtimes are in the policy."))
+        problem = "expected only releases of jaxlib and jax. Move those of runtimes to `releases` in the policy."
+        wrong.append((("releases", "runtimes"), problem))
     if wrong:
         raise source.error(wrong)
     return releases

@@ -72,7 +72,7 @@ class LoadCheck:
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:
             targets = ", ".join(self.unpromised)
-            calls = f"it does not compile it: {ONLY_JAX.format(targets)}" if name else f"not promised: {targets}"
+            calls = f"it cannot compile it: {ONLY_JAX.format(targets)}" if name else f"not promised: {targets}"
         elif not self.exported and not name:
             calls = "its custom calls are listed or allowed" if self.custom_calls else "it makes no custom call"
         if not self.exported:

@@ -164,8 +164,10 @@ def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key
         # setdefault: the line of a key is that of its name, and its value may start on a later one.
         lines.setdefault(key, node.start_mark.line + 1)
         nodes += 1
-        if nodes > MOST_NODES or any(node is outer for outer in around):
-            problem = f"its aliases make it endless, or longer than {MOST_NODES} values. Write it without them."
+        if any(node is outer for outer in around):
+            raise _yaml_error(file, node, "this alias stands inside the value that it names. Write the value out.")
+        if nodes > MOST_NODES:
+            problem = f"expected at most {MOST_NODES} values, found more, counting those that aliases repeat."
             raise _yaml_error(file, node, problem)
         parts: list[tuple[str | int, yaml.Node]] = []
         if isinstance(node, yaml.MappingNode):
@@ -189,8 +191,8 @@ def _yaml_name(file: Path, loader: _Loader, name: yaml.Node) -> str:
     text = name.value if isinstance(name, yaml.ScalarNode) else None
     # `<<` merges another table into this one (YAML 1.1), and is no key of its own.
     if text is None or (text != "<<" and not isinstance(_yaml_value(file, loader, name), str)):
-        found = text or "a list or table"
-        raise _yaml_error(file, name, f"expected text as a key, found {found}. Put it in quotes.")
+        found = "a list or table" if text is None else f"{text or 'nothing'}. Put it in quotes"
+        raise _yaml_error(file, name, f"expected text as a key, found {found}.")
     return str(text)
 
 

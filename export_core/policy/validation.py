@@ -82,7 +82,7 @@ def _simple_keys(policy: Policy) -> Problems:
         yield ("goldens",), "expected a folder, found none."
     for name in ("goldens", "known_issues"):
         if "\0" in (getattr(policy, name) or ""):
-            yield (name,), f"expected a path that a file can have, found {getattr(policy, name)!r}."
+            yield (name,), f"expected a path without null characters, found {getattr(policy, name)!r}."
     for name in ("backward", "forward"):
         if not 0 <= (days := getattr(policy.windows, name)) <= LONGEST_WINDOW:
             yield ("windows", name), f"expected 0 to {LONGEST_WINDOW} days, found {days}."
@@ -119,7 +119,8 @@ def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
     yield from _amounts(key, rule, AMOUNTS)
     for name in () if tolerances.takes_tolerances(rule.compare) else AMOUNTS:
         if getattr(rule, name) is not None:
-            yield (*key, name), f"expected none: {rule.compare!r} takes no tolerances. Leave it out, or choose another."
+            why = f"{rule.compare!r} takes no tolerances"
+            yield (*key, name), f"expected none: {why}. Leave it out, or choose another `compare`."
 
 
 def _quirk(key: Key, quirk: Quirk) -> Problems:
@@ -133,14 +134,16 @@ def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
     """Yield the problems of an entry's end: it must expire within 90 days, or be permanent with an approver."""
     if entry.permanent:
         if entry.expires is not None:
-            yield (*key, "expires"), "expected no date, since it is permanent: true. Keep one of the two."
+            yield (*key, "expires"), "expected no date, since the entry has permanent: true. Keep one of the two."
         if entry.approver is None:
             yield key, "permanent: true needs an approver."
     elif entry.expires is None:
-        yield key, f"expected expires (at most {LONGEST_DAYS} days after added), or permanent: true with an approver."
+        expected = f"expected expires (at most {LONGEST_DAYS} days after added), or permanent: true with an approver"
+        yield key, f"{expected}, found neither."
     elif not 0 <= (days := (entry.expires - entry.added).days) <= LONGEST_DAYS:
         expected = f"expected a date 0 to {LONGEST_DAYS} days after added, or permanent: true with an approver"
-        yield (*key, "expires"), f"{expected}, found {entry.expires}, {days} days after it."
+        found = f"{days} days after it" if days > 0 else f"before {entry.added} (added)"
+        yield (*key, "expires"), f"{expected}, found {entry.expires}, {found}."
 
 
 def _change(key: Key, change: CustomCallChange) -> Problems:
@@ -183,7 +186,8 @@ def _releases(policy: Policy) -> Problems:
             yield from _version(key, version)
             yield from _day((*key, "built"), release.built)
             if version in runtime.releases:
-                yield key, "expected a release that this package lacks. A project changes none: delete the line."
+                expected = "expected only releases that are not in the calendar of this package"
+                yield key, f"{expected}, found {version}, which is. Delete the line."
 
 
 def _version(key: Key, version: str) -> Problems:
@@ -219,10 +223,11 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
             yield (*key, "name"), f"expected another name than {ALL!r}, which stands for every deployment target."
         for earlier, other in enumerate(targets[:number]):
             if other.name == target.name:
-                yield (*key, "name"), f"expected another name than deployed[{earlier}], found {target.name!r} again."
+                expected = f"expected another name than that of deployed[{earlier}]"
+                yield (*key, "name"), f"{expected}, found {target.name!r} again."
         if target.platform not in platforms:
             expected = f"expected one of the policy's platforms ({', '.join(platforms)}), found {target.platform!r}."
-            hint = f"{did_you_mean(target.platform, platforms)} No run would have such a cell: add it to `platforms`."
+            hint = f"{did_you_mean(target.platform, platforms)} No run would have a cell on it: add it to `platforms`."
             yield (*key, "platform"), f"{expected}{hint}"
         if target.since and target.until and target.until <= target.since:
             yield (*key, "until"), f"expected a day after {target.since} (since), found {target.until}."
@@ -239,7 +244,7 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
             yield (*key, problem[0]), problem[1]
             continue
         if target.reader and target.platform != "cpu":
-            expected = f"expected cpu, the platform of {title_of(target.release)} here"
+            expected = f"expected cpu, the only platform on which {title_of(target.release)} is run"
             yield (*key, "platform"), f"{expected}, found {target.platform!r}."
         built = built_on(target.release, calendar)
         for name in ("since", "until"):

@@ -257,7 +257,7 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
     for first in replays:
         if first.unknown:
             name = produced.manifest.case
-            raise ExportError(f"{name}: nothing was stored: it could not be replayed: {first.unknown}")
+            raise ExportError(f"{name}: nothing was stored, since it could not be replayed: {first.unknown}")
         if first.problem:
             raise ExportError(first.problem)
     return "".join(first.crash for first in replays)
@@ -310,7 +310,7 @@ def first_replay(result: Result, produced: ProducedGolden | None = None) -> Firs
     if result.processors or own_flags:
         fault, advice = "Its outputs were computed with other flags than its replay", _FLAGS_ADVICE
     message = result.message or str(result.verdict)
-    flags = "" if result.processors or not own_flags else f"XLA_FLAGS={shlex.quote(own_flags)} in this process alone"
+    flags = "" if result.processors or not own_flags else f"XLA_FLAGS={shlex.quote(own_flags)} only in this process"
     facts = {"stage": result.stage, "message": message, "processor": result.processors, "flags": flags}
     facts["stderr"] = result.error_lines
     lines = (

@@ -131,9 +131,8 @@ def failing_softly(observer: Observer) -> Observer:
             except Exception as error:
                 failed.add(name)
                 shown = f"{type(error).__name__}: {error}"
-                calls["note"](
-                    f"showing this run ({name}) failed and is left out from here on; its results are not: {shown}"
-                )
+                text = f"showing this run ({name}) failed and stops here, and its results are not affected: {shown}"
+                calls["note"](text)
 
         return run
 

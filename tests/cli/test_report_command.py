@@ -128,8 +128,8 @@ def test_a_broken_run_exits_1_even_if_its_report_fails(command, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--html", "x", "--svg", "x"), "expected another file for each format"),
-        (("--junit", "x", "--markdown", "./x"), "expected another file for each format"),
+        (("--html", "x", "--svg", "x"), "expected a different file for each format"),
+        (("--junit", "x", "--markdown", "./x"), "expected a different file for each format"),
         (("--junit", "-", "--html", "-"), "only one format can be written to it"),
         (("--annotations", "--sarif", "-"), "only one format can be written to it"),
     ],
@@ -239,7 +239,7 @@ def test_matrix_writes_reports_and_exits_as_judged(command, monkeypatch):
     [
         (["--dry-run", "--html", "x"], "--html reports a run: it cannot be combined with --dry-run."),
         (["--json"], "--json prints the plan: it needs --dry-run."),
-        (["--html", "x", "--svg", "x"], "expected another file for each format"),
+        (["--html", "x", "--svg", "x"], "expected a different file for each format"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -77,7 +77,7 @@ jax.tree_util.register_pytree_node(
 
 
 def test_a_node_that_takes_only_arrays_is_refused(exported):
-    with pytest.raises(ExportError, match=r"takes arrays only as its leaves.* leaves, tree = jax\.tree\.flatten\(x\)"):
+    with pytest.raises(ExportError, match=r"accepts only arrays as its leaves.* leaves, tree = jax\.tree\.flatten\("):
         exported(jax.jit(lambda node: node.value + 1), Converting(X[0]))
 
 

@@ -315,7 +315,7 @@ def test_calls_that_other_goldens_of_a_case_have_are_listed(tmp_path):
     goldens = [*on_disk(tmp_path, manifest("t.f", "0.9.2")), *on_disk(tmp_path, manifest("t.f", checks=checks))]
     (accepted,) = accepted_in(goldens, Policy())
     assert accepted == Accepted(
-        "not called: call1, refused1", "what other goldens of its case call", ("t.f/0.9.2-cpu",)
+        "not called: call1, refused1", "other goldens of its case have these calls", ("t.f/0.9.2-cpu",)
     )
 
 

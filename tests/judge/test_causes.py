@@ -156,20 +156,23 @@ ISSUE = "- {id: a, title: t, todo: d, outcome: error, message: m}\n"
         (ISSUE.replace("todo: d, ", ""), "expected the key `[0].todo`"),
         (ISSUE.replace("error", "broken"), "found 'broken'"),
         (ISSUE.replace("message: m", "message: '('"), "[0] (a): message: expected a regular expression"),
-        (ISSUE.replace(", message: m", ""), "expected message or concerns, found none"),
+        (ISSUE.replace(", message: m", ""), "expected `message` or `concerns`, found neither"),
         (ISSUE.replace(", outcome: error", ""), "expected `outcome`, found none"),
         (ISSUE.replace("message: m", "concerns: {call: [a]}"), "call"),
         (ISSUE.replace("message: m", "message: m, since: 0.9.99"), "since: expected a jaxlib version of the calendar"),
         (ISSUE.replace("message: m", "message: m, written_before: '9'"), "written_before: expected a jaxlib version"),
-        (ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.8.2."), "todo: expected mended_in too, found"),
+        (
+            ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.8.2."),
+            "todo: expected `mended_in` beside it, found",
+        ),
         (
             ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.9.0 or later, mended_in: 0.8.3"),
-            "todo: expected 0.8.3 or a younger release, found an upgrade of the reader to jaxlib 0.9.0",
+            "todo: expected an upgrade to 0.8.3 or a younger release, found an upgrade to jaxlib 0.9.0",
         ),
         (ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.9"), "version of the calendar, found '0.9'"),
         (ISSUE.replace("message: m", "message: m, since: 0.9.0, mended_in: 0.8.2"), "expected a release built after"),
         (ISSUE.replace("message: m", "message: m, since: 0.9.0, any_reader: why"), "any_reader: cannot be combined"),
-        (ISSUE * 2, "[1] (a): expected each id once, found it again."),
+        (ISSUE * 2, "[1] (a): id: expected one that no earlier entry has, found it again."),
         (ISSUE.replace("todo: d", "todo: d, issue: 'javascript:alert(1)'"), "issue"),
     ],
 )
@@ -183,7 +186,7 @@ def test_a_wrong_table_of_issues_is_one_clear_error(text, message, tmp_path):
 
 
 def test_a_missing_table_of_issues_is_an_error(tmp_path):
-    with pytest.raises(PolicyError, match="expected a table of known issues, found none"):
+    with pytest.raises(PolicyError, match="cannot read this table of known issues"):
         known_issues(str(tmp_path / "none.yaml"))
 
 

@@ -181,7 +181,7 @@ def test_a_call_of_the_new_target_too_early_is_broken():
     (text,) = judged(ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.1", "0.9.2", "scale_v2"), declared=late).broken
     assert text == (
         "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2: expected scale_v1 "
-        "in exports until 2026-03-01. It is promised to readers built since 2026-02-07, and those built before "
+        "in exports until 2026-03-01. The golden is promised to readers built since 2026-02-07, and those built before "
         "2026-02-08 do not have scale_v2. Let the lowering use scale_v1 where ctx.is_forward_compat() is true, export "
         "without jax_export_ignore_forward_compatibility, or correct `introduced`."
     )
@@ -293,7 +293,9 @@ def test_deleting_the_old_target_too_early_is_broken(release, changes, code):
         (text,) = made.custom_call_changes[0].deleted
         assert headline(made)[0].startswith("BROKEN: 1 cell in which a custom call was deleted too early")
         until = "until the end of 2026-08-27" if release else "as long as no release is declared"
-        assert f"calls scale_v1, which jaxlib 0.9.2 (built 2026-03-18) does not run: readers run it {until}," in text
+        assert (
+            f"calls scale_v1, which jaxlib 0.9.2 (built 2026-03-18) does not run: readers must run it {until}," in text
+        )
 
 
 def test_a_broken_rule_of_a_change_is_reported_first():

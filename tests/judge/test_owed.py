@@ -167,7 +167,7 @@ ONE_RELEASE = "reader: expected one release of a runtime, such as tensorflow==2.
         ("reader: iree==3.13.0, jaxlib: 0.9.2", "jaxlib: expected either jaxlib or reader"),
         (
             "reader: iree==3.13.0, platform: cuda",
-            "platform: expected cpu, the platform of iree 3.13.0 here, found 'cuda'.",
+            "platform: expected cpu, the only platform on which iree 3.13.0 is run, found 'cuda'.",
         ),
     ],
 )

@@ -122,7 +122,7 @@ def test_a_lost_promised_cell_is_reported_missing(readers, only, as_of, golden, 
 def test_goldens_by_later_writers_are_named(golden, cwd, jaxexport):
     write_golden(GoldenStore(cwd / "golden"), manifest("t.b", "0.12.0.1"))
     planned = jaxexport("matrix", "--dry-run", "--as-of", str(EARLY), code=0).out
-    assert "1 golden was written by a later release, as of 2026-05-30 left out: t.b/0.12.0.1-cpu." in planned
+    assert "1 golden was written by releases after 2026-05-30, and left out: t.b/0.12.0.1-cpu." in planned
     run_of_plan("out", Selection(), EARLY)
     assert "partial: without 1 golden written later" in " ".join(jaxexport("judge", "out", code=0).out.split())
     late = " ".join(jaxexport("judge", "out", "--as-of", "2026-11-20", code=3).out.split())
@@ -168,5 +168,5 @@ def test_another_golden_of_the_same_name_is_refused(golden, cwd, jaxexport):
     run_of_plan("out", Selection(), LATE)
     (cwd / "golden" / "t.a" / "0.9.2-cpu" / "golden.yaml").unlink()
     write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2", reproducible=False))
-    assert_bad_input(jaxexport("judge", "out"), "found one by other goldens named t.a/0.9.2-cpu")
+    assert_bad_input(jaxexport("judge", "out"), "found one of other goldens with the same names: t.a/0.9.2-cpu")
     jaxexport("report", "out", code=0)

@@ -86,7 +86,7 @@ def test_each_dtype_has_the_source_of_its_tolerance():
 
 def test_a_quirk_of_tolerances_on_an_exact_rule_is_an_error():
     exact = NumbersRule(("*",), "integers", compare="exact")
-    with pytest.raises(MatrixError, match=r"found t\.f with 'exact', which looks at none"):
+    with pytest.raises(MatrixError, match=r"found t\.f with 'exact', which takes none"):
         under_policy([golden("t.f")], Policy(numbers=(exact,), quirks=(QUIRK,)))
 
 

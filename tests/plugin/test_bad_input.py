@@ -246,7 +246,7 @@ def test_an_error_from_jax_is_shown_at_the_call(spoiled, test, message):
 def test_failing_or_skipped_tests_write_nothing(spoiled):
     assert "failed afterwards" in spoiled.updated["test_fails_afterwards"].text
     assert spoiled.updated["test_skips_afterwards"].outcome == "skipped"
-    assert "no marked test wrote one (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
+    assert "no marked test wrote a golden (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
 
 
 def test_stored_goldens_survive_and_the_runs_fail(spoiled):

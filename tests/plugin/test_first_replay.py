@@ -150,5 +150,5 @@ def test_fast_math_of_this_process_is_named(projects):
     fast = "--xla_cpu_enable_fast_math=true --xla_cpu_fast_math_honor_nans=false"
     text = projects(test_a=FAST).pytest("--update-goldens", environment={"XLA_FLAGS": fast})["test_fast"].text
     assert "Its outputs were computed with other flags than its replay: nothing was stored." in text
-    assert f"XLA_FLAGS='{fast}' in this process alone" in text
+    assert f"XLA_FLAGS='{fast}' only in this process" in text
     assert "`environment: [XLA_FLAGS]`" in text

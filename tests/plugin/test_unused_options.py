@@ -14,7 +14,7 @@ UNUSED = {  # the marker, what is exported, and the message
     "in_specs": ('in_specs=(P("a"),)', PLAIN, "change nothing without a mesh. Give its axes, such as mesh={'data': 4}"),
     "mesh": (
         *('mesh={"a": 2}', "export_golden(jax.jit(lambda: jnp.arange(4.0)))"),
-        "mesh={'a': 2} changes nothing: there is no argument to be on it",
+        "mesh={'a': 2} changes nothing: no argument is placed on it",
     ),
     "spread_over": (
         "spread_over=2",

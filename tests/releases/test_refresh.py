@@ -238,7 +238,7 @@ def test_two_dates_of_a_release_in_two_files_are_an_error(tmp_path):
         ("jaxlibs: {}", "export_releases.yaml:1: releases.jaxlibs: unknown key. Did you mean `jaxlib`"),
         ("jaxlib: {nightly: {built: 2026-11-20}}", "found 'nightly'"),
         ("runtimes: {}\njax: {0.13.0: {built: 2026-11-20, minimum_jaxlib: 0.12.9}}", "expected minimum_jaxlib"),
-        ("runtimes: {iree: {}}", "yaml:1: releases.runtimes: expected jaxlib and jax alone"),
+        ("runtimes: {iree: {}}", "yaml:1: releases.runtimes: expected only releases of jaxlib and jax"),
         ("", "export_releases.yaml: expected a file of releases, found an empty one"),
     ],
 )

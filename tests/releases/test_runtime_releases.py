@@ -101,7 +101,7 @@ def test_a_project_adds_a_release_that_this_package_lacks(monkeypatch):
     assert [release.name for release in runtime_readers("other", policy.calendar())] == ["other==2.0"]
     found = dict(validation.problems(policy))
     assert [*found] == [("releases", "runtimes", "other", "1.0")]
-    assert "A project changes none" in found["releases", "runtimes", "other", "1.0"]
+    assert "Delete the line" in found["releases", "runtimes", "other", "1.0"]
     unknown = Policy(releases=ExtraReleases(runtimes={"othre": {"2.0": added}}))
     assert "Did you mean 'other'?" in dict(validation.problems(unknown))["releases", "runtimes", "othre"]
 

@@ -157,7 +157,7 @@ def test_a_failing_observer_is_noted_once_and_ends_nothing():
     soft = failing_softly(Observer(result=fails, ended=fails, note=noted.append))
     for name in ("result", "result", "ended", "planned"):
         getattr(soft, name)(None, None)
-    assert [line.partition(" and is")[0] for line in noted] == [
+    assert [line.partition(" and stops")[0] for line in noted] == [
         "showing this run (result) failed", "showing this run (ended) failed",
     ]  # fmt: skip
     assert all(line.endswith("KeyError: 'pjrt==0.12.0.1'") for line in noted)

@@ -175,7 +175,8 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry
         if not counts:
             raise no_artifacts([folder], left_out)
         if not dry_run and (unknown := sorted(adoption.dims.keys() - adoption.symbols)):
-            fail(f"--dims {', '.join(unknown)}: expected dimensions of inputs that are made, found none of this name.")
+            expected = "expected symbolic dimensions of artifacts whose inputs are made"
+            fail(f"--dims {', '.join(unknown)}: {expected}, found none of this name.")
         for line in left_out.lines():
             echo(line, err=True)
         numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())

@@ -122,8 +122,10 @@ def _avals_of(module: Module, name: str, number: int, *, several: bool) -> tuple
     """
     constants = (attributes.get(CONSTANT) for f in module.functions for attributes in f.arg_attrs)
     symbols = {name for name in constants if isinstance(name, str)} - {PLATFORM}
-    if module.main is None or len(symbols) > 1:
-        found = f"{', '.join(sorted(symbols))}, and not which size is which" if symbols else "no function main"
+    if module.main is None:
+        raise GoldenError(f"{name}: expected a module with a function main, found none. {_ADD}")
+    if len(symbols) > 1:
+        found = f"{', '.join(sorted(symbols))}, and no record of which size has which name"
         raise GoldenError(f"{name}: expected a module with at most one symbolic dimension, found {found}. {_ADD}")
     symbol = next(iter(symbols), "")
     space = "device" if number >= MEMORY_SPACES else None
@@ -132,8 +134,10 @@ def _avals_of(module: Module, name: str, number: int, *, several: bool) -> tuple
         found = []
         for kind in types:
             tensor = _TENSOR.fullmatch(kind)
-            if tensor is None or (dtype := _ELEMENTS.get(tensor[2])) is None or ("?" in tensor[1] and not symbol):
-                raise GoldenError(f"{name}: expected arguments and results with types of jax, found {kind}. {_ADD}")
+            if tensor is None or (dtype := _ELEMENTS.get(tensor[2])) is None:
+                raise GoldenError(f"{name}: expected tensors of a dtype that jax has, found {kind}. {_ADD}")
+            if "?" in tensor[1] and not symbol:
+                raise GoldenError(f"{name}: expected sizes that are numbers or have a name, found {kind}. {_ADD}")
             sizes = tensor[1].split("x")[:-1]
             shape: tuple[Dim, ...] = tuple(symbol if size == "?" else int(size) for size in sizes)
             found.append(Aval(dtype, shape, space))

@@ -197,7 +197,7 @@ def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, 
     Raises `ConversionRefused` if the reader's StableHLO version is not known.
     """
     if reader.stablehlo is None:
-        raise ConversionRefused(f"the StableHLO of {reader.release.title} is not known")
+        raise ConversionRefused(f"the StableHLO version of {reader.release.title} is not known")
     # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
     platform = "cpu" if initializes_lapack(reader) else "tpu"
     stablehlo = ".".join(map(str, (*version_numbers(reader.stablehlo), 0)[:3]))  # IREE's is known as 1.12
@@ -242,7 +242,7 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
     if not load.ok or problems:
         raise ConversionRefused("; ".join(problems) or "it is not known whether the reader takes it")
     if new := [text for text in check_main(converted) if text not in check_main(original)]:
-        raise ConversionRefused(f"the module no longer has the arguments that the envelope declares: {' '.join(new)}")
+        raise ConversionRefused(f"the converted module contradicts its envelope: {' '.join(new)}")
 
 
 def _signature(artifact: Artifact) -> list[object]:

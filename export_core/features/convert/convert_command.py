@@ -105,7 +105,7 @@ def convert(
     given = (values.pop("inputs"), values.pop("outputs"))
     arrays = [Path(file) for file in given if file is not None]
     if len(arrays) == 1 or (arrays and len(files) > 1):
-        raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
+        raise click.UsageError("--inputs and --outputs are given together, for one FILE.")
     policy = policy_of(values.pop("policy_file"))
     targets = targets_of(files, _reader_names(readers, policy), output)
     check_targets(targets, output)

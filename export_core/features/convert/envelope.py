@@ -115,7 +115,9 @@ class _Target:
     def fitted(self, envelope: Envelope) -> Envelope:
         """Return an envelope whose fields have the form of the target format; its VJP is not rewritten."""
         if self.number < WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
-            raise ConversionRefused(f"it is for {envelope.nr_devices} devices, and the reader's format has up to 32767")
+            raise ConversionRefused(
+                f"it is for {envelope.nr_devices} devices, and the envelope format of the reader allows at most 32767"
+            )
         checks = envelope.disabled_checks
         if self.number >= INDICES and any(check.kind == "shape_assertions" for check in checks):
             checks = tuple(check for check in checks if check.kind != "shape_assertions")
@@ -133,8 +135,8 @@ class _Target:
     def _convention(self, version: int) -> int:
         if version < _OLDEST_CONVENTION:
             raise ConversionRefused(
-                f"its calling convention is {version}: before {_OLDEST_CONVENTION}, `main` gets tokens and global "
-                f"constants by other arguments"
+                f"its calling convention is {version}: before {_OLDEST_CONVENTION}, `main` takes tokens and global "
+                f"constants in other arguments"
             )
         if version == self.newest_convention + 1 == 10:
             # jax writes the same module for both. 10 adds only that a caller learns whether Shardy partitions it.
@@ -206,7 +208,7 @@ def _proto(sharding: NamedSharding, rank: int) -> bytes:
     """
     spec, sizes = sharding.spec, _sizes(sharding.mesh)
     if spec.reduced or spec.unreduced:
-        raise ConversionRefused(f"XLA's form has no sharding that is reduced or unreduced: {spec}")
+        raise ConversionRefused(f"it has a reduced or unreduced sharding, which XLA's shardings cannot express: {spec}")
     axes = [name for part in spec.partitions for name in ([part] if isinstance(part, str) else part or ())]
     is_possible = len(set(axes)) == len(axes) and sizes.keys() >= set(axes) and len(spec.partitions) <= rank
     if not is_possible or 0 in sizes.values():

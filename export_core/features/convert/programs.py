@@ -61,7 +61,7 @@ def run_program(
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise ConversionRefused(f"{jaxlib} did not rewrite or export it within {SECONDS:g} s") from None
+            raise ConversionRefused(f"{jaxlib} did not rewrite or export the artifact within {SECONDS:g} s") from None
         except OSError as error:
             raise ConversionRefused(f"{jaxlib} cannot be started: {error}") from None
         try:
@@ -131,7 +131,9 @@ def export_again(
     envelope, release = artifact.envelope, reader.release
     refusal = f"{artifact.name}: not exported again for {release.title}"
     if envelope is None or envelope.nr_devices > 1 or release.runtime:
-        raise ConversionRefused(f"{refusal}: only artifacts of jax.export for one device, and only for a jaxlib.")
+        raise ConversionRefused(
+            f"{refusal}: only an artifact of jax.export for one device can be, and only for a jaxlib."
+        )
     entries = calendar_entries(calendar)
     readers = readers_of(entries)
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == release.jaxlib)

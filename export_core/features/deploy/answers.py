@@ -225,7 +225,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if foreseen.spoiled.answer == NO:
         return DeployAnswer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
     if result is not None and result.flaky:
-        return DeployAnswer.UNKNOWN, f"it ran in {title_of(target.release)}, and not each time: it {result.flaky}", None
+        return DeployAnswer.UNKNOWN, f"it ran in {title_of(target.release)}, but not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
         return DeployAnswer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]

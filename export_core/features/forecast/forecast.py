@@ -297,7 +297,7 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
         "exports": (new_from, f"exports may use {new} from this day on"),
         "release": (
             change.release,
-            f"the first release with {new}: {windows.backward_days} days more for {change.old}",
+            f"the first release with {new}; readers must run {change.old} for {windows.backward_days} days more",
         ),
         "deletion": (deletion_day(change, goldens, windows), f"{change.old} may be deleted"),
     }

@@ -97,7 +97,7 @@ class DaskCluster:
         if platform == EVERYWHERE or platform in self._platforms_seen:
             if seconds < PATIENCE_SECONDS:
                 return ""
-            return f"no worker of the Dask scheduler at {self._address} has run {platform} for {seconds:.0f} s"
+            return f"for {seconds:.0f} s, the Dask scheduler at {self._address} has had no worker for {platform}"
         return (
             f"no worker of the Dask scheduler at {self._address} has the resource {platform}: start one with "
             f"`dask worker {self._address} --resources {platform}=1`"

@@ -96,7 +96,7 @@ def _why_not_here(job: Job) -> str:
         )
     if different := different_parts(job.own_parts, _own_parts(job.cells, job.options)):
         return (
-            f"this machine has {'; '.join(different)}: results of both cannot be of one run. Give all machines the same"
+            f"this machine has {'; '.join(different)}: their results cannot be in one run. Give all machines the same"
         )
     reader = job.cells[0].reader
     if reader.runtime:

@@ -244,7 +244,7 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
     of_case = [golden for golden in stored if matches(golden.manifest.case, asked.case or asked.cell)]
     if asked.writer and of_case:
         by = few(list(dict.fromkeys(golden.manifest.writer.id for golden in of_case)))
-        raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by it. It has some by {by}.")
+        raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by this writer, only by {by}.")
     raise WhyError(
         f"{wanted or f'--writer {asked.writer}'}: expected a golden in {store}, found none of this name."
         f"{did_you_mean(asked.case or asked.cell, cases)} `jaxexport goldens list` shows all."

@@ -302,7 +302,7 @@ def test_a_registered_module_is_stored_as_it_ran(bare_archive, jaxexport, writer
 
 def test_the_size_of_an_unknown_dimension_is_bad_input(bare_archive, add, writers_here):
     ended = add("--dims", "bacth=4", code=2)
-    assert "--dims bacth: expected dimensions of inputs that are made, found none of this name" in ended.err
+    assert "--dims bacth: expected symbolic dimensions of artifacts whose inputs are made, found none" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def rewriter(monkeypatch, tmp_path, here):
         ("open(folder + '/result.json', 'w').write('{')", "wrote a result that cannot be read"),
         ("open(folder + '/result.json', 'w').write('{\"refused\": \"an operation\"}')", "an operation"),
         ("open(folder + '/result.json', 'w').write('{}')", "did not rewrite it"),
-        ("time.sleep(60)", "did not rewrite or export it within 0.1 s"),
+        ("time.sleep(60)", "did not rewrite or export the artifact within 0.1 s"),
     ],
 )
 def test_a_rewriter_that_dies_refuses_the_conversion(rewriter, monkeypatch, program, reason):

@@ -62,7 +62,7 @@ def test_a_target_may_name_a_release_of_the_project(load, tmp_path):
         ("    cases: []", "4: deployed[0].cases: expected at least one name or glob, found none."),
         ("    case: a", "4: deployed[0].case: unknown key. Did you mean `cases`?"),
         ("  - name: serving\n    jaxlib: '0.10.2'",
-         "4: deployed[1].name: expected another name than deployed[0], found 'serving' again."),
+         "4: deployed[1].name: expected another name than that of deployed[0], found 'serving' again."),
         ("  - name: edge\n    jaxlib: 0.10", "5: deployed[1].jaxlib: expected text, found 0.1. Put it in quotes."),
         ("  - name: edge\n    jaxlib: 0.9.3",
          "5: deployed[1].jaxlib: expected a jaxlib of the release calendar, found '0.9.3'. Did you mean"),

@@ -168,7 +168,7 @@ def test_inspect_exits_1_if_the_reader_cannot_load_it(path, reader, code, line, 
             "pjrt==0.12.0.1",
             1,
             [
-                "pjrt 0.12.0.1 loads it; it does not compile it: only jax registers lapack_spotrf_ffi, "
+                "pjrt 0.12.0.1 loads it; it cannot compile it: only jax registers lapack_spotrf_ffi, "
                 "lapack_strsm_ffi: compute with jax.lax in place of LAPACK's calls and of callbacks; it is inside the "
                 "window of pjrt (built from 2024-03-18 to 2031-03-18)"
             ],

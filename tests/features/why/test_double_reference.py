@@ -141,7 +141,7 @@ def test_a_program_of_integers_has_no_reference(editor):
         (4e-6, 2e-6, "the reader is nearer to float64 than the writer (2.03e-06 against 4.05e-06)"),
         (2e-6, 4e-6, "the writer is nearer to float64 than the reader (2.03e-06 against 4.05e-06)"),
         (4e-6, -4.6e-6, "reader and writer are about as near to float64 (4.59e-06 and 4.05e-06)"),
-        (1.0, 1.5, "both are far from float64 (1.50e+00 and 1.00e+00): another sign or order, no rounding"),
+        (1.0, 1.5, "both are far from float64 (1.50e+00 and 1.00e+00): a different sign or order, not rounding"),
     ],
 )
 def test_the_side_with_the_smaller_error_is_nearer(written, read, sentence):

@@ -34,7 +34,7 @@ def shardings_as_xlas(module: Any) -> Counter[str]:
             del operation.attributes[RULE]  # a hint for the propagation of shardings, which has another algorithm there
             done["sharding rules of Shardy left out, which are hints"] += 1
         if others := [name for name in own if name.startswith("sdy.") and name != RULE]:
-            raise NotRewritableError(f"{operation.name} has {others[0]}, which has no form in XLA's shardings")
+            raise NotRewritableError(f"{operation.name} has {others[0]}, which cannot be expressed as an XLA sharding")
         if operation.name == "func.func":
             done["shardings of arguments and results written as XLA's"] += function_as_xlas(operation, own, meshes)
     return +done
@@ -59,7 +59,7 @@ def take_meshes(module: Any) -> dict[str, Mesh]:
         if operation.name == "sdy.mesh":
             mesh = sdy.MeshAttr(operation.attributes["mesh"])
             if list(mesh.device_ids):
-                raise NotRewritableError("a mesh of Shardy whose devices are not in the usual order")
+                raise NotRewritableError("it has a mesh whose devices are not in the usual order")
             axes = map(sdy.MeshAxisAttr, mesh.axes)
             meshes[ir.StringAttr(operation.attributes["sym_name"]).value] = {axis.name: axis.size for axis in axes}
             operation.erase()
@@ -98,11 +98,11 @@ def manual_as_xlas(manual: Any, meshes: dict[str, Mesh]) -> None:
     axes = {*sdy.ManualAxesAttr(own["manual_axes"])}
     if len(names) != 1 or axes != set(meshes[names.pop()]):
         raise NotRewritableError(
-            "a manual computation (shard_map) over some axes of its mesh has no form in XLA's shardings"
+            "it has a manual computation (shard_map) over some axes of its mesh, which XLA's shardings cannot express"
         )
     *body, terminator = [inner.operation for inner in block]
     if any(inner.name == "sdy.sharding_constraint" for inner in body):
-        raise NotRewritableError("a sharding constraint inside a manual computation (shard_map)")
+        raise NotRewritableError("it has a sharding constraint inside a manual computation (shard_map)")
     with ir.InsertionPoint(manual), manual.location:
         for value, argument, sharding in zip(manual.operands, block.arguments, into, strict=True):
             whole = sharded_call("Sharding", value, value.type, manual_edge(sharding, meshes))
@@ -122,7 +122,9 @@ def manual_edge(sharding: Any, meshes: dict[str, Mesh]) -> str:
     """Return XLA's text for the sharding of a whole operand or result of a manual computation."""
     text, opened = xla_sharding(sharding, meshes)
     if opened:
-        raise NotRewritableError("a manual computation (shard_map) of which Shardy splits only some dimensions")
+        raise NotRewritableError(
+            "it has a manual computation (shard_map) that leaves some dimensions to the partitioner"
+        )
     return text or "{replicated}"
 
 
@@ -132,7 +134,7 @@ def mesh_name(sharding: Any) -> str:
         name: str = ir.FlatSymbolRefAttr(sdy.TensorShardingAttr(sharding).mesh_or_ref).value
         return name
     except ValueError:
-        raise NotRewritableError("a sharding of Shardy without a named mesh") from None
+        raise NotRewritableError("it has a sharding without a named mesh") from None
 
 
 def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh]) -> int:
@@ -151,7 +153,9 @@ def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh
                 count += 1
                 text, opened = xla_sharding(named.pop(SHARDING), meshes)
                 if opened:
-                    raise NotRewritableError("an argument or result of which Shardy splits only some dimensions")
+                    raise NotRewritableError(
+                        "it has an argument or result that leaves some dimensions to the partitioner"
+                    )
                 named |= {} if text is None else {XLA_SHARDING: ir.StringAttr.get(text)}
             rewritten.append(ir.DictAttr.get(named))
         operation.attributes[field] = ir.ArrayAttr.get(rewritten)
@@ -166,7 +170,7 @@ def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, l
     """
     sharding = sdy.TensorShardingAttr(attribute)
     if list(sharding.unreduced_axes):
-        raise NotRewritableError("an unreduced sharding of Shardy has no form in XLA's shardings")
+        raise NotRewritableError("it has an unreduced sharding, which cannot be expressed as an XLA sharding")
     mesh = meshes[mesh_name(attribute)]
     parts = list(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))
     opened = [number for number, part in enumerate(parts) if not part.is_closed]
@@ -176,9 +180,9 @@ def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, l
     for number, part in enumerate(parts):
         axes = list(map(sdy.AxisRefAttr, part.axes))
         if axes and number in opened:
-            raise NotRewritableError("a sharding of Shardy that may split a dimension further")
+            raise NotRewritableError("it has a sharding that lets the partitioner split a dimension further")
         if any(axis.sub_axis_info is not None for axis in axes):
-            raise NotRewritableError("a sharding of Shardy over a part of an axis")
+            raise NotRewritableError("it has a sharding over a part of a mesh axis")
         dimensions.append([axis.name for axis in axes])
     return tiles_text(mesh, dimensions), opened
 

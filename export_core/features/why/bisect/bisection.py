@@ -167,7 +167,7 @@ def known_size(result: Result) -> float:
         return size
     where = f"--by numbers: {result.golden} in {result.reader.title} on {result.platform}"
     if not result.verdict.is_compared:
-        raise WhyError(f"{where} ended in {result.verdict}, and gave no numbers. Bisect it by message.")
+        raise WhyError(f"{where} ended in {result.verdict}, so it has no numbers to compare. Use --by message.")
     raise WhyError(
         f"{where} has no error in units of noise, since the golden's writer measured none. "
         f"`jaxexport goldens verify --noise {result.golden}` measures it."

@@ -124,7 +124,7 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, edi
 def check_new(folder: Path) -> None:
     """Raise `WhyError` if the folder of a bundle exists already."""
     if folder.exists() or folder.is_symlink():
-        raise WhyError(f"--bundle {folder}: exists. Name a new folder.")
+        raise WhyError(f"--bundle {folder}: already exists. Name a new folder.")
     check_output_folder(folder, "--bundle")
 
 

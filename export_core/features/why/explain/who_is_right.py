@@ -163,7 +163,7 @@ def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: st
         f"output {number} {leaf}" for number, (leaf, got) in pairs if leaf.numpy().tobytes() != got.numpy().tobytes()
     ]
     if others:
-        return f"no reference in double precision: what differs are no floats: {few(others)}"
+        return f"no reference in double precision: the outputs that differ are not floats: {few(others)}"
     return f"no reference in double precision: run once more in {reader}, alone, it gives the writer's outputs"
 
 
@@ -256,7 +256,7 @@ def _not_finite(want: Array, got: Array, true: Array) -> list[str]:
 
 def _in_words(reader: float, writer: float) -> str:
     if min(reader, writer) > CHOICE:
-        return f"both are far from float64 ({reader:.2e} and {writer:.2e}): another sign or order, no rounding"
+        return f"both are far from float64 ({reader:.2e} and {writer:.2e}): a different sign or order, not rounding"
     if max(reader, writer) <= ALIKE * min(reader, writer):
         return f"reader and writer are about as near to float64 ({reader:.2e} and {writer:.2e})"
     sides = ("reader", reader), ("writer", writer)

@@ -223,7 +223,8 @@ def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume:
     earlier = folder.earlier(resume=resume)  # before an environment is built
     cell = choice.cell
     if cell.mode is Mode.RUN and (problem := missing_hardware(cell.platform)):
-        raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. --platform {cell.platform}:compile may.")
+        way = f"--platform {cell.platform}:compile compiles for it"
+        raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. {way}.")
     second = choice.plan.calendar.release(good or cell.golden.manifest.writer.jaxlib)
     if second == cell.reader and good:
         raise WhyError(f"--good {good}: is the release in which the cell fails. Name one in which it works.")

@@ -73,8 +73,8 @@ def programs():
     for name in ("exp", "log", "abs", "neg", "real", "imag", "conj", "tanh", "sqrt"):
         yield f"{name}[complex64]", getattr(lax, name), (vector("complex64"),), None
     yield "complex[float32]", lax.complex, (vector("float32"), vector("float32")), None
-    binary = {"add": lax.add, "sub": lax.sub, "mul": lax.mul, "div": lax.div, "rem": lax.rem, "max": lax.max,
-              "min": lax.min}  # fmt: skip
+    binary = {"add": lax.add, "sub": lax.sub, "mul": lax.mul, "div": lax.div, "rem": lax.rem, "maximum": lax.max,
+              "minimum": lax.min}  # fmt: skip
     for (name, function), dtype in itertools.product(binary.items(), (*FLOATS, *INTEGERS)):
         yield f"{name}[{dtype}]", function, (vector(dtype), vector(dtype)[::-1]), None
     for name, dtype in itertools.product(("add", "sub", "mul", "div"), ("complex64",)):
@@ -267,6 +267,9 @@ def programs():
         "layer_norm": lambda x: (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1e-5), "rev": lambda x: x[:, ::-1],
         "dense": lambda x: jax.nn.relu(x @ jnp.ones((6, 2), x.dtype) + 1), "convert": lambda x: x.astype("int32"), "tanh": jnp.tanh,
     }  # fmt: skip
+    # Every operation by elements, since shapes that are not known are broadcast by other operations.
+    symbolic |= {name: function for name, function in unary.items() if name not in symbolic}
+    symbolic |= {f"{name}_by_rows": lambda x, f=function: f(x, x[:, ::-1]) for name, function in binary.items()}
     for name, function in symbolic.items():
         yield f"symbolic_{name}[float32]", function, (matrix("float32"),), ("b, 6",)
     yield (
@@ -292,7 +295,11 @@ def write(folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     with jax.enable_x64(True):
+        names: set[str] = set()
         for name, function, arguments, shapes in programs():
+            if name in names:  # The second would take the results of the first.
+                raise SystemExit(f"expected a name of its own for each program, found two programs {name}")
+            names.add(name)
             path = folder / re.sub(r"\W+", "-", name)
             try:
                 scope = export.SymbolicScope()

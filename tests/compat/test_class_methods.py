@@ -30,7 +30,7 @@ class Losses(parameterized.TestCase):
         self.export_golden(jax.jit(loss), self.predictions, self.targets)
 
     @parameterized.parameters(squared_error, huber)
-    def test_nothing_is_lost_on_targets(self, loss):
+    def test_the_loss_of_equal_predictions_and_targets_is_0(self, loss):
         assert loss(self.targets, self.targets) == 0
 
 

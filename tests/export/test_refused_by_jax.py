@@ -158,7 +158,7 @@ def test_an_unbounded_symbolic_size_error_has_a_remedy(exported, function, bound
     ids=["divided", "halves"],
 )
 def test_a_divided_symbolic_size_error_has_a_remedy(exported, function):
-    with pytest.raises(ExportError, match=re.escape('write it as one: "2*n" in symbolic_shapes')):
+    with pytest.raises(ExportError, match=re.escape('write "2*n" in symbolic_shapes, in the place of "n"')):
         exported(function, X, symbolic_shapes="n, 2")
     exported(function, X, symbolic_shapes="2*n, 2")
 

@@ -249,7 +249,7 @@ def test_a_refusal_excluded_from_the_promise_is_marked():
     )
 
 
-def test_costs_of_a_runtime_are_named_in_words():
+def test_a_cost_line_names_a_runtimes_releases_in_words():
     cells = [
         of_runtime(result(cost=Cost(temp_bytes=size)), f"tensorflow=={version}", built)
         for version, built, size in (("2.20.0", "2026-08-13", 1000), ("2.21.0", "2026-11-05", 3000))

@@ -407,7 +407,7 @@ def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], nam
     if not goldens:
         raise DeployingError(
             f"--to {name}: expected goldens of the cases that the policy wants to run there, found no golden. "
-            "--goldens names another folder."
+            "Name another folder with --goldens."
         )
     cases = dict.fromkeys(golden.manifest.case for golden in goldens)
     return [case for case in cases if any(target.has_case(case) for target in targets)]

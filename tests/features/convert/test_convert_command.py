@@ -270,7 +270,7 @@ def test_a_call_that_would_crash_the_reader_is_refused(convert, tmp_path):
         ((".", "-o", "out"), "expected an artifact, or the folder of one golden"),
         ((DATA / "0.6.2" / "mlp.jaxexport", "-o", DATA / "0.6.2" / "mlp.jaxexport"), "would replace the original"),
         ((DATA / "0.6.2" / "mlp.jaxexport", DATA / "0.8.1" / "mlp.jaxexport", "-o", "out"), "would both be written"),
-        ((DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", "--inputs", "in.npz"), "belong together"),
+        ((DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", "--inputs", "in.npz"), "are given together"),
         ((DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", "--goldens", "none"), "expected a folder of goldens"),
     ],
 )

@@ -317,7 +317,10 @@ def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *
 
 
 def edge_in(answers: Sequence[IsBad]) -> tuple[int, int]:
-    """Return the last good place and the first bad place of the edge nearest to the bad end, if all were asked."""
+    """Return the indexes of the last good release and of the first bad release after it.
+
+    `answers` has one for each release of the row, in its order; None for a release that gave no answer.
+    """
     last_good = max(place for place, answer in enumerate(answers) if answer is False)
     return last_good, min(place for place, answer in enumerate(answers) if answer and place > last_good)
 

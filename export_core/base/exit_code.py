@@ -9,7 +9,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class ExitCodeFacts:
-    """How media show a run that ends with an exit code."""
+    """The style, the symbol and the colours by which reports show a run that ends with an exit code."""
 
     style: str  # The style of text in a terminal, as the package rich names it.
     symbol: str  # The mark in Markdown.

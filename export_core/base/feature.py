@@ -1,4 +1,4 @@
-"""What a feature adds to the kernel, declared in one place, without the kernel knowing the feature's name.
+"""The declaration of everything that a feature adds to the kernel, which itself names no feature.
 
 `export_core.features.FEATURES` lists the features. The `FEATURE` of each names its functions as ``module:name``, with
 the module in the feature's folder. A function is imported only when it is needed, since `jaxexport --help` must not
@@ -31,7 +31,7 @@ class QuickStart(Protocol):
 
 # No dataclass, which takes 8 ms to import: `jaxexport inspect FILE` loads this, and reads an artifact in less.
 class Feature(NamedTuple):
-    """What a feature adds to the kernel. A field is empty if the feature adds nothing of that kind."""
+    """The commands, hooks, policy keys and other parts of one feature. A field is empty if it has no such part."""
 
     commands: Mapping[str, str] = {}
     """Commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
@@ -60,7 +60,7 @@ class Feature(NamedTuple):
     compare: str = ""
     """The differences from earlier runs: gets the `Run` and the folders of earlier runs, returns a `RunDifference`."""
     trend: str = ""
-    """What changes from release to release: gets results, and whether `numbers` and `cost` are asked for; returns what
+    """The function behind `report --trend`: gets results, and whether `numbers` and `cost` are asked for; returns what
     --json prints, and the lines for people."""
     coverage: str = ""  # What goldens cover: gets the goldens, and returns the text for people.
     policy_key: str = ""  # A key of the policy, a `FeatureKey` in its module `policy_key`.

@@ -78,7 +78,7 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Tolerances = Mapping[str, Mapping[str, Tolerance]]  # By platform, then by dtype.
 
 Sources = Mapping[str, str | Mapping[str, str]]
-"""What set each part of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages.
+"""The origin of each part of a comparison (`compare`, `rtol`, `atol`, `ulp`), such as the policy, in words.
 
 A part has a text for all dtypes, or a text for each dtype. A part that is missing was set by the golden.
 """

@@ -10,7 +10,7 @@ from export_core.base.json_text import decode_error
 from export_core.base.text import printable_json
 
 DEEPEST = 100
-"""How deep lists and tables may be nested in a YAML file.
+"""The most levels of lists and tables inside lists and tables that a YAML file may have.
 
 The files of this project have six; libyaml's C loader has no limit of its own.
 """

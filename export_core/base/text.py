@@ -27,6 +27,8 @@ _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'
 _HIDDEN = "***"
 _URL = r"([A-Za-z][A-Za-z0-9+.-]*://)(\S+)"
 _PLAIN_HOST = r"[\w.-]*|\[[0-9A-Fa-f:.%]+\]"
+# A line of source above a caret, a note by whom it was called, and the place before an error, as XLA quotes them.
+_SOURCE = r"(?m)^.*\n[ \t]*\^[ \t]*(?:\n|\Z)|^.*: note: called from[ \t]*(?:\n|\Z)|\S+:\d+:\d+: (?=error: )"
 _LINK = r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)"
 
 
@@ -166,6 +168,14 @@ def whole_first_line(text: str) -> str:
     """Return the first line of a message, with the second line if the first ends with a colon or a semicolon."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     return " ".join(lines[:2]) if lines[0].endswith((":", ";")) else lines[0]
+
+
+def without_source_lines(text: str) -> str:
+    """Return a message of XLA without the source code that it quotes, and without the places of that code.
+
+    The code is that of whoever called jax last. A comment in it could be taken for a part of the message.
+    """
+    return re.sub(_SOURCE, "", text)
 
 
 def few(names: Sequence[str], most: int = 4) -> str:

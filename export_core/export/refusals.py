@@ -32,9 +32,14 @@ _ADVICE = {
         "export_golden: with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device="
         "jax.sharding.AbstractDevice(device_kind='NVIDIA H100 80GB HBM3', num_cores=132, platform='gpu')))."
     ),
+    r"operand\(s\), but decomposition has": (
+        "Before 0.12.0, jax cannot export a jax.lax.composite for several platforms, and no release can call one whose "
+        "arguments have symbolic sizes (jax-ml/jax#40486, openxla/stablehlo#2779). Export it with fixed sizes, for one "
+        "platform or with jax 0.12.0 or later; or call the function itself in the place of its composite."
+    ),
 }
-"""What to do about errors of jax, by a regular expression for the message: a missing lowering, a mutable reference, and
-a kernel without a device."""
+"""What to do about errors of jax, by a regular expression for the message: a missing lowering, a mutable reference, a
+kernel without a device, and a composite with arguments that jax adds."""
 
 
 _COMPARED = re.compile(r"Symbolic dimension comparison '(.+?)' (>=|>|<=|<) '(.+?)' is inconclusive")

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.artifact import Envelope
+from export_core.base.text import without_source_lines
 from export_core.releases import Release
 
 
@@ -56,9 +57,6 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 FORMAT = 1  # Version of golden.yaml. A newer one is refused: it may mean what this version cannot check.
 
 UNKNOWN = "unknown"  # The Python version of a writer that is known only by its artifact.
-
-_QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
-"""A line of source above a caret, as XLA quotes it below an error."""
 
 
 class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -137,7 +135,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
         Source code that XLA quotes in the message does not count: a comment in it may match the pattern.
         """
-        return self.refused is not None and re.search(self.refused, _QUOTED_SOURCE.sub("", message)) is not None
+        return self.refused is not None and re.search(self.refused, without_source_lines(message)) is not None
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -19,6 +19,7 @@ from export_core.base.errors import InfrastructureFault
 from export_core.base.layout import labelled_lines
 from export_core.base.processes import signal_name
 from export_core.base.scratch import scratch_folder
+from export_core.base.text import without_source_lines
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, Uncalled, installed_writer
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
@@ -70,6 +71,16 @@ _SYMBOLIC_ADVICE = (
     "It has symbolic dimensions, and these outputs are those of the function with numbers in their place. Python "
     "decides a comparison of symbolic dimensions once, when it is exported: `==` is False where it does not hold for "
     "every size. Compare inside the program (`jax.lax.cond`, `jnp.where`), or export with fixed shapes."
+)
+_JAX_ADVICE = (
+    "If the function gives the same numbers each time that it is called with these arguments, jax has exported another "
+    "program than it runs: compare `jax.export.export(f)(*args).call(*args)` with `f(*args)`, and report it to JAX."
+)
+_UNREFINED = "but decomposition has type"
+"""XLA's words about a composite with a symbolic size, once the sizes are known (openxla/stablehlo issue 2779)."""
+_COMPOSITE_ADVICE = (
+    "No release can call a `jax.lax.composite` whose arguments have symbolic sizes (openxla/stablehlo#2779). Export it "
+    "with fixed sizes, or call the function itself in the place of its composite."
 )
 _COMPARATOR_ADVICE = (
     "A comparator of your own takes (expected, actual), lists of NumPy arrays, and returns None where they agree, else "
@@ -303,13 +314,15 @@ def first_replay(result: Result, produced: ProducedGolden | None = None) -> Firs
     advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE
+    if _UNREFINED in result.message:
+        advice = _COMPOSITE_ADVICE
     own_flags = ""
     if produced and result.verdict is Verdict.NUMERICS:
         own_flags = " ".join(flags_of_numbers(os.environ))
         advice = " ".join((advice, *_advice_for(produced)))
     if result.processors or own_flags:
         fault, advice = "Its outputs were computed with other flags than its replay", _FLAGS_ADVICE
-    message = result.message or str(result.verdict)
+    message = without_source_lines(result.message) or str(result.verdict)
     flags = "" if result.processors or not own_flags else f"XLA_FLAGS={shlex.quote(own_flags)} only in this process"
     facts = {"stage": result.stage, "message": message, "processor": result.processors, "flags": flags}
     facts["stderr"] = result.error_lines
@@ -323,8 +336,12 @@ def first_replay(result: Result, produced: ProducedGolden | None = None) -> Firs
 
 def _advice_for(produced: ProducedGolden) -> Iterator[str]:
     """Yield paragraphs that explain why an artifact may give other numbers than the function it was exported from."""
-    if _DRAWS.search(produced.files.get(JAXPR_TEXT, b"").decode(errors="replace")):
+    draws = _DRAWS.search(produced.files.get(JAXPR_TEXT, b"").decode(errors="replace"))
+    if draws:
         yield _KEY_ADVICE
     envelope = produced.artifact.envelope
-    if envelope and any(not isinstance(size, int) for aval in envelope.in_avals for size in aval.shape):
+    symbolic = envelope and any(not isinstance(size, int) for aval in envelope.in_avals for size in aval.shape)
+    if symbolic:
         yield _SYMBOLIC_ADVICE
+    if not draws and not symbolic:
+        yield _JAX_ADVICE

@@ -107,21 +107,27 @@ def test_a_crash_of_the_first_replay_is_reported(written):
     assert "BROKEN PROMISE" not in written.again.text
 
 
-KEY, SYMBOLIC, FLAGS = (
+KEY, SYMBOLIC, FLAGS, BUG = (
     "give it its key as an argument",
     "`==` is False where it does not hold for every size",
     "XLA_FLAGS=",
+    "report it to JAX",
 )
 EQUAL_SIZES = "lambda x, y: x.sum() + y.sum() if x.shape == y.shape else x.sum() - y.sum()"
 FITTING = {  # the marker, the function, its arguments, and the only hint that fits it
     "other_key_each_time": (*("", "lambda x: x + jax.random.normal(jax.random.key(next(calls)), x.shape)", ONES, KEY),),
     "equal_sizes": ('symbolic_shapes=("a", "b")', EQUAL_SIZES, f"{ONES}, {ONES}", SYMBOLIC),
-    "counter": ("", "lambda x: x + next(calls)", ONES, ""),
+    "counter": ("", "lambda x: x + next(calls)", ONES, BUG),
 }
 NUMBERS_DIFFER = "import itertools\nimport jax, jax.numpy as jnp, numpy as np, pytest\n\ncalls = itertools.count()\n"
 NUMBERS_DIFFER += "".join(
     TEST.format(name=name, marked=marked, call=f"export_golden(jax.jit({function}), {arguments})")
     for name, (marked, function, arguments, _) in FITTING.items()
+)
+NUMBERS_DIFFER += TEST.format(
+    name="composite",
+    marked='symbolic_shapes="b"',
+    call=f'export_golden(jax.jit(jax.lax.composite(lambda x: x * x, name="own.square")), {ONES})',
 )
 FAST = """
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -143,7 +149,15 @@ def test_only_the_fitting_hint_is_printed(name, differing):
     text = differing.update[f"test_{name}"].text
     assert "it ran with different numbers. The fault is in what was exported" in text
     *_, fitting = FITTING[name]
-    assert [hint for hint in (KEY, SYMBOLIC, FLAGS) if hint in text] == ([fitting] if fitting else [])
+    assert [hint for hint in (KEY, SYMBOLIC, FLAGS, BUG) if hint in text] == [fitting]
+
+
+def test_a_composite_of_a_symbolic_size_gets_advice(differing):
+    """jax refuses to export it before 0.12.0, and from then on to call what it has exported."""
+    text = differing.update["test_composite"].text
+    assert "or call the function itself in the place of its composite." in text
+    assert "decomposition has" in text
+    assert "note: called from" not in text
 
 
 def test_fast_math_of_this_process_is_named(projects):

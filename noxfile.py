@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -33,9 +34,23 @@ def newest_python() -> str | None:
         return None
 
 
+FAST = ("-m", "not matrix and not browser and not weekly and not corpus")
+"""The tests that `nox -s tests` chooses: pytest's own choice here, without the programs that tests_newest exports."""
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the fast tests. -- -m matrix for those that need other jaxlib releases."""
+    run_tests(session, () if names_tests(session.posargs) else FAST)
+
+
+def names_tests(words: Sequence[str]) -> bool:
+    """Return whether arguments of pytest name a file, a folder or a test. An `-m` among them wins anyway."""
+    return any(Path(word.partition("::")[0]).exists() for word in words)
+
+
+def run_tests(session: nox.Session, chosen: Sequence[str] = ()) -> None:
+    """Install what the tests need, and run pytest with `chosen` and the arguments of the session."""
     groups = ("tests", "schema", "engines", "workflows")
     session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
     # Set to anything else, each of the hundreds of processes would compile the bytecode of jax anew.
@@ -45,14 +60,14 @@ def tests(session: nox.Session) -> None:
     # One process more than there are cores, since some tests wait. In their order: files with the fewest tests, which
     # would come last otherwise, are among the slowest.
     processes = str((os.cpu_count() or 1) + 1)
-    session.run("pytest", "-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *session.posargs)
+    session.run("pytest", "-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *chosen, *session.posargs)
 
 
 # The newest jax needs a newer CPython than the oldest one that this package supports.
 @nox.session(python=newest_python(), default=False)
 def tests_newest(session: nox.Session) -> None:
-    """Run the fast tests with CPython 3.12 and the newest jax."""
-    tests(session)
+    """Run the fast tests with CPython 3.12 and the newest jax, and the programs of tests/compat that they leave out."""
+    run_tests(session)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -85,8 +85,12 @@ class Difference:
     looks_like: tuple[str, ...] = ()  # Lines that say what kind of difference it is.
     kind: str = ""  # What the outputs that are out of tolerance look like: rounding only if each of them does.
     grid: ErrorGrid | None = None  # Where the errors are in the output.
+    first: Difference | None = None  # Of several outputs: the first that is out of tolerance, with its own errors.
+    others: str = ""  # How many other outputs are out of tolerance, and the worst of them; empty if none is.
 
     def __str__(self) -> str:
+        if self.first is not None:
+            return "\n".join(filter(None, (str(self.first), self.others)))
         if self.problem:
             return self.problem
         errors = f"max abs error {self.max_abs_error:.3g}, max rel error {self.max_rel_error:.3g}"
@@ -193,12 +197,36 @@ class GoldenOutputs:
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
-    """Return the first difference that is not ok, else the first one; with the largest errors of all."""
+    """Return one difference for several outputs, with the largest errors of all.
+
+    Its other facts are those of the first output that is out of tolerance, or of the first output if none is.
+    """
     if not differences:
         return Difference(True, 0.0, 0.0)
-    shown = next((difference for difference in differences if not difference.ok), differences[0])
-    rules = shown.tolerance if not shown.ok else rules_in_words(differences)
-    return replace(shown, **largest_errors(differences), tolerance=rules, kind=kind_of_all(differences))
+    failed = [difference for difference in differences if not difference.ok]
+    if not failed:
+        return replace(differences[0], **largest_errors(differences), tolerance=rules_in_words(differences))
+    first = failed[0] if len(differences) > 1 else None
+    merged = replace(failed[0], **largest_errors(differences), kind=kind_of_all(differences))
+    return replace(merged, first=first, others=_others(failed[1:]))
+
+
+def _others(failed: Sequence[Difference]) -> str:
+    """Return a line about further outputs that are out of tolerance: how many, and the worst; empty if there is none.
+
+    The worst has the largest error in units of the noise, or the largest absolute error if one of them has no noise.
+    """
+    measured = [(one.max_noise_error, one.max_abs_error or 0.0, one) for one in failed if not one.problem]
+    if not measured:
+        return f"also out of tolerance: {plural(len(failed), 'other output')}" if failed else ""
+    if all(noise is not None for noise, _, _ in measured):
+        error, _, worst = max(measured, key=lambda one: one[0] or 0.0)
+        size = f"max {error:.3g} times the noise"
+    else:
+        _, error, worst = max(measured, key=lambda one: one[1])
+        size = f"max abs error {error:.3g}"
+    name = worst.of_type if worst.output is None else f"output {worst.output} {worst.of_type}"
+    return f"also out of tolerance: {plural(len(failed), 'other output')}, the largest error in {name}: {size}"
 
 
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:

@@ -236,6 +236,14 @@ def test_details_come_from_the_first_wrong_output():
     assert (found.output, found.max_abs_error, found.worst.actual) == (1, 8.0, "2.0")
 
 
+def test_errors_are_those_of_the_output_they_are_named_for():
+    found = compared([f32(1, 2), f32(1, 2), f32(100, 2)], [f32(1, 2), f32(1.5, 2), f32(100, 9)])
+    first, *_, last = str(found).splitlines()
+    assert first.startswith("output 1 float32[2]: 1 of 2 elements differ (max abs error 0.5, max rel error 0.5,")
+    assert last == "also out of tolerance: 1 other output, the largest error in output 2 float32[2]: max abs error 7"
+    assert found.max_abs_error == 7, "of all outputs"
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "complex64", ml_dtypes.bfloat16, ml_dtypes.int4])
 @pytest.mark.parametrize("how", ["allclose", "exact"])
 def test_arrays_of_every_shape_equal_themselves(dtype, how):

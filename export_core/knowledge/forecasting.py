@@ -170,7 +170,7 @@ class _Consumer:
         self.platform = platform
         self.settings = settings
         self.built: set[str] = set()  # The build dates of the releases that `answers` will be asked for.
-        self._answers: dict[_Kind, tuple[Answer, ...]] = {}
+        self._answers: dict[tuple[object, ...], tuple[Answer, ...]] = {}  # By the fields of a `_Kind`.
         self._unmeasured: dict[int, _Unmeasured] = {}  # What `unmeasured` returned.
         self.table = measured().get(name)  # None for a jaxlib, in which operations are not measured one by one.
 
@@ -223,8 +223,9 @@ class _Consumer:
         elif not release.runtime and (called := self.about.looked_up(self.platform)):
             missing = called - stable_targets(release.jax)
         era = bisect_right(self.dates, release.built) if release.built else -1
-        kind = _Kind(era, missing, places, title, load.ok, load.reasons)
-        if (answers := self._answers.get(kind)) is None:
+        alike = (era, missing, places, title, load.ok, load.reasons)  # Fields of `_Kind`, which costs more to make.
+        if (answers := self._answers.get(alike)) is None:
+            kind = _Kind(*alike)
             facts = *_by_load(kind), *self._by_bytes(kind, load.reader), *self._by_entries(load.reader)
             answers = self._answers[kind] = _answers(facts)
         return answers

@@ -34,8 +34,11 @@ class Measured(NamedTuple):
     """
 
     def ran_all(self, needed: Mapping[str, frozenset[str]]) -> int:
-        """Return the releases that ran all operations of an artifact, with the element types in `needed`, as bits."""
-        releases = (1 << len(self.releases)) - 1
+        """Return the releases that ran all operations of an artifact, with the element types in `needed`, as bits.
+
+        If nothing is needed, that is true of releases outside those measured too: all bits are set.
+        """
+        releases = -1
         for name, types in needed.items():
             seen, some = self.operations.get(name, {}), self.some.get(name, {})
             for of in types or ("",):

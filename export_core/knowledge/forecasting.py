@@ -172,7 +172,8 @@ class _Consumer:
         self.built: set[str] = set()  # The build dates of the releases that `answers` will be asked for.
         self._answers: dict[tuple[object, ...], tuple[Answer, ...]] = {}  # By the fields of a `_Kind`.
         self._unmeasured: dict[int, _Unmeasured] = {}  # What `unmeasured` returned.
-        self.table = measured().get(name)  # None for a jaxlib, in which operations are not measured one by one.
+        # None for a jaxlib, in which operations are not measured one by one.
+        self.table = None if name == "jaxlib" else measured().get(name)
 
     @cached_property
     def needed(self) -> Mapping[str, frozenset[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from export_core.goldens import Golden, GoldenStore
+from export_core.knowledge.concerns import HOLDS
 from export_core.knowledge.knowledge_base import CONSUMERS, FILE, Entry
 from export_core.policy.known_issues import KnownIssue, days_of, problems_of, shipped_issues
 from tools import renew
@@ -50,7 +51,7 @@ def _entry(issue: KnownIssue) -> Entry:
         issue.settings,
         issue.unless,
         *days_of(issue),
-        issue.concerns.given,
+        {key: issue.concerns.given[key] for key in HOLDS if key in issue.concerns.given},  # The cheapest first.
     )
 
 

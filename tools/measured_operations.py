@@ -139,7 +139,7 @@ def text_of(found: ReleasesThatRan, some: ReleasesThatRan) -> str:
             f' "{key}": {{\n' + ",\n".join(rows(table, releases)) + "\n }"
             for key, table in (("operations", operations), ("some", some.get(runtime, {})))
         ]
-        kinds = {kind: indexes(ran, releases) for kind, ran in sorted(types_in(operations).items())}
+        kinds = {kind: bits(ran, releases) for kind, ran in sorted(types_in(operations).items())}
         own = json.dumps(kinds if runtime in ALIKE else {})
         runtimes.append(", ".join([head, *parts, f' "types": {own}']) + "}")
     return "{\n" + ",\n".join(runtimes) + "\n}\n"
@@ -157,15 +157,15 @@ def types_in(operations: Mapping[str, Mapping[str, set[str]]]) -> dict[str, set[
 
 
 def rows(operations: Mapping[str, Mapping[str, set[str]]], releases: Sequence[str]) -> Iterator[str]:
-    """Yield a line of JSON for each operation: by element types, the indexes in `releases` of those that ran it."""
+    """Yield a line of JSON for each operation: by element types, which of `releases` ran it, as bits."""
     for name, types in sorted(operations.items()):
-        ran = {of: indexes(types[of], releases) for of in sorted(types) if types[of]}
+        ran = {of: bits(types[of], releases) for of in sorted(types) if types[of]}
         yield f"  {json.dumps(name)}: {json.dumps(ran)}"
 
 
-def indexes(ran: Iterable[str], releases: Sequence[str]) -> list[int]:
-    """Return the sorted indexes in `releases` of the releases `ran`."""
-    return sorted(map(releases.index, ran))
+def bits(ran: Iterable[str], releases: Sequence[str]) -> int:
+    """Return the releases `ran` as bits of a number: bit 0 is the first of `releases`."""
+    return sum(1 << releases.index(release) for release in {*ran})
 
 
 def main() -> int:

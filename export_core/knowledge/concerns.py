@@ -9,13 +9,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_jax, looked_up
-from export_core.artifact.bytecode.element_types import element_types
+from export_core.artifact.bytecode.element_types import element_types, without_version
 from export_core.artifact.bytecode.sections import STRINGS, Tables
-from export_core.knowledge.knowledge_base import Entry
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 # A text, which `re` compiles at its first use: few artifacts need it.
@@ -25,36 +24,14 @@ CALL = "stablehlo.custom_call"
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
-class Unmeasured(NamedTuple):
-    """What an artifact uses that some releases were not seen to run, as text; "" for nothing."""
-
-    calls: str  # The targets of custom calls.
-    partly: str  # The operations that passed in some forms only.
-    unseen: str  # The operations, with element types, that were not seen to pass.
-
-
 class About:
     """The properties of one artifact, with its nested derivatives, that entries of the knowledge base ask about."""
 
     def __init__(self, artifact: Artifact):
         self.artifact = artifact
         self._looked_up: dict[str, frozenset[str]] = {}  # What `looked_up` returned, by platform.
-        self._concerning: dict[str, bool] = {}  # What `is_concerned` returned, by the id of the entry.
-        self.measured: dict[tuple[str, frozenset[int]], Unmeasured] = {}
-        """What releases were not seen to run, by runtime and by indexes of its measured releases.
-
-        Many releases have the same indexes, and so share an answer.
-        """
-
-    def is_concerned(self, entry: Entry) -> bool:
-        """Return whether an entry is about the artifact."""
-        if entry.id not in self._concerning:
-            self._concerning[entry.id] = is_concerned(self, entry.concerns)
-        return self._concerning[entry.id]
-
-    def is_known_foreign(self, entry: Entry) -> bool:
-        """Return whether `is_concerned` was asked about an entry before, and the entry is not about the artifact."""
-        return not self._concerning.get(entry.id, True)
+        self._named: dict[str, bool] = {}  # What `names` returned, by its text.
+        self._typed: dict[str, bool] = {}  # What `has_type` returned, by its pattern.
 
     @cached_property
     def calls(self) -> frozenset[str]:
@@ -80,7 +57,7 @@ class About:
     def operations(self) -> frozenset[str]:
         """The names of the artifact's operations, without VHLO's versions: ``stablehlo.sort``, ``sdy.mesh``."""
         names = {name for module in self.artifact.modules for name in module.op_names}
-        return frozenset(map(_without_version, names))
+        return frozenset(map(without_version, names))
 
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
@@ -91,20 +68,40 @@ class About:
                 found.setdefault(name, set()).update(types)
         return {name: frozenset(types) for name, types in found.items()} | ({CALL: self.calls} if self.calls else {})
 
-    def has_use(self, glob: str, pattern: str) -> bool:
-        """Return whether an operation that `glob` matches has element types in which `pattern` is found.
+    @cached_property
+    def forms(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
+        """What `uses` has, by operation: that of `stablehlo.reduce` are `stablehlo.reduce(add)` and its like."""
+        found: dict[str, dict[str, frozenset[str]]] = {}
+        for name, types in self.uses.items():
+            found.setdefault(name.partition("(")[0], {})[name] = types
+        return found
 
-        `pattern` is a regular expression. An operation without element types counts as having the type "".
+    def has_use(self, uses: Iterable[tuple[str, str]]) -> bool:
+        """Return whether an operation has element types as one of `uses` says: a glob, and a regular expression.
+
+        The glob matches the operation, and the expression is found in its types. An operation without element types
+        counts as having the type "".
         """
-        if not _any_matches(self.operations, [glob.partition("(")[0]]):  # without a walk over the module
-            return False
-        named = [types for name, types in self.uses.items() if _matches(name, glob)]
-        return any(_is_found(pattern, of) for types in named for of in types or ("",))
+        for glob, pattern in uses:
+            operation, is_plain = _operation_of(glob)
+            # Without a walk over the module, for most entries.
+            if operation in self.operations if is_plain else _any_matches(self.operations, (operation,)):
+                forms = self.forms.get(operation, {}) if is_plain else self.uses
+                named = [types for name, types in forms.items() if _matches(name, glob)]
+                if any(_is_found(pattern, of) for types in named for of in types or ("",)):
+                    return True
+        return False
 
     @cached_property
     def types(self) -> str:
         """All types in the artifact's modules, each once, on lines of their own."""
         return "\n".join(dict.fromkeys(kind for module in self.artifact.modules for kind in module.types))
+
+    def has_type(self, pattern: str) -> bool:
+        """Return whether a regular expression is found in one of the artifact's types. `^` matches its first one."""
+        if (answer := self._typed.get(pattern)) is None:
+            answer = self._typed[pattern] = re.search(pattern, self.types) is not None
+        return answer
 
     @cached_property
     def dialects(self) -> frozenset[str]:
@@ -154,7 +151,9 @@ class About:
         `text` is a part of the attribute's text, or names an attribute or a type by its code: ``sdy attribute 12``,
         ``vhlo type 10``.
         """
-        return any(_names(module.tables, text) for module in self.artifact.modules)
+        if (answer := self._named.get(text)) is None:
+            answer = self._named[text] = any(_names(module.tables, text) for module in self.artifact.modules)
+        return answer
 
 
 def _names(tables: Tables, text: str) -> bool:
@@ -173,14 +172,11 @@ def _coded(text: str) -> tuple[str, str, int] | None:
     return (words[0], words[1], int(words[2])) if is_code else None
 
 
-def _without_version(name: str) -> str:
-    """Return StableHLO's name for an operation of VHLO: ``stablehlo.sort`` for ``vhlo.sort_v1``.
-
-    A name from a different dialect is returned unchanged.
-    """
-    dialect, _, operation = name.partition(".")
-    stem, _, version = operation.rpartition("_v")
-    return f"stablehlo.{stem}" if dialect == "vhlo" and stem and version.isdigit() else name
+@lru_cache(maxsize=1024)  # of the few hundred in the entries
+def _operation_of(glob: str) -> tuple[str, bool]:
+    """Return the operation that a glob is about, without a body, and whether it is a plain name."""
+    operation = glob.partition("(")[0]
+    return operation, _SPECIAL.isdisjoint(operation)
 
 
 def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
@@ -188,9 +184,10 @@ def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
 
     Most globs are plain names, which are looked up without comparing each name.
     """
-    return any(
-        glob in names if _SPECIAL.isdisjoint(glob) else any(_matches(name, glob) for name in names) for glob in globs
-    )
+    for glob in globs:
+        if glob in names if _SPECIAL.isdisjoint(glob) else any(_matches(name, glob) for name in names):
+            return True
+    return False
 
 
 def _matches(name: str, glob: str) -> bool:
@@ -223,13 +220,15 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "lacks": lambda about, texts: not any(map(about.names, texts)),
     "calls": lambda about, globs: _any_matches(about.calls, globs),
     "donated": lambda about, wanted: about.donates is wanted,
-    "types": lambda about, pattern: re.search(pattern, about.types) is not None,
-    "uses": lambda about, uses: any(about.has_use(*use) for use in uses),
+    "types": lambda about, pattern: about.has_type(pattern),
+    "uses": lambda about, uses: about.has_use(uses),
 }
 """The check for each key of an entry's `concerns`, the cheapest first: a function of the artifact and the key's value.
+
+The shipped entries have their keys in this order.
 """
 
 
 def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
     """Return whether an artifact has all the properties in `concerns`, by which an entry says what it is about."""
-    return all(holds(about, concerns[key]) for key, holds in HOLDS.items() if key in concerns)
+    return all(HOLDS[key](about, value) for key, value in concerns.items())

@@ -7,16 +7,18 @@ artifact that does not load does not run either, so an answer is never better th
 A function that takes an artifact raises `ArtifactError` if one of the artifact's modules cannot be read.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, Unmeasured
+from export_core.knowledge.concerns import CALL, About, is_concerned
 from export_core.knowledge.knowledge_base import Entry, entries_of
-from export_core.knowledge.measured import Measured, measured
+from export_core.knowledge.measured import measured
 from export_core.releases.stable_targets import stable_targets
 
 YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
@@ -47,11 +49,18 @@ class Reason(NamedTuple):
         return f"{self.text} ({self.entry})" if self.entry else self.text
 
 
+Found = tuple[int, str, Reason]
+"""Something found about an artifact: the first question whose answer it makes worse, that answer, and the reason."""
+
+
 class Answer(NamedTuple):
     """The answer to one question of a forecast, with its reasons."""
 
     answer: str  # One of `YES`, `YES_BUT`, `UNKNOWN` and `NO`.
     reasons: tuple[Reason, ...] = ()  # Why the answer is not `YES`: each reason alone would make it what it is.
+
+
+_YES = Answer(YES)
 
 
 class Forecast(NamedTuple):
@@ -111,31 +120,176 @@ def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: S
     return next(forecasts(artifact, (reader,), platform, settings))
 
 
-_ALL = (Answer(YES),) * 4  # The answers for most readers, of which no fault is known.
-
-
 def forecasts(
     artifact: Artifact, readers: Iterable[Reader], platform: str = "", settings: Sequence[str] = ()
 ) -> Iterator[Forecast]:
     """Yield what each of several readers will do with an artifact. The other arguments are those of `forecast`."""
     platform, about = platform or usual_platform(artifact), About(artifact)
-    for load in loads(artifact, readers):
-        if load.ok is False:  # what it does not load, it does not run
-            no = Answer(NO, tuple(dict.fromkeys(map(Reason, load.reasons))))
-            yield Forecast(load.reader, platform, no, no, no, no)
-            continue
+    results, consumers = loads(artifact, readers), dict[tuple[str, tuple[str, ...]], _Consumer]()
+    of: list[_Consumer | None] = []
+    for load in results:
+        consumer = None
+        if load.ok is not False:  # what it does not load, it does not run
+            release = load.reader.release
+            key = release.family, release.settings
+            if (consumer := consumers.get(key)) is None:
+                own = _abilities(settings, release.x64) + release.settings
+                consumer = consumers[key] = _Consumer(about, release.family or "jaxlib", platform, own)
+            consumer.built.add(release.built)
+        of.append(consumer)
+    for load, consumer in zip(results, of, strict=True):
+        answers = (Answer(NO, tuple(map(Reason, load.reasons))),) * 4 if consumer is None else consumer.answers(load)
+        yield Forecast(load.reader, platform, *answers)
+
+
+class _Kind(NamedTuple):
+    """All that decides what a release of a consumer does with an artifact: releases alike in it get equal answers."""
+
+    era: int  # How many of `_Consumer.dates` are not after its build date; -1 if that date is not known.
+    missing: frozenset[str]  # The custom-call targets of the artifact that a jaxlib does not promise to have.
+    places: int  # The measured releases that stand for a release of another runtime; 0 if they ran all of the artifact.
+    title: str  # The title of the release if `places` is not 0.
+    ok: bool | None  # Whether the release loads the artifact; None if that cannot be known.
+    reasons: tuple[str, ...]  # Why that is not known.
+
+
+class _Unmeasured(NamedTuple):
+    """What an artifact uses that some releases were not seen to run, as text; "" for nothing."""
+
+    calls: str  # The targets of custom calls.
+    partly: str  # The operations that passed in some forms only.
+    unseen: str  # The operations, with element types, that were not seen to pass.
+
+
+class _Consumer:
+    """What is known of a consumer, with some settings, and one artifact on one platform."""
+
+    def __init__(self, about: About, name: str, platform: str, settings: tuple[str, ...]):
+        self.about = about
+        self.name = name
+        self.platform = platform
+        self.settings = settings
+        self.built: set[str] = set()  # The build dates of the releases that `answers` will be asked for.
+        self._answers: dict[tuple[object, ...], tuple[Answer, ...]] = {}  # By the fields of a `_Kind`.
+        self._unmeasured: dict[int, _Unmeasured] = {}  # What `unmeasured` returned.
+        # None for a jaxlib, in which operations are not measured one by one.
+        self.table = None if name == "jaxlib" else measured().get(name)
+
+    @cached_property
+    def needed(self) -> Mapping[str, frozenset[str]]:
+        """The operations of the artifact, with element types, that the releases must have run."""
+        if self.name == "pjrt":  # Its compiler is that of its jaxlib, so that only custom calls count.
+            return {CALL: self.about.calls} if self.about.calls else {}
+        return self.about.uses
+
+    @cached_property
+    def ran_all(self) -> int:
+        """The measured releases that ran all of `needed`, as bits."""
+        return self.table.ran_all(self.needed) if self.table is not None else 0
+
+    def unmeasured(self, places: int) -> _Unmeasured:
+        """Return what the artifact uses that the measured releases `places` were not seen to run."""
+        if (known := self._unmeasured.get(places)) is None and self.table is not None:
+            unseen = self.table.unseen(self.needed, places)
+            calls = sorted(self.about.calls & unseen.pop(CALL, frozenset()) - {*self.about.calls_of_jax})
+            names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
+            partly = self.table.in_some_forms(self.needed, places)
+            known = self._unmeasured[places] = _Unmeasured(", ".join(calls), few(partly), few(names))
+        return known or _Unmeasured("", "", "")
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """The entries that are about the artifact, and may hold for one of the releases."""
+        first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
+        return [
+            entry
+            for entry in entries_of(self.name)
+            if (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
+            and entry.holds_with(self.platform, self.settings)
+            and is_concerned(self.about, entry.concerns)
+        ]
+
+    @cached_property
+    def dates(self) -> list[str]:
+        """The dates at which one of `entries` begins or ends to hold, sorted."""
+        return sorted({date for entry in self.entries for date in (entry.since, entry.mended) if date})
+
+    def answers(self, load: LoadResult) -> tuple[Answer, ...]:
+        """Return the answers for a release, which may load the artifact: found once for all releases of its kind."""
         release = load.reader.release
-        own_settings = _abilities(settings, release.x64) + release.settings
-        found: list[list[tuple[str, Reason]]] = [[], [], [], []]
-        found[LOADS] += [(YES if load.ok else UNKNOWN, Reason(text)) for text in load.reasons]
-        for question, answer, reason in _by_bytes(about, load.reader, platform, own_settings):
-            found[question].append((answer, reason))
-        for entry in entries_of(release.family or "jaxlib"):
-            if about.is_known_foreign(entry):  # as most are: 100 readers do not look at its dates again
-                continue
-            for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
-                found[question].append((answer, reason))
-        yield Forecast(load.reader, platform, *(_answers(found) if any(found) else _ALL))
+        missing, places, title = frozenset[str](), 0, ""
+        if self.table is not None:
+            places = self.table.places(release.version)
+            places, title = (places, release.title) if places & ~self.ran_all else (0, "")
+        elif not release.runtime and (called := self.about.looked_up(self.platform)):
+            missing = called - stable_targets(release.jax)
+        era = bisect_right(self.dates, release.built) if release.built else -1
+        alike = (era, missing, places, title, load.ok, load.reasons)  # Fields of `_Kind`, which costs more to make.
+        if (answers := self._answers.get(alike)) is None:
+            kind = _Kind(*alike)
+            facts = *_by_load(kind), *self._by_bytes(kind, load.reader), *self._by_entries(load.reader)
+            answers = self._answers[kind] = _answers(facts)
+        return answers
+
+    def _by_entries(self, reader: Reader) -> Iterator[Found]:
+        """Yield what the entries say that hold for a reader."""
+        for entry in self.entries:
+            if _holds_for(entry, reader.release.built):
+                yield from _by_entry(entry, self.about, reader)
+
+    def _by_bytes(self, kind: _Kind, reader: Reader) -> Iterator[Found]:
+        """Yield what the artifact's bytes show, apart from whether the reader loads it."""
+        about, platform = self.about, self.platform
+        artifact = about.artifact
+        envelope, devices = artifact.envelope, about.devices
+        if reader.release.runtime:
+            builds = RUNS if reader.release.family == "stablehlo" else COMPILES  # The interpreter compiles nothing.
+            if targets := about.calls_of_jax:
+                yield builds, NO, Reason(ONLY_JAX.format(", ".join(targets)))
+            if devices > 1:
+                yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
+            calls, partly, unseen = self.unmeasured(kind.places) if kind.places else ("", "", "")
+            if calls:
+                yield builds, NO, Reason(f"{kind.title} has no custom call {calls}")
+            if partly:
+                yield COMPILES, YES_BUT, Reason(f"{kind.title} takes {partly} in some forms only")
+            if unseen:
+                text = f"no run of {unseen} in {kind.title} is known"
+                yield builds, UNKNOWN, Reason(text, "`jaxexport matrix` runs it.")
+            for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
+                if not call.runs_on_cpu:
+                    yield RUNS, NO, Reason(f"{call.title} is for {', '.join(call.platforms)}, and not for a CPU")
+            return
+        is_lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
+        if envelope is not None and platform not in envelope.platforms and not is_lifted:
+            yield COMPILES, NO, Reason(f"it was exported for {', '.join(envelope.platforms)}, and not for {platform}")
+        elif envelope is not None and not about.has_branches and (foreign := about.calls_of_others(platform)):
+            yield COMPILES, NO, Reason(f"it calls {', '.join(sorted(foreign))}, which {platform} does not have")
+        if artifact.unread:
+            yield COMPILES, UNKNOWN, Reason("parts of it are not read")
+        if kind.missing:
+            calls = ", ".join(sorted(kind.missing))
+            # Unknown on an accelerator, as everything is there, so that this reason is shown.
+            answer = YES_BUT if platform == "cpu" else UNKNOWN
+            yield COMPILES, answer, Reason(f"it calls {calls}, which this reader does not promise to have")
+        if platform != "cpu":
+            todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
+            yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
+        if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
+            need = f"it needs {devices} devices, and its envelope has {artifact.devices}"
+            yield COMPILES, YES_BUT, Reason(f"{need}: pass arguments on a mesh of {devices} devices")
+        elif devices > 1 and DEVICES not in self.settings:
+            yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
+
+
+def _holds_for(entry: Entry, built: str) -> bool:
+    """Return whether a release has the fault of an entry by its date, or may have it if its date is not known."""
+    return not built or entry.holds_for(built)
+
+
+def _by_load(kind: _Kind) -> Iterator[Found]:
+    """Yield why it is not known whether a release loads the artifact."""
+    yield from ((LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons)
 
 
 def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
@@ -148,95 +302,27 @@ def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
     return (*(setting for setting in settings if setting != X64), *([X64] if x64 else []))
 
 
-def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:
-    """Yield the four answers of a forecast, in the order of the questions.
+def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
+    """Return the four answers of a forecast, in the order of the questions.
 
-    `found` has an answer and its reason for each thing found about each question. The worst of all found about a
-    question and the questions before it is its answer, with all reasons for that answer.
+    The worst of all found about a question and the questions before it is its answer, with all reasons for that answer.
     """
-    before: list[tuple[str, Reason]] = []
-    for own in found:
-        before += own
-        worst = max((answer for answer, _ in before), key=_FROM_BEST.index, default=YES)
-        yield Answer(worst, tuple(dict.fromkeys(reason for answer, reason in before if answer == worst)))
+    answers = []
+    last, before = _YES, list[Found]()
+    for question in range(4):
+        if own := [one for one in found if one[0] == question]:
+            before += own
+            worst = max((answer for _, answer, _ in before), key=_FROM_BEST.index)
+            last = Answer(worst, tuple(dict.fromkeys(reason for _, answer, reason in before if answer == worst)))
+        answers.append(last)
+    return tuple(answers)
 
 
-def _by_bytes(
-    about: About, reader: Reader, platform: str, settings: tuple[str, ...]
-) -> Iterator[tuple[int, str, Reason]]:
-    """Yield what the artifact's bytes show, apart from whether the reader loads it.
-
-    Each fact is yielded as the first question whose answer it makes worse, that answer, and the reason.
-    """
-    artifact = about.artifact
-    envelope, devices = artifact.envelope, about.devices
-    if reader.release.runtime:
-        builds = RUNS if reader.release.family == "stablehlo" else COMPILES  # The interpreter compiles nothing.
-        if targets := about.calls_of_jax:
-            yield builds, NO, Reason(ONLY_JAX.format(", ".join(targets)))
-        if devices > 1:
-            yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
-        if of := measured().get(reader.release.family):
-            places = of.places(reader.release.version)
-            if (known := about.measured.get((reader.release.family, places))) is None:
-                known = about.measured[reader.release.family, places] = _unmeasured(about, of, places)
-            if known.calls:
-                yield builds, NO, Reason(f"{reader.release.title} has no custom call {known.calls}")
-            if known.partly:
-                yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {known.partly} in some forms only")
-            # The compiler of pjrt is that of its jaxlib, whose operations were not measured one by one.
-            if known.unseen and reader.release.family != "pjrt":
-                text = f"no run of {known.unseen} in {reader.release.title} is known"
-                yield builds, UNKNOWN, Reason(text, "`jaxexport matrix` runs it.")
-        for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
-            if not call.runs_on_cpu:
-                yield RUNS, NO, Reason(f"{call.title} is for {', '.join(call.platforms)}, and not for a CPU")
-        return
-    is_lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
-    if envelope is not None and platform not in envelope.platforms and not is_lifted:
-        yield COMPILES, NO, Reason(f"it was exported for {', '.join(envelope.platforms)}, and not for {platform}")
-    elif envelope is not None and not about.has_branches and (foreign := about.calls_of_others(platform)):
-        yield COMPILES, NO, Reason(f"it calls {', '.join(sorted(foreign))}, which {platform} does not have")
-    if artifact.unread:
-        yield COMPILES, UNKNOWN, Reason("parts of it are not read")
-    called = about.looked_up(platform)
-    if called and (missing := sorted(called - stable_targets(reader.release.jax))):
-        calls = ", ".join(missing)
-        # Unknown on an accelerator, as everything is there, so that this reason is shown.
-        answer = YES_BUT if platform == "cpu" else UNKNOWN
-        yield COMPILES, answer, Reason(f"it calls {calls}, which this reader does not promise to have")
-    if platform != "cpu":
-        todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
-        yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
-    if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
-        need = f"it needs {devices} devices, and its envelope has {artifact.devices}"
-        yield COMPILES, YES_BUT, Reason(f"{need}: pass arguments on a mesh of {devices} devices")
-    elif devices > 1 and DEVICES not in settings:
-        yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
-
-
-def _unmeasured(about: About, measured_in: Measured, places: frozenset[int]) -> Unmeasured:
-    """Return what an artifact uses that the releases at `places` in `measured_in` were not seen to run."""
-    unseen = measured_in.unseen(about.uses, places)
-    calls = sorted(about.calls & unseen.pop(CALL, frozenset()) - {*about.calls_of_jax})
-    names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
-    return Unmeasured(", ".join(calls), few(measured_in.in_some_forms(about.uses, places)), few(names))
-
-
-def _by_entry(
-    entry: Entry, about: About, reader: Reader, platform: str, settings: tuple[str, ...]
-) -> Iterator[tuple[int, str, Reason]]:
-    """Yield the first question whose answer an entry makes worse, that answer, and the reason.
-
-    Nothing is yielded if the entry does not apply to the artifact, the reader, the platform and the settings.
-    """
-    # Whether a release without a build date has the fault of an entry is not known.
-    built = reader.release.built
-    if not entry.holds_for(built or entry.since or "0", platform, settings) or not about.is_concerned(entry):
-        return
+def _by_entry(entry: Entry, about: About, reader: Reader) -> Iterator[Found]:
+    """Yield what an entry says that is about the artifact and holds for the reader."""
     question = NUMBERS if entry.outcome in ("numerics", "overwritten") else _QUESTION.get(entry.stage, NUMBERS)
     reason = Reason(entry.title, entry.todo, entry.id)
-    if not built:
+    if not reader.release.built:
         yield question, UNKNOWN, reason
         return
     writers = _written_before(entry, about)

@@ -35,15 +35,14 @@ class Entry(NamedTuple):
     written_before: str  # Only artifacts of writers built before this day have the fault; "" if of all writers.
     concerns: Mapping[str, Any]  # The properties of the artifacts that have the fault, by the keys of `concerns.HOLDS`.
 
-    def holds_for(self, built: str, platform: str, settings: tuple[str, ...]) -> bool:
-        """Return whether a release of the consumer has the fault, on a platform and with these flags.
+    def holds_for(self, built: str) -> bool:
+        """Return whether a release of the consumer has the fault, by its build date, such as ``2026-10-25``."""
+        return (not self.since or built >= self.since) and (not self.mended or built < self.mended)
 
-        `built` is the build date of the release, such as ``2026-10-25``.
-        """
+    def holds_with(self, platform: str, settings: tuple[str, ...]) -> bool:
+        """Return whether releases with the fault have it on a platform and with these flags."""
         return (
-            (not self.since or built >= self.since)
-            and (not self.mended or built < self.mended)
-            and (not self.platforms or platform in self.platforms)
+            (not self.platforms or platform in self.platforms)
             and (not self.settings or {*self.settings} <= {*settings})
             and (not self.unless or {*self.unless}.isdisjoint(settings))
         )

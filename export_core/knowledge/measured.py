@@ -3,6 +3,7 @@
 import functools
 import json
 import os.path
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,73 +15,94 @@ class Measured(NamedTuple):
     """The operations that releases of one runtime were seen to run."""
 
     releases: tuple[str, ...]  # The releases that were measured, the oldest build first.
-    operations: Mapping[str, Mapping[str, list[int]]]
-    """For each operation and each of its element types, the indexes in `releases` of the releases that ran it.
+    operations: Mapping[str, Mapping[str, int]]
+    """For each operation and each of its element types, the releases that ran it.
 
-    Both are named as by `element_types`. An operation that only passes values on has "" as its element type.
+    Releases are bits of a number: bit 0 is the first of `releases`. Operations and types are named as by
+    `element_types`. An operation that only passes values on has "" as its element type.
     """
 
-    some: Mapping[str, Mapping[str, list[int]]] = {}
+    some: Mapping[str, Mapping[str, int]] = {}
     """The part of `operations` that passed in some forms and failed in others: for example, a convolution fails if it
     dilates its input.
     """
 
-    types: Mapping[str, list[int]] = {}
-    """For each element type, the indexes in `releases` of the releases that ran any operation with it.
+    types: Mapping[str, int] = {}
+    """For each element type, the releases that ran any operation with it, as bits.
 
     Empty for a runtime with a kernel for each operation and element type, where one type shows nothing about another.
     """
 
-    def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: frozenset[int]) -> list[str]:
+    def ran_all(self, needed: Mapping[str, frozenset[str]]) -> int:
+        """Return the releases that ran all operations of an artifact, with the element types in `needed`, as bits.
+
+        If nothing is needed, that is true of releases outside those measured too: all bits are set.
+        """
+        releases = -1
+        for name, types in needed.items():
+            seen, some = self.operations.get(name, {}), self.some.get(name, {})
+            for of in types or ("",):
+                releases &= seen.get(of, 0) & ~some.get(of, 0)
+        return releases
+
+    def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: int) -> list[str]:
         """Return the operations of an artifact that releases run in some forms only.
 
         Args:
             needed: The element types of each operation of the artifact.
-            places: The indexes of the releases in `releases`.
+            places: The releases, as bits.
         """
         return [
             name
             for name, types in needed.items()
-            if any(places.issubset(self.some.get(name, {}).get(of, ())) for of in types)
+            if name in self.some and any(_has(self.some[name].get(of, 0), places) for of in types)
         ]
 
-    def unseen(self, needed: Mapping[str, frozenset[str]], places: frozenset[int]) -> dict[str, frozenset[str]]:
+    def unseen(self, needed: Mapping[str, frozenset[str]], places: int) -> dict[str, frozenset[str]]:
         """Return the operations of an artifact, with element types, that not all of some releases were seen to run.
 
         Args:
             needed: The element types of each operation of the artifact.
-            places: The indexes of the releases in `releases`.
+            places: The releases, as bits.
         """
+        if places >> len(self.releases):  # outside all that were measured
+            return {name: types or frozenset(("",)) for name, types in needed.items()}
         found = {}
         for name, types in needed.items():
-            if new := frozenset(of for of in types or ("",) if not self._is_seen(name, of, places)):
-                found[name] = new
+            seen = self.operations.get(name, {})
+            new = [of for of in types or ("",) if places & ~seen.get(of, 0) and not self._is_seen(seen, of, places)]
+            if new:
+                found[name] = frozenset(new)
         return found
 
-    def _is_seen(self, name: str, of: str, places: frozenset[int]) -> bool:
-        seen = self.operations.get(name, {})
-        if places.issubset(seen.get(of, ())):
-            return True
-        # A runtime with `types` computes an operation in the same way for all element types that it has.
+    def _is_seen(self, seen: Mapping[str, int], of: str, places: int) -> bool:
+        """Return whether releases run an operation with an element type with which they were not seen to run it.
+
+        `seen` is the operation's entry in `operations`. A runtime with `types` computes an operation in the same way
+        for all element types that it has.
+        """
         kinds = [kind for kind in of.replace("->", ",").split(",") if kind]
         return (
-            any(map(places.issubset, seen.values()))
-            and all(places.issubset(self.types.get(kind, ())) for kind in kinds)
+            any(_has(releases, places) for releases in seen.values())
+            and all(_has(self.types.get(kind, 0), places) for kind in kinds)
             and bool(kinds)
         )
 
-    def places(self, release: str) -> frozenset[int]:
-        """Return the indexes in `releases` of the measured releases that stand for `release`.
+    def places(self, release: str) -> int:
+        """Return the measured releases that stand for `release`, as bits.
 
-        A release that was not measured has what both of its measured neighbours have, so the indexes are those of both.
-        A release newer or older than all of them has nothing: -1, an index that no operation was seen with.
+        A release that was not measured has what both of its measured neighbours have, so it has the bits of both. A
+        release newer or older than all of them has nothing: a bit that no operation was seen with.
         """
         if release in self.releases:
-            return frozenset((self.releases.index(release),))
-        older = [place for place, other in enumerate(self.releases) if _numbers(other) < _numbers(release)]
-        if not older or older[-1] + 1 == len(self.releases):
-            return frozenset((-1,))
-        return frozenset((older[-1], older[-1] + 1))
+            return 1 << self.releases.index(release)
+        after = bisect_right(self.releases, _numbers(release), key=_numbers)
+        return 0b11 << after - 1 if 0 < after < len(self.releases) else 1 << len(self.releases)
+
+
+def _has(releases: int, places: int) -> bool:
+    """Return whether all of some releases, given as bits, are among `releases`."""
+    return not places & ~releases
 
 
 @functools.lru_cache(maxsize=1024)

@@ -13,6 +13,7 @@ def title_of(names: str) -> str:
     return f"{'' if names[:1].isalpha() else 'jaxlib '}{names.replace('==', ' ')}"
 
 
+@functools.lru_cache(maxsize=1024)
 def parts_of(reader: str) -> tuple[str, str, str]:
     """Return the parts of a reader's name: ``iree``, ``3.13.0`` and ``[NAME=VALUE]``; "" for each that it lacks.
 

@@ -14,7 +14,7 @@ import export_core
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.readers import Reader
+from export_core.artifact.readers import Reader, readers_of, readers_of_runtime
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.deploy.answers import DeployAnswer, Question, Subject, deployability
@@ -38,7 +38,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.releases.calendar import Release
-from export_core.releases.calendar_entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries, shipped_runtimes
 
 ROOT = Path(__file__).parents[2]
 CALENDAR, TERMS = load_calendar(), Terms(shipped_entries())
@@ -229,6 +229,16 @@ def test_an_answer_is_never_better_than_the_one_before_it():
             ranks = [order.index(answer) for answer in answers(known)]
             assert ranks == sorted(ranks)
             assert all(answer.reasons for answer in known[2:] if answer.answer != YES)
+
+
+def test_readers_asked_together_are_answered_as_alone():
+    readers = [reader for reader in readers_of(shipped_entries()).values() if reader.stablehlo]
+    runtimes = shipped_runtimes()
+    readers += [one for name in runtimes for one in readers_of_runtime(name, runtimes, shipped_entries())]
+    readers.append(readers[-1]._replace(release=readers[-1].release._replace(built="")))
+    for file in FILES[::6]:
+        artifact = read(file)
+        assert list(forecasts(artifact, readers)) == [forecast(artifact, reader) for reader in readers]
 
 
 # --- all commands that forecast ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from making import ARTIFACTS
 
 from export_core.artifact import read
 from export_core.knowledge import Entry, entries_of
-from export_core.knowledge.concerns import CALL, About
+from export_core.knowledge.concerns import CALL, About, is_concerned
 from export_core.knowledge.measured import measured
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
@@ -44,8 +44,13 @@ def outcomes(reader: str) -> Iterator[tuple[Program, bool]]:
 
 def concerned(program: Program, reader: str) -> list[Entry]:
     release = find_reader(reader, Terms(shipped_entries())).release
-    known = [one for one in entries_of(release.family) if one.holds_for(release.built, "cpu", release.settings)]
-    return [entry for entry in known if program.is_concerned(entry)]
+    return [
+        entry
+        for entry in entries_of(release.family)
+        if entry.holds_for(release.built)
+        and entry.holds_with("cpu", release.settings)
+        and is_concerned(program, entry.concerns)
+    ]
 
 
 @pytest.mark.parametrize("reader", READERS)

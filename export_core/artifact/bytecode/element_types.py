@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from export_core.artifact.bytecode import walk
 from export_core.artifact.bytecode.module import Module
@@ -35,6 +36,17 @@ _TENSOR = re.compile(r"tensor<((?:\d+x|\?x)*)(.*?)(?:, .*)?>")
 _PLAIN = frozenset(("stablehlo.return", "stablehlo.constant"))
 
 
+@lru_cache(maxsize=1024)  # of the few hundred operations that there are
+def without_version(name: str) -> str:
+    """Return StableHLO's name for an operation of VHLO: ``stablehlo.sort`` for ``vhlo.sort_v1``.
+
+    A name from a different dialect is returned unchanged.
+    """
+    dialect, _, operation = name.partition(".")
+    stem, _, version = operation.rpartition("_v")
+    return f"stablehlo.{stem}" if dialect == "vhlo" and stem and version.isdigit() else name
+
+
 def element_types(module: Module) -> Mapping[str, frozenset[str]]:
     """Return the element types of operands and results for each kind of operation in a module.
 
@@ -47,7 +59,12 @@ def element_types(module: Module) -> Mapping[str, frozenset[str]]:
     """
     _ = module.contents  # a walk that checks all bounds
     found = guarded(lambda: _Walk(module.tables, module.contents.values).found, module.name)
-    return {name: frozenset(types) for name, types in sorted(found.items())}
+    return {name: frozenset(map(_as_text, types)) for name, types in sorted(found.items())}
+
+
+def _as_text(types: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
+    taken, given = types
+    return f"{','.join(dict.fromkeys(taken))}->{','.join(dict.fromkeys(given))}"
 
 
 class _TypedRegion:
@@ -66,8 +83,9 @@ class _Walk:
         self._tables = tables
         self._values = values
         self._elements: dict[int, str] = {}
-        self._names = [_name(name) for name in tables.op_names]
-        self.found: dict[str, set[str]] = {}
+        self._names = [*map(without_version, tables.op_names)]
+        self.found: dict[str, set[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+        """The element types of operands and of results for each kind of operation."""
         tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
         self._blocks(tables.cursor(IR), _TypedRegion(0, 0, {}), 1, None)
 
@@ -88,27 +106,31 @@ class _Walk:
         """Read an operation with all its regions, and add its element types to `found`.
 
         Inside the body of another operation, such as a reduce, only its name is added, to `body`, which else is None.
+        Bytes are read here and not by the cursor's methods, as in `walk`, which has checked that all parts are there:
+        a call takes as long as all else that happens to an operation.
         """
-        tables = self._tables
-        name = self._names[cursor.index(len(self._names), "name")]
-        mask = cursor.byte("the mask of an operation")
-        cursor.varint("a location")
+        data, length_of = self._tables.data, walk.LENGTH
+        number, at = walk.varint(data, cursor.at)
+        name, mask = self._names[number], data[at]
+        at += 1
+        at += length_of[data[at]]  # the location
         if mask & walk.HAS_ATTRIBUTES:
-            cursor.varint("attributes")
+            at += length_of[data[at]]
         if mask & walk.HAS_PROPERTIES:
-            cursor.varint("properties")
-        count = cursor.count("results") if mask & walk.HAS_RESULTS else 0
-        given = [self._element(cursor.index(len(tables.types), "type")) for _ in range(count)]
-        count = cursor.count("operands") if mask & walk.HAS_OPERANDS else 0
+            at += length_of[data[at]]
+        kinds, at = walk.varints(data, at) if mask & walk.HAS_RESULTS else ([], at)
+        operands, at = walk.varints(data, at) if mask & walk.HAS_OPERANDS else ([], at)
+        cursor.at = at
+        given = [self._element(kind) for kind in kinds]
         # A value that is defined later, which only a damaged module has, is of no type.
-        taken = [region.types.get(cursor.varint("an operand"), "none") for _ in range(count)]
-        regions, isolated = walk.rest(cursor, tables, mask, len(given))
+        taken = [region.types.get(operand, "none") for operand in operands]
+        regions, isolated = walk.rest(cursor, self._tables, mask, len(given)) if mask & walk.HAS_REST else (0, False)
         for element in given:
             region.types[region.next] = element
             region.next += 1
         inside = set[str]() if name in _WITH_BODY else body
         if regions:
-            frame = walk.enter(cursor, tables, regions, isolated, region.depth)
+            frame = walk.enter(cursor, self._tables, regions, isolated, region.depth)
             for _ in range(regions):
                 inner = _TypedRegion(0 if isolated else region.end, region.depth + 1, {} if isolated else region.types)
                 if blocks := cursor.count("blocks"):
@@ -123,19 +145,16 @@ class _Walk:
         elif name in FLOW:
             self.found.setdefault(name, set())
         else:
-            types = f"{','.join(dict.fromkeys(taken))}->{','.join(dict.fromkeys(given))}"
-            self.found.setdefault(name, set()).add(types)
+            self.found.setdefault(name, set()).add((tuple(taken), tuple(given)))
 
     def _element(self, number: int) -> str:
         """Return the element type of type `number`, such as f32, or ?f32 if the type has a symbolic dimension."""
         if (known := self._elements.get(number)) is None:
+            if number >= len(self._tables.types):
+                expected = f"the number of a type, below {len(self._tables.types)}"
+                raise self._tables.error(expected, str(number), self._tables.sections[IR].at)
             text = self._values.type(number)
             match = _TENSOR.fullmatch(text)
             known = ("?" if "?" in match[1] else "") + match[2] if match else text.removeprefix("!stablehlo.")
             self._elements[number] = known
         return known
-
-
-def _name(name: str) -> str:
-    """Return StableHLO's name for an operation of VHLO, such as stablehlo.add for vhlo.add_v1; any other unchanged."""
-    return re.sub(r"_v\d+$", "", name.replace("vhlo.", "stablehlo.", 1)) if name.startswith("vhlo.") else name

@@ -5,7 +5,6 @@ The layout follows the encoding that LLVM documents for MLIR and, where that is 
 
 from array import array
 from bisect import bisect_right
-from operator import itemgetter
 
 from export_core.artifact.errors import LIMIT, ArtifactError
 from export_core.base.text import plural
@@ -150,6 +149,7 @@ class Entries:
         # Ends alone: each entry starts where the one before ends. Objects would take far more memory than the file.
         self.ends = array(code)  # end << 1 | has a custom encoding
         self.groups: list[tuple[int, int, int]] = []  # dialect, first entry, one past the last
+        self.firsts: list[int] = []  # the first entry of each group, by which one is found
         self.codes: set[tuple[str, int]] | None = None  # what `Tables.codes` returned: several ask for it
 
     def __len__(self) -> int:
@@ -161,7 +161,7 @@ class Entries:
         Returns: The number of its dialect, its first byte, the byte after its last, and whether it is not text.
         """
         start = self.ends[index - 1] >> 1 if index else self.first
-        dialect, _, _ = self.groups[bisect_right(self.groups, index, key=itemgetter(1)) - 1]
+        dialect, _, _ = self.groups[bisect_right(self.firsts, index) - 1]
         value = self.ends[index]
         return dialect, start, value >> 1, bool(value & 1)
 
@@ -328,6 +328,7 @@ class Tables:
                 if size > count - len(ends):
                     raise cursor.error(f"at most {count - len(ends)} more {what}s", str(size), at)
                 table.groups.append((dialect, len(ends), len(ends) + size))
+                table.firsts.append(len(ends))
                 most = 1024 + 16 * len(self.dialects)  # a writer makes one for each dialect and varint size
                 if len(table.groups) > most:
                     raise cursor.error(f"at most {most} groups of {what}s by dialect", "more", at, advice=LIMIT)

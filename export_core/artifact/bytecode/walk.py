@@ -10,9 +10,10 @@ from export_core.base.text import plural
 MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, since Python's would overflow
 
 # How long a varint is, by its first byte.
-_LENGTH = tuple(9 if byte == 0 else (byte & -byte).bit_length() for byte in range(256))
+LENGTH = tuple(9 if byte == 0 else (byte & -byte).bit_length() for byte in range(256))
 
 HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, _SUCCESSORS, _REGIONS, _USES, HAS_PROPERTIES = 1, 2, 4, 8, 16, 32, 64
+HAS_REST = _SUCCESSORS | _REGIONS | _USES  # what `rest` reads
 
 
 class Operation(NamedTuple):
@@ -77,7 +78,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
     `walk` turns into an error, and one past the section is found then. Parts that few operations have (successors,
     regions, a hook) are read in functions of their own.
     """
-    data, length_of = tables.data, _LENGTH
+    data, length_of = tables.data, LENGTH
     names = len(tables.op_names)
     counts = [0] * names
     hooks = [visit.get(number) for number in range(names)]
@@ -98,7 +99,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
             name = byte >> 1
             at += 1
         else:
-            name, at = _varint(data, at)
+            name, at = varint(data, at)
         if name >= names:
             raise cursor.error(f"the number of an operation name, below {names}", str(name), start)
         counts[name] += 1
@@ -114,28 +115,28 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
             location = 0
             at += length_of[data[at]]
             if mask & HAS_ATTRIBUTES:
-                attributes, at = _varint(data, at)
+                attributes, at = varint(data, at)
             if mask & HAS_PROPERTIES:
                 at += length_of[data[at]]
         else:
-            location, at = _varint(data, at)
+            location, at = varint(data, at)
             if mask & HAS_ATTRIBUTES:
-                attributes, at = _varint(data, at)
+                attributes, at = varint(data, at)
             if mask & HAS_PROPERTIES:
-                properties, at = _varint(data, at)
+                properties, at = varint(data, at)
         if mask & HAS_RESULTS:
-            results, at = _varint(data, at)
+            results, at = varint(data, at)
             if results > end - at:  # before the loop: a hostile number would keep it busy for years
                 raise cursor.error("results that fit in their section", f"{results} of them", start)
             for _ in range(results):
                 at += length_of[data[at]]
         if mask & HAS_OPERANDS:
-            operands, at = _varint(data, at)
+            operands, at = varint(data, at)
             if operands > end - at:
                 raise cursor.error("operands that fit in their section", f"{operands} of them", start)
             for _ in range(operands):
                 at += length_of[data[at]]
-        if mask & (_SUCCESSORS | _USES | _REGIONS):
+        if mask & HAS_REST:
             cursor.at = at  # from the local variable to the cursor and back: only these few operations need it
             regions, isolated = rest(cursor, tables, mask, results)
             at = cursor.at
@@ -218,7 +219,8 @@ def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: i
     return Frame(regions, end, cursor.end)
 
 
-def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
+def varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
+    """Return the varint at byte `at`, and the place behind it. Past the end of the file this is an `IndexError`."""
     first = data[at]
     if first & 1:
         return first >> 1, at + 1
@@ -226,6 +228,23 @@ def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
         return int.from_bytes(data[at + 1 : at + 9], "little"), at + 9
     size = (first & -first).bit_length()
     return int.from_bytes(data[at : at + size], "little") >> size, at + size
+
+
+def varints(data: bytes | bytearray, at: int) -> tuple[list[int], int]:
+    """Return the varints of a list at byte `at`, which begins with their number, and the place behind them.
+
+    Only for bytes that `walk` has read: the number is not checked.
+    """
+    count, at = varint(data, at)
+    numbers = []
+    for _ in range(count):
+        if (first := data[at]) & 1:  # nearly all, without a call
+            numbers.append(first >> 1)
+            at += 1
+        else:
+            number, at = varint(data, at)
+            numbers.append(number)
+    return numbers, at
 
 
 def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:

@@ -24,14 +24,18 @@ def share(folder: Path, others: Iterable[Path]) -> None:
     """
     if is_used(folder):
         return
+    shared: set[str] = set()
     for other in others:
         # Texts and os.path: a thousand files, and pathlib is slow.
         start = len(str(other))
         for compiled in _compiled(other):
-            parent, name = os.path.split(compiled[start:])
-            source = f"{os.path.dirname(parent)}/{name.partition('.')[0]}.py"  # noqa: PTH120
-            with contextlib.suppress(OSError):  # it has no such file, or has its bytecode from one before
-                _share_bytecode(compiled, f"{other}{source}", f"{folder}{source}", f"{folder}{parent}/{name}")
+            name = compiled[start:]
+            if name in shared:
+                continue
+            source = _source(name)
+            with contextlib.suppress(OSError):  # it has no such file, or another process has compiled it meanwhile
+                if _share_bytecode(compiled, f"{other}{source}", f"{folder}{source}", f"{folder}{name}"):
+                    shared.add(name)
         for notes in other.glob(f"{NOTES}*.json"):
             with contextlib.suppress(OSError):  # it has some
                 (folder / ELSEWHERE).hardlink_to(notes)
@@ -42,28 +46,36 @@ def is_used(folder: Path) -> bool:
     return next(_compiled(folder), None) is not None
 
 
-def _share_bytecode(compiled: str, source: str, own_source: str, own: str) -> None:
+def _source(compiled: str) -> str:
+    """Return the path of the source file of a bytecode file, ``a/__pycache__/b.cpython-312.pyc``: ``a/b.py``."""
+    folder, name = os.path.split(compiled)
+    return f"{os.path.dirname(folder)}/{name.partition('.')[0]}.py"  # noqa: PTH120
+
+
+def _share_bytecode(compiled: str, source: str, own_source: str, own: str) -> bool:
     """Make the bytecode file `own` of `own_source` from `compiled`, that of an equal `source` in another environment.
 
-    Raises `OSError` if a file is missing, or if `own` exists.
+    Returns whether it was made. Raises `OSError` if a file is missing, or if `own` exists.
     """
     status, own_status = os.stat(source), os.stat(own_source)  # noqa: PTH116
-    os.makedirs(os.path.dirname(own), exist_ok=True)  # noqa: PTH103, PTH120
-    if os.path.samestat(status, own_status):
-        os.link(compiled, own)
-        return
-    if status.st_size != own_status.st_size or os.path.exists(own) or _read(source) != _read(own_source):  # noqa: PTH110
-        return
-    data, (time, own_time) = _read(compiled), (_four_bytes(one.st_mtime) for one in (status, own_status))
-    if data[4:_HEADER] != bytes(4) + time + _four_bytes(status.st_size):  # of another source, or not checked by time
-        return
+    if status.st_size != own_status.st_size:
+        return False
+    time, own_time = (_four_bytes(one.st_mtime) for one in (status, own_status))
+    if not os.path.samestat(status, own_status):
+        data = _read(compiled)
+        # Bytecode of another source, or such that Python does not check by time.
+        if data[4:_HEADER] != bytes(4) + time + _four_bytes(status.st_size) or _read(source) != _read(own_source):
+            return False
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(os.path.dirname(own))  # noqa: PTH102, PTH120
     if time == own_time:
         os.link(compiled, own)
-        return
+        return True
     unfinished = f"{own}.{os.getpid()}"
     with open(unfinished, "xb") as file:  # noqa: PTH123
         file.write(data[:8] + own_time + data[12:])
     os.replace(unfinished, own)  # noqa: PTH105
+    return True
 
 
 def _four_bytes(number: float) -> bytes:

@@ -138,9 +138,9 @@ def test_a_new_environment_shares_with_earlier_ones(in_two_readers, here, warm_w
         return warm_workers.start(dataclasses.replace(environment, release=here, folder=None), slots)
 
     list(replayed(in_two_readers, environment_of, limits=CellLimits(jobs=jobs, timeout=60.0), start=start))
-    (first,), (second, other) = shared
-    assert {first, second} == {here.jax, "another"}
-    assert other == first, "with two jobs, the second one has waited for the first"
+    (first,), *later = shared
+    assert later
+    assert all(first in others for _, *others in later), "with two jobs, the second one has waited for the first"
 
 
 def test_no_reader_waits_for_one_that_fails(in_two_readers, here, monkeypatch, tmp_path):

@@ -34,12 +34,14 @@ from export_core.readers.environment import Environment, give_up_damaged
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, processors
 from export_core.readers.placement import Mode, Placement
-from export_core.readers.sharing import share
+from export_core.readers.sharing import is_used, share
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
 _DEFECT = "a defect of pytest-jaxexport, please report it"
 LOOK_SECONDS = 0.5  # The longest time that the main thread waits for an outcome before it handles signals.
+FIRST_SECONDS = 20.0  # The longest time that readers wait for the bytecode of the first one.
+FEW_JOBS = 4  # With more cells at once than this, readers do not wait for it: each has a processor to compile on.
 MOST_IDLE = 4
 """The most workers that wait for a later group of cells of their placement. Starting a worker takes a second of a
 processor, and each idle one has about 100 MB of memory, with a process for its next cell."""
@@ -137,7 +139,7 @@ class _Replay:
         self.executions = ExecutionKeys(self.limits)
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
         self.idle = _IdleWorkers()
-        self.compiled: dict[Path, str] = {}  # Folders of environments in which cells ran, each with its jax.
+        self.bytecode = _Bytecode(self.limits.jobs)
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
         """Yield each cell with its outcome. Environments are built while cells of other environments run."""
@@ -162,6 +164,7 @@ class _Replay:
                 yield ended
         finally:
             self.stopping.set()
+            self.bytecode.end_wait()
             builders.shutdown(cancel_futures=True)
             runners.shutdown(cancel_futures=True)
             self.idle.close()
@@ -222,8 +225,6 @@ class _Replay:
             audited = auditor.submit(self._attempts, cells, finish)
             worker = self.idle.take(placement)
             lost, untried = self._through_worker(audited.result, placement, environment, finish, worker)
-        if environment.folder:
-            self.compiled.setdefault(environment.folder, environment.release.jax)
         while True:
             retries += [attempt for attempt in lost if not attempt.isolated]
             # A worker that dies says nothing about the cells it had: each gets a worker of its own, so that the one
@@ -292,7 +293,8 @@ class _Replay:
         """
         lost: list[_Attempt] = []
         running: list[Future[None]] = []
-        with scratch_folder() as scratch:
+        shared = contextlib.nullcontext() if worker else self.bytecode.shared_with(environment)
+        with scratch_folder() as scratch, shared:
             worker = worker or self._start_worker(environment, placement)
             is_sound = False
             try:
@@ -326,11 +328,6 @@ class _Replay:
 
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
         """Start and return a worker. Raises `WorkerDied` if two in a row do not start."""
-        if environment.folder:
-            # Copied: another thread may add one. The latest of the same jax has all of its bytecode.
-            latest = [*self.compiled.items()][::-1]
-            latest.sort(key=lambda one: one[1] != environment.release.jax)
-            share(environment.folder, [folder for folder, _ in latest[: self.limits.jobs]])
         try:
             return self.start(environment, self.limits.jobs)
         except WorkerDied as first:
@@ -358,7 +355,9 @@ class _Replay:
 
         def take_reply(future: Future[Reply]) -> None:
             replied = future.exception() is None
-            if replied:  # the processor is free for the next cell, while this thread compares
+            if replied:
+                self.bytecode.add(environment)
+                # The processor is free for the next cell, while this thread compares.
                 self._release_slot(attempt.placement)
             try:
                 lost.extend(self._finish_cells(attempt, environment, future, outputs, finish))
@@ -493,6 +492,59 @@ class _IdleWorkers:
         """Close the workers that no group has taken."""
         for worker in self._workers.values():
             worker.close()
+
+
+class _Bytecode:
+    """The bytecode that the environments of a run share.
+
+    The first reader that is new compiles what it imports while the other environments are built, and the others wait
+    for it. Two that started at once would compile the same files twice.
+
+    `jobs` is the number of cells that run at once.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._compiled: dict[Path, str] = {}  # Folders of environments in which a cell has run, each with its jax.
+        self._lock = threading.Lock()
+        self._first_begun = False
+        self._first_over = threading.Event()
+
+    @contextlib.contextmanager
+    def shared_with(self, environment: Environment) -> Iterator[None]:
+        """Give a new environment the bytecode of others before the block, which starts a worker and runs cells in it.
+
+        If the first reader is compiling, this waits until its first cell has run, `FIRST_SECONDS` at most.
+        """
+        folder, jax = environment.folder, environment.release.jax
+        if folder is None or is_used(folder):
+            yield
+            return
+        with self._lock:
+            is_first, self._first_begun = not self._first_begun, True
+        if not is_first and self._jobs <= FEW_JOBS:
+            self._first_over.wait(FIRST_SECONDS)
+        with self._lock:
+            latest = [*self._compiled.items()][::-1]
+        # The latest of the same jax has all of its bytecode; of others, the latest has most that is the same.
+        latest.sort(key=lambda one: one[1] != jax)
+        share(folder, [other for other, _ in latest[:2]])
+        try:
+            yield
+        finally:
+            if is_first:
+                self.end_wait()
+
+    def add(self, environment: Environment) -> None:
+        """Note that a cell has run in an environment, which now has the bytecode of what cells import."""
+        if environment.folder:
+            with self._lock:
+                self._compiled.setdefault(environment.folder, environment.release.jax)
+            self.end_wait()
+
+    def end_wait(self) -> None:
+        """Let all readers go on that wait for the first one."""
+        self._first_over.set()
 
 
 @dataclass(eq=False)

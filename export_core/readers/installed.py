@@ -129,14 +129,19 @@ class HashedFiles:
 
     def digest(self, path: str) -> bytes:
         """Return the SHA-256 of a file. Raises `OSError`."""
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - thousands of files, and pathlib is slow
-            status = os.fstat(file.fileno())
-            name = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-            if (known := self._digests.get(name)) is None:
-                is_small = status.st_size <= _SMALL
-                hashed = hashlib.sha256(file.read()) if is_small else hashlib.file_digest(file, "sha256")
-                self._digests[name] = known = hashed.digest()
+        known = self._digests.get(_identity(os.stat(path)))  # noqa: PTH116 - thousands of files, and pathlib is slow
+        if known is not None:
             return known
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            status = os.fstat(file.fileno())
+            is_small = status.st_size <= _SMALL
+            hashed = hashlib.sha256(file.read()) if is_small else hashlib.file_digest(file, "sha256")
+            self._digests[_identity(status)] = digest = hashed.digest()
+        return digest
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:

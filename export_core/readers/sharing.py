@@ -1,4 +1,4 @@
-"""What the environments of a run share by hard links: Python bytecode, and the notes of which modules cells import."""
+"""What the environments of a run share: Python bytecode of equal files, and the notes of which modules cells import."""
 
 from __future__ import annotations
 
@@ -10,30 +10,81 @@ from pathlib import Path
 from export_core.readers.worker.client import NOTES
 from export_core.readers.worker.program import ELSEWHERE
 
+_HEADER = 16
+"""The bytes of a bytecode file before its code: magic number, flags, and the source's time and size, as PEP 552 says.
+The flags are 0 where Python checks the time and the size."""
+
 
 def share(folder: Path, others: Iterable[Path]) -> None:
-    """Give a new environment, in which nothing was imported yet, Python bytecode and notes of others, as hard links.
+    """Give a new environment, in which nothing was imported yet, Python bytecode and notes of other environments.
 
-    Bytecode is linked if its source file is the same file in both environments: the installer makes hard links of one
-    file in its cache. This saves time, since compiling what jax imports takes twice as long as importing it. Python
-    itself checks that bytecode fits its source. The notes of any environment will do, since two releases import much
-    the same modules.
+    It gets the bytecode of each source file that has the same bytes in both environments. This saves time, since
+    compiling what jax imports takes three times as long as importing it. Python itself checks that bytecode fits its
+    source. The notes of any environment will do, since two releases import much the same modules.
     """
-    if next(_compiled(folder), None):
+    if is_used(folder):
         return
+    shared: set[str] = set()
     for other in others:
         # Texts and os.path: a thousand files, and pathlib is slow.
         start = len(str(other))
         for compiled in _compiled(other):
-            parent, name = os.path.split(compiled[start:])
-            source = f"{os.path.dirname(parent)}/{name.partition('.')[0]}.py"  # noqa: PTH120
-            with contextlib.suppress(OSError):  # it has no such file, or has its bytecode from one before
-                if os.path.samefile(f"{folder}{source}", f"{other}{source}"):  # noqa: PTH121
-                    os.makedirs(f"{folder}{parent}", exist_ok=True)  # noqa: PTH103
-                    os.link(compiled, f"{folder}{parent}/{name}")
+            name = compiled[start:]
+            if name in shared:
+                continue
+            source = _source(name)
+            with contextlib.suppress(OSError):  # it has no such file, or another process has compiled it meanwhile
+                if _share_bytecode(compiled, f"{other}{source}", f"{folder}{source}", f"{folder}{name}"):
+                    shared.add(name)
         for notes in other.glob(f"{NOTES}*.json"):
             with contextlib.suppress(OSError):  # it has some
                 (folder / ELSEWHERE).hardlink_to(notes)
+
+
+def is_used(folder: Path) -> bool:
+    """Return whether an environment has bytecode, as one does in which something was imported."""
+    return next(_compiled(folder), None) is not None
+
+
+def _source(compiled: str) -> str:
+    """Return the path of the source file of a bytecode file, ``a/__pycache__/b.cpython-312.pyc``: ``a/b.py``."""
+    folder, name = os.path.split(compiled)
+    return f"{os.path.dirname(folder)}/{name.partition('.')[0]}.py"  # noqa: PTH120
+
+
+def _share_bytecode(compiled: str, source: str, own_source: str, own: str) -> bool:
+    """Make the bytecode file `own` of `own_source` from `compiled`, that of an equal `source` in another environment.
+
+    Returns whether it was made. Raises `OSError` if a file is missing, or if `own` exists.
+    """
+    status, own_status = os.stat(source), os.stat(own_source)  # noqa: PTH116
+    if status.st_size != own_status.st_size:
+        return False
+    time, own_time = (_four_bytes(one.st_mtime) for one in (status, own_status))
+    if not os.path.samestat(status, own_status):
+        data = _read(compiled)
+        # Bytecode of another source, or such that Python does not check by time.
+        if data[4:_HEADER] != bytes(4) + time + _four_bytes(status.st_size) or _read(source) != _read(own_source):
+            return False
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(os.path.dirname(own))  # noqa: PTH102, PTH120
+    if time == own_time:
+        os.link(compiled, own)
+        return True
+    unfinished = f"{own}.{os.getpid()}"
+    with open(unfinished, "xb") as file:  # noqa: PTH123
+        file.write(data[:8] + own_time + data[12:])
+    os.replace(unfinished, own)  # noqa: PTH105
+    return True
+
+
+def _four_bytes(number: float) -> bytes:
+    return (int(number) & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        return file.read()
 
 
 def _compiled(folder: Path) -> Iterator[str]:

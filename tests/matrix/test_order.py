@@ -123,7 +123,8 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, warm
     assert open_workers == set()
 
 
-def test_a_new_environment_shares_with_earlier_ones(in_two_readers, here, warm_workers, monkeypatch, tmp_path):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_new_environment_shares_with_earlier_ones(in_two_readers, here, warm_workers, monkeypatch, tmp_path, jobs):
     shared: list[tuple[str, ...]] = []
     monkeypatch.setattr(
         "export_core.matrix.replay.share",
@@ -136,8 +137,26 @@ def test_a_new_environment_shares_with_earlier_ones(in_two_readers, here, warm_w
     def start(environment, slots):
         return warm_workers.start(dataclasses.replace(environment, release=here, folder=None), slots)
 
-    list(replayed(in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=start))
-    assert shared == [(here.jax,), ("another", here.jax)]
+    list(replayed(in_two_readers, environment_of, limits=CellLimits(jobs=jobs, timeout=60.0), start=start))
+    (first,), *later = shared
+    assert later
+    assert all(first in others for _, *others in later), "with two jobs, the second one has waited for the first"
+
+
+def test_no_reader_waits_for_one_that_fails(in_two_readers, here, monkeypatch, tmp_path):
+    monkeypatch.setattr("export_core.matrix.replay.FIRST_SECONDS", 1_000.0)
+    started: list[str] = []
+
+    def start(environment, slots):
+        started.append(environment.release.jax)
+        raise WorkerDied("not in this test")
+
+    def environment_of(reader):
+        return dataclasses.replace(this_interpreter(reader), folder=tmp_path / reader.jax)
+
+    outcomes = list(replayed(in_two_readers, environment_of, limits=CellLimits(jobs=2, timeout=60.0), start=start))
+    assert {*started} == {here.jax, "another"}
+    assert {outcome.verdict for _, outcome in outcomes} == {Verdict.NOT_RUN}
 
 
 def test_stored_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_path):

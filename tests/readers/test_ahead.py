@@ -4,6 +4,7 @@ The modules imported ahead are those that earlier cells of its environment have 
 """
 
 import dataclasses
+import gc
 import json
 import os
 import re
@@ -27,7 +28,7 @@ from export_core.readers.environment import JAXLIB_WORKER, Environment, this_int
 from export_core.readers.sharing import share
 from export_core.readers.worker import client
 from export_core.readers.worker.client import PROGRAM, ForkingWorker, WorkerDied, prepare_notes
-from export_core.readers.worker.program import read_notes
+from export_core.readers.worker.program import read_notes, without_collections
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 
@@ -332,3 +333,13 @@ def test_a_note_that_ends_the_worker_is_deleted(environment, tmp_path, module, p
     with pytest.raises(WorkerDied, match=problem):
         ForkingWorker(environment)
     assert not notes.exists()
+
+
+def test_garbage_is_collected_again_after_imports():
+    frozen = gc.get_freeze_count()
+    with without_collections():
+        assert not gc.isenabled()
+        imported: list[object] = [[]]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > frozen
+    assert all(one is not imported for one in gc.get_objects()), "cells do not look at what was imported"

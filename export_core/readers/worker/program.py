@@ -653,15 +653,14 @@ class Server:
 
         Ends this process if it could not be forked afterwards, since it has threads or a client of the runtime.
         """
-        import_all(modules)
-        self.half.start_ahead(False)
+        with without_collections():
+            import_all(modules)
+            self.half.start_ahead(False)
         # Later cells would be warm, or hang.
         if self.half.has_client():
             raise SystemExit("the worker has started a client, so its forks would not be cold")
         if count_threads() > 1:
             raise SystemExit("the worker has %d threads, so its forks could hang" % count_threads())
-        gc.collect()
-        gc.freeze()  # else each cell walks, and so copies, all that was imported here
 
     def end(self, cell: CellProcess) -> None:
         """Send the reply of a cell that is over, or begin it anew if its process ended before the cell had begun."""
@@ -689,6 +688,20 @@ class Server:
 
 
 # --- modules that cells import ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def without_collections() -> Any:
+    """Collect no garbage during the block: modules leave little, and to look for it takes a fifth of their import.
+
+    Later collections do not look at what is there by then, else each cell walks, and so copies, all modules.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def import_all(modules: list[str]) -> None:
@@ -845,7 +858,9 @@ def main() -> None:
     os.write(replies, b"\n")  # what was printed before this line must not run into the first reply
     if sys.argv[1] == "serve":
         notes, path = sys.argv[2:]
-        Server(start_half(path), replies, notes).serve()
+        with without_collections():
+            half = start_half(path)
+        Server(half, replies, notes).serve()
         os._exit(0)  # a thread that the half has started may never end
     say = writer_to(replies)
     request = json.loads(sys.stdin.readline())

@@ -4,7 +4,6 @@ An earlier version of jaxexport made these results, so `jaxexport judge` refuses
 judges them as if the present version had made them.
 """
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.json_text import safe_json
+from export_core.cli.entry import main
 from export_core.matrix.cache_keys import tool
 from export_core.run.plan_record import PLAN, Evidence, plan_of
 from export_core.run.results import RESULTS, read_summary, write_summary
@@ -29,5 +29,5 @@ def as_of_this_version(results: Path, folder: Path) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         as_of_this_version(HERE / "results", Path(scratch))
-        words = [sys.executable, "-m", "export_core", "judge", scratch, *sys.argv[1:]]
-        sys.exit(subprocess.run(words, check=False).returncode)
+        sys.argv[:] = ["jaxexport", "judge", scratch, *sys.argv[1:]]
+        main()

@@ -57,9 +57,11 @@ def element_types(module: Module) -> Mapping[str, frozenset[str]]:
     Raises:
         ArtifactError: the module cannot be read.
     """
-    _ = module.contents  # a walk that checks all bounds
-    found = guarded(lambda: _Walk(module.tables, module.contents.values).found, module.name)
-    return {name: frozenset(map(_as_text, types)) for name, types in sorted(found.items())}
+    contents = module.contents  # a walk that checks all bounds
+    if contents.element_types is None:  # each forecast of an artifact asks for them
+        found = guarded(lambda: _Walk(module.tables, contents.values).found, module.name)
+        contents.element_types = {name: frozenset(map(_as_text, types)) for name, types in sorted(found.items())}
+    return contents.element_types
 
 
 def _as_text(types: tuple[tuple[str, ...], tuple[str, ...]]) -> str:

@@ -1,7 +1,7 @@
 """A StableHLO module: its tables are read at once, its operations by one walk, which is made only when needed."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -130,6 +130,7 @@ class Contents:
         self.functions: list[Function] = []
         self.constants: list[Constant] = []
         self.own_attributes = -1  # of the module itself
+        self.element_types: Mapping[str, frozenset[str]] | None = None  # once `element_types` was asked for them
         self.typed_ffi = False  # whether a custom call has a dictionary of arguments, or API version 4
         self.attributes_of: dict[int, int] = {}  # as `walk` fills it
         self._nbytes = nbytes

@@ -22,12 +22,13 @@ import pytest
 from _pytest.config import default_plugins
 from warm_worker import starts
 
-# xdist and pytest_jaxexport are left out, since pytest warns of imported plugins, which it cannot rewrite.
 IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins if name != "pytester_assertions"),
     *("execnet.gateway", "platformdirs", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
     *("export_core.export.golden_checks", "export_core.run.session", "export_core.run.golden_writing"),
-    "export_core.artifact.export_changes",
+    *("export_core.artifact.export_changes", "export_core.goldens.upkeep", "export_core.report.document"),
+    *("pytest_jaxexport.recording", "pytest_jaxexport.recorder", "pytest_jaxexport.summary"),
+    *("faulthandler", "pdb", "urllib.request", "xdist.plugin"),
 )
 
 WHOLE_NOISE = ""  # noise is measured as in a user's run
@@ -95,11 +96,19 @@ class WarmPytest:
 
 
 def main(workers: str) -> None:
+    from _pytest.assertion.rewrite import AssertionRewritingHook
+    from _pytest.junitxml import bin_xml_escape
+
     from export_core.readers.installed import hash_of_this_interpreter
+    from export_core.releases import load_calendar
 
     for name in IMPORTED:
         importlib.import_module(name)
     hash_of_this_interpreter()  # computed once for all forks
+    load_calendar()
+    bin_xml_escape("")  # compiles its pattern
+    # Of plugins that are imported already, whose assertions pytest cannot rewrite.
+    AssertionRewritingHook._warn_already_imported = lambda hook, name: None
     use_warm_workers(workers)
     os.fsync = lambda descriptor: None  # as in conftest.py
     gc.freeze()  # or the first collection of each fork would copy every page
@@ -149,7 +158,8 @@ class ForkedGateway:
             for number, descriptor in enumerate((theirs, their_end)):
                 os.dup2(descriptor, number)
             os.closerange(3, their_end + 1)
-            exec(eval(os.fdopen(0, closefd=False).readline()), {})  # as execnet starts an interpreter
+            if line := os.fdopen(0, closefd=False).readline():  # it ends without one if xdist needs no such worker
+                exec(eval(line), {})  # as execnet starts an interpreter
             os._exit(0)
         self.pid = pid
         self.stdin, self.stdout = os.fdopen(ours, "wb"), os.fdopen(our_end, "rb")
@@ -167,7 +177,7 @@ def use_forks_in_xdist(count: int) -> None:
     """Make workers of xdist forks that are made before pytest starts, so that they are like new interpreters."""
     from execnet import gateway_base, gateway_io
 
-    forks = [ForkedGateway() for _ in range(count)]
+    forks = [ForkedGateway() for _ in range(count + 1)]  # xdist replaces a worker that has died
 
     class WarmIO(gateway_io.Popen2IOMaster):
         def __init__(self, args: list[str], execmodel: gateway_base.ExecModel) -> None:

@@ -241,7 +241,7 @@ def with_outcome(modules: Sequence[Module]) -> dict[str, str]:
 
     Such a type has the fields of `OUTCOME`, or is a subclass of such a type.
     """
-    classes = [(m.name, node) for m in modules for node in ast.walk(m.tree) if isinstance(node, ast.ClassDef)]
+    classes = [(module.name, node) for module in modules for node in _classes(module.tree)]
     found: dict[str, str] = {}
     while True:
         new = {
@@ -290,6 +290,15 @@ def _functions(name: str, tree: ast.AST) -> Iterator[tuple[str, Function]]:
             if isinstance(node, Function):
                 yield f"{name}.{node.name}", node
             yield from _functions(f"{name}.{node.name}", node)
+
+
+def _classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
+    """Yield the classes of a module, also those inside statements. Expressions have none, and are most of its nodes."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.expr):
+            if isinstance(node, ast.ClassDef):
+                yield node
+            yield from _classes(node)
 
 
 def _words(annotation: ast.expr | None) -> set[str]:
@@ -401,7 +410,7 @@ def _design_figures(modules: Sequence[Module], graph: Graph, lines: int) -> Iter
     entries = Counter(name.split(".")[0] for name in {".".join(m.name.split(".")[:2]) for m in modules} if "." in name)
     yield Figure("entries of the packages", "", tuple(f"{package} {count}" for package, count in entries.items()))
     yield _listed("circles of imports", circles(graph))
-    classes = [(m.name, node) for m in modules for node in ast.walk(m.tree) if isinstance(node, ast.ClassDef)]
+    classes = [(module.name, node) for module in modules for node in _classes(module.tree)]
     for label, counts in (("types that hold a run", holds_run), ("types with a version and its day", carries_release)):
         yield _listed(label, (f"{name}.{node.name}" for name, node in classes if counts(node)))
     types = with_outcome(modules)

@@ -3,8 +3,8 @@
 Below are the rules for a manifest that its types do not express. A manifest that was loaded follows all of them.
 """
 
-import contextlib
 import datetime
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,14 +70,21 @@ def load_manifest(path: Path) -> Manifest:
     except OSError as error:
         raise GoldenError.about(Problem(path, f"cannot read this manifest: {error.strerror}.")) from None
     try:
-        fields = decode_yaml(text)  # once: YAML takes most of the time of a matrix with all results cached
-        _refuse_newer(path, fields)
-        manifest = msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
+        manifest = _decode_manifest(text)
+    except _NewerFormatError as error:
+        raise _newer_format(path, error.version) from None
     except msgspec.MsgspecError as error:
         problem = f"not a golden's manifest: {schema_problem(error)}."
         raise GoldenError.about(Problem(path, problem, advice=RESTORE)) from None
     check_manifest(manifest, f"{path}")
     return manifest
+
+
+@functools.lru_cache(maxsize=1024)  # a command reads its goldens again and again, and YAML takes most of its time
+def _decode_manifest(text: bytes) -> Manifest:
+    fields = decode_yaml(text)
+    _refuse_newer(fields)
+    return msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
 
 
 def check_manifest(manifest: Manifest, where: str) -> None:
@@ -91,16 +98,31 @@ def check_manifest(manifest: Manifest, where: str) -> None:
 
 def refuse_newer_format(path: Path) -> None:
     """Raise `GoldenError` for a manifest that a newer version of this tool wrote. A damaged one is accepted."""
-    with contextlib.suppress(OSError, msgspec.MsgspecError):  # a damaged or missing one may be overwritten
-        _refuse_newer(path, decode_yaml(read_regular(path)))
+    try:
+        _refuse_newer(decode_yaml(read_regular(path)))
+    except _NewerFormatError as error:
+        raise _newer_format(path, error.version) from None
+    except (OSError, msgspec.MsgspecError):  # a damaged or missing one may be overwritten
+        pass
 
 
-def _refuse_newer(path: Path, fields: Any) -> None:
+class _NewerFormatError(Exception):
+    """A manifest in a format that a newer version of this tool writes."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+
+def _refuse_newer(fields: Any) -> None:
     # Before the rest is checked: a newer manifest may have fields that would be reported as damage.
     version = msgspec.convert(fields, _Format).format
     if version > FORMAT:
-        problem = f"manifest format {version}; this pytest-jaxexport reads up to {FORMAT}."
-        raise GoldenError.about(Problem(path, problem, advice="Upgrade pytest-jaxexport."))
+        raise _NewerFormatError(version)
+
+
+def _newer_format(path: Path, version: int) -> GoldenError:
+    problem = f"manifest format {version}; this pytest-jaxexport reads up to {FORMAT}."
+    return GoldenError.about(Problem(path, problem, advice="Upgrade pytest-jaxexport."))
 
 
 class _Format(msgspec.Struct):

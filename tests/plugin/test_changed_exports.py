@@ -153,9 +153,11 @@ def test_warn_passes_a_change_and_the_summary_shows_it(written, tmp_path_factory
     assert "test_a.test_precision: export changed, and changed_module is warn: module: @main: dot_general" in done.text
 
 
-def test_a_change_by_a_variable_names_the_variable(written):
+def test_a_change_by_a_variable_names_the_variable(written, tmp_path):
+    project = written.copy(tmp_path / "project")
+    project.use_warm_workers()
     variables = {**os.environ, "JAX_DEFAULT_MATMUL_PRECISION": "highest", "JAX_PLATFORMS": "cpu"}
-    report = written.pytest("-k", "precision", environment=variables, cold=True)["test_precision"]
+    report = project.pytest("-k", "precision", environment=variables, cold=True)["test_precision"]
     assert "precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]" in report.text
     flag = "jax_default_matmul_precision"
     assert f"{flag}: golden None; now highest, see {flag.upper()}\n" in report.text
@@ -217,22 +219,26 @@ def test_seed_dependent_goldens_compare_only_outputs(by_seed, tmp_path):
     assert "1 case compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
 
 
-def test_a_check_finds_unrecorded_seed_dependence(by_seed, tmp_path_factory):
+@pytest.fixture(scope="module")
+def later(by_seed: tuple[Project, Run], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A check by another hash seed, of a golden that should depend on none, and of a function that has changed."""
     project = by_seed[0].copy(tmp_path_factory.mktemp("later") / "project")
     path = next(project.goldens.glob("test_a.test_sets/*/golden.yaml"))
     path.write_bytes(path.read_bytes().replace(b"reproducible: false\n", b""))
+    project.write(test_a=SETS.replace("x + 1", "(x + 2) - 1"))
     project.use_warm_workers()
     variables = {**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}
-    done = project.pytest(environment=variables, cold=True, twice=True)
-    assert done.code == 0, done.text
-    assert "compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
+    return project.pytest(environment=variables, cold=True, twice=True)
 
 
-def test_a_change_in_all_processes_suggests_more_seeds(by_seed, tmp_path):
-    project = by_seed[0].copy(tmp_path / "project")
-    project.write(test_a=SETS.replace("x + 1", "(x + 2) - 1"))
-    done = project.pytest("-q", "-k", "alike", twice=True)
-    report = done["test_always_alike"]
+def test_a_check_finds_unrecorded_seed_dependence(later):
+    assert later["test_sets"].outcome == "passed", later.text
+    assert "compared only by their outputs, since two exports differ: test_a.test_sets" in later.text
+
+
+def test_a_change_in_all_processes_suggests_more_seeds(later):
+    report = later["test_always_alike"]
+    assert report.outcome == "failed"
     assert "The outputs are equal, as this test compares them. `changed_module: warn`" in report.text
     assert "2 processes with other hash seeds export what this one does. If you changed nothing, try" in report.text
     assert "PYTHONHASHSEED=$seed pytest test_a.py::test_always_alike --no-second-export && break" in report.text

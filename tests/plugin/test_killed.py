@@ -110,7 +110,7 @@ def test_the_next_run_names_the_test_that_ended_pytest(projects):
 
 def test_xdist_names_the_ended_test_and_runs_the_others(projects):
     project = projects(test_a=EXPORTS)
-    run = project.pytest("--update-goldens", "-n", "2", "--noise=later", cold=True)  # a new worker is a new interpreter
+    run = project.pytest("--update-goldens", "-n", "2", "--noise=later")
     assert {"test_before", "test_after", "test_unmarked"} <= {
         name.rpartition(".")[2] for name in run.outcomes()["passed"]
     }

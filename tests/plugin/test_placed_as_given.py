@@ -2,10 +2,15 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from projects import Project, Projects, Run
+
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell
+from export_core.matrix.outcome import _sharding_problem
 
 TESTS = """
     import jax, jax.numpy as jnp, numpy as np, pytest
@@ -74,15 +79,34 @@ def test_arguments_of_further_calls_are_placed_as_given(test, written):
     assert [check.get("in_specs", []) for check in calls] == GIVEN[test]
 
 
-@pytest.mark.parametrize(("test", "call"), [(test, call) for test, calls in CALLS.items() for call in calls])
-def test_a_result_with_another_sharding_fails(test, call, written, tmp_path):
+OTHERWISE = "0:[0:8,0:1] 1:[0:8,0:1] 2:[0:8,0:1] 3:[0:8,0:1]"
+
+
+@pytest.mark.parametrize("place", [0, -1], ids=["first call", "last call"])
+def test_a_result_with_another_sharding_fails(place, written, tmp_path):
+    """A failure names the first such call of a golden, so that a run can show one of each."""
     project = written[0].copy(tmp_path / "project")
-    (path,) = (project.goldens / f"test_a.{test}").glob("*/golden.yaml")
-    manifest = yaml.safe_load(path.read_bytes())
-    (check,) = (check for check in manifest["checks"] if check["name"] == call)
-    assert check["out_shardings"]
-    check["out_shardings"][0] = "0:[0:8,0:1] 1:[0:8,0:1] 2:[0:8,0:1] 3:[0:8,0:1]"
-    Path(path).write_text(yaml.safe_dump(manifest, sort_keys=False))
-    report = project.pytest("-k", test)[test]
-    assert report.outcome == "failed"
-    assert re.search(rf"{call}: output 0 is sharded differently: expected 0:\[0:8,0:1\]", report.text), report.text
+    for test, calls in CALLS.items():
+        (path,) = (project.goldens / f"test_a.{test}").glob("*/golden.yaml")
+        manifest = yaml.safe_load(path.read_bytes())
+        (check,) = (check for check in manifest["checks"] if check["name"] == calls[place])
+        check["out_shardings"][0] = OTHERWISE
+        Path(path).write_text(yaml.safe_dump(manifest, sort_keys=False))
+    run = project.pytest()
+    for test, calls in CALLS.items():
+        assert run[test].outcome == "failed"
+        expected = rf"{calls[place]}: output 0 is sharded differently: expected 0:\[0:8,0:1\]"
+        assert re.search(expected, run[test].text), run[test].text
+
+
+@pytest.mark.parametrize(("test", "call"), [(test, call) for test, calls in CALLS.items() for call in calls])
+def test_the_sharding_of_each_call_is_compared(test, call, written):
+    (golden,) = GoldenStore(written[0].goldens).generations(f"test_a.{test}")
+    manifest = golden.manifest
+    recorded = {check.name: check.out_shardings for check in manifest.checks}
+    assert recorded[call]
+    reply = SimpleNamespace(shardings=manifest.out_shardings, shardings_of=recorded)
+    cell = Cell(golden, manifest.writer.release, "cpu")
+    assert _sharding_problem(cell, reply) == ""
+    recorded[call] = (OTHERWISE,)
+    assert _sharding_problem(cell, reply).startswith(f"{call}: output 0 is sharded differently: ")

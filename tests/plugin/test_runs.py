@@ -136,16 +136,16 @@ def test_checks_of_an_unchanged_export_are_not_repeated(projects):
     project = projects(test_a=TRIED)
     with (project.folder / "pytest.ini").open("a") as ini:
         ini.write("export_devices = 2\n")
-    assert project.pytest("--update-goldens", cold=True).code == 0
+    assert project.pytest("--update-goldens").code == 0
     project.write(conftest=NOTHING_IS_TRIED)
-    assert project.pytest(cold=True).code == 0
+    assert project.pytest().code == 0
     for old, new in (("jnp.sin", "jnp.cos"), ("np.arange(8.0)", "np.arange(1, 9.0)")):
         project.write(test_a=TRIED.replace(old, new))
-        run = project.pytest(cold=True)
+        run = project.pytest()
         assert {name.rpartition(".")[2]: "tried again" in report.text for name, report in run.tests.items()} == {
             "test_wave": True,
             "test_devices": True,
             "test_shapes": True,
         }
     project.write(test_a=TRIED.replace("np.ones((2, 2))", "np.ones((2, 3))"))
-    assert "tried again" in project.pytest(cold=True)["test_shapes"].text
+    assert "tried again" in project.pytest()["test_shapes"].text

@@ -60,8 +60,9 @@ def ran(golden_folder, here, tmp_path_factory, warm_starts) -> Path:
 
 
 @pytest.fixture
-def shards(ran, tmp_path) -> list[Path]:
-    """Copies of the shards' folders, which the test may change."""
+def shards(ran, tmp_path, monkeypatch) -> list[Path]:
+    """Copies of the shards' folders, which the test may change. It runs in the folder of their goldens."""
+    monkeypatch.chdir(ran)
     return [Path(shutil.copytree(ran / str(index), tmp_path / str(index))) for index in range(1, COUNT + 1)]
 
 

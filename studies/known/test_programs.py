@@ -93,6 +93,7 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "sqrt_of_large": (lax.sqrt, floats(3e38, 4)),
     "sign_of_nan": (lax.sign, floats(np.nan, -2)),
     "logarithm_of_nan": (lambda x: (jnp.exp(x), jnp.log(x)), floats(np.nan, 2)),
+    "sort_of_nan": (lax.sort, floats(1, np.nan, -3, np.inf, 2)),
     "update_from_itself": (lambda x, i: x.at[i].set(x[:3], mode="promise_in_bounds"), floats(1, 2, 3, 4), FROM_FIRST),
     "transform_of_24": (jnp.fft.fft, np.arange(24, dtype=np.complex64)),
     "real_transform_of_6": (jnp.fft.rfft, floats(1, 2, 3, 4, 5, 6)),

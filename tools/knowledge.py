@@ -85,6 +85,8 @@ def lacking(issue: KnownIssue) -> Iterable[str]:
         yield "expected the day on which it was measured, found none."
     if issue.fixture is None:
         yield "expected `fixture`, found none: an artifact that it is about, and one that it is not about."
+    elif bool(issue.fixture.concerned) == bool(issue.fixture.why_none):
+        yield "expected in `fixture` either `concerned`, or in `why_none` why there is none."
     elif issue.fixture.concerned and issue.outcome in ("crash", "timeout") and not (issue.issue and issue.mended_in):
         yield "expected no `concerned` artifact, which ends other software, without `issue` and `mended_in`."
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from export_core.artifact.readers import loads
 from export_core.goldens import Golden
 from export_core.judge import Result
+from export_core.knowledge.forecasting import X64
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue, days_of, shipped_issues
@@ -37,14 +38,19 @@ class Trial(NamedTuple):
     not_in: tuple[str, ...]
 
 
-def releases_of(consumer: str) -> dict[str, str]:
+WITHOUT_X64 = "[JAX_ENABLE_X64=false]"
+"""The setting of a reader that keeps 64-bit numbers off. Otherwise a cell turns them on where its golden had them."""
+
+
+def releases_of(consumer: str, settings: str = "") -> dict[str, str]:
     """Return the build dates of a consumer's releases, oldest first.
 
-    The keys are the releases' names as readers, such as 0.12.0 or iree==3.13.0.
+    The keys are the releases' names as readers, such as 0.12.0 or iree==3.13.0. `settings`, such as `WITHOUT_X64`, are
+    appended to the name of each release of jaxlib.
     """
     calendar = load_calendar()
     if consumer == JAXLIB:
-        return {version: str(calendar.built(version)) for version in calendar.versions()}
+        return {version + settings: str(calendar.built(version)) for version in calendar.versions()}
     return {f"{consumer}=={version}": str(one.built) for version, one in runtime_of(consumer).known(calendar).items()}
 
 
@@ -64,15 +70,16 @@ def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
     for name, is_concerned in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
         if (golden := goldens.get(name)) is None:
             continue
-        names = releases_of(issue.consumer)
+        names = releases_of(issue.consumer, WITHOUT_X64 if X64 in issue.unless else "")
         terms = Terms(calendar_entries(load_calendar()))
         readers = [find_reader(name, terms, load_calendar()) for name in names]
         # Of the bytes alone, since an entry may say that a release fails to parse what it should.
         known = [*zip(names.items(), loads(golden.read_artifact(), readers), strict=True)]
         loading = {name: built for (name, built), load in known if load.ok}
         refusing = {name: built for (name, built), load in known if load.ok is False}
-        # What a reader does not deserialize, the bytes exclude too.
-        shown = refusing if is_concerned and issue.stage == Stage.DESERIALIZE else loading
+        # What a reader does not deserialize, or has too old a StableHLO for, the bytes exclude too.
+        is_in_bytes = issue.stage == Stage.DESERIALIZE or (issue.stage == Stage.MODULE and issue.concerns is None)
+        shown = refusing if is_concerned and is_in_bytes else loading
         inside = [name for name, built in shown.items() if built >= since and (not mended or built < mended)]
         before = [name for name, built in loading.items() if built < since][-1:]
         after = [name for name, built in loading.items() if mended and built >= mended][:1]

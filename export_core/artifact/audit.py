@@ -177,8 +177,8 @@ _PREFIXES = {
     "tpu": ("tpu_custom_call",),
 }
 PLATFORMS = (*_PREFIXES,)
-# Targets of the TPU compiler, which have no prefix.
-_TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr", "ApproxTopK"})
+# Targets of the TPU compiler, which have no prefix. ApproxTopK is none of them: XLA replaces it by a sort elsewhere.
+_TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr"})
 
 
 class Foreseen(NamedTuple):

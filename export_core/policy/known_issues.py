@@ -61,7 +61,8 @@ class Fixture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The artifacts by which an entry is measured again: goldens, `CASE/WRITER`, or files of the tests."""
 
     neighbour: str  # One that the entry is just not about.
-    concerned: str = ""  # One that it is about; empty where that is not kept in the repository.
+    concerned: str = ""  # One that it is about; empty where the repository has none.
+    why_none: str = ""  # Why the repository has none, in a sentence.
 
 
 class KnownIssue(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ import pytest
 from stored_artifacts import DATA, jax_goldens
 
 from export_core.artifact import CustomCall, DisabledCheck, read, read_bytes
-from export_core.artifact.audit import audit, describe, judge_calls, unread_findings
+from export_core.artifact.audit import audit, belongs, describe, judge_calls, unread_findings
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.unread import UNKNOWN, Unread
 from export_core.releases.stable_targets import measured_release, stable_targets
@@ -150,3 +150,9 @@ def test_an_unmeasured_release_uses_the_list_before_it():
     assert measured_release("0.4.29") == "0.4.28"
     assert measured_release("0.13.0.dev20270101") == "0.12.0.1"
     assert measured_release("0.4.1") == "0.4.18"
+
+
+@pytest.mark.parametrize(("target", "on_cpu"), [("ApproxTopK", True), ("Qr", False), ("lapack_sgeqrf_ffi", True)])
+def test_a_target_belongs_to_platforms_that_run_it(target, on_cpu):
+    assert belongs(target, "cpu") is on_cpu
+    assert belongs(target, "tpu") is (not target.startswith("lapack"))

@@ -25,7 +25,7 @@ def fixtures_of(issue):
     ("entry", "inside", "outside"),
     [
         ("lapack-cold-process", ("0.8.2", "0.9.2"), ("0.10.0",)),  # the first is the first that loads it
-        ("iree-sort-3.9", ("iree==3.7.0", "iree==3.12.0"), ("iree==3.6.0", "iree==3.13.0")),
+        ("iree-sort-3.9", ("iree==3.9.0", "iree==3.10.0"), ("iree==3.8.0", "iree==3.11.0")),
         ("calling-convention-too-old", ("0.11.1", "0.12.0.1"), ("0.11.0",)),  # and the first that must refuse it
     ],
 )
@@ -33,6 +33,18 @@ def test_both_goldens_run_at_the_ends_of_a_range(entry, inside, outside):
     concerned, neighbour = trials(ENTRIES[entry], fixtures_of(ENTRIES[entry]))
     assert (concerned.shown_in, concerned.not_in) == (inside, outside)
     assert (neighbour.shown_in, {*neighbour.not_in}) == ((), {*inside, *outside})
+
+
+@pytest.mark.parametrize(
+    ("entry", "inside"),
+    [
+        ("stablehlo-too-new", ("0.4.18", "0.9.2")),  # releases that its bytes exclude
+        ("needs-x64", ("0.8.2[JAX_ENABLE_X64=false]", "0.12.0.1[JAX_ENABLE_X64=false]")),
+    ],
+)
+def test_a_golden_runs_in_readers_that_can_show_it(entry, inside):
+    concerned, _ = trials(ENTRIES[entry], fixtures_of(ENTRIES[entry]))
+    assert (concerned.shown_in, concerned.not_in) == (inside, ())
 
 
 @pytest.mark.parametrize("entry", ["mosaic-gpu-environment", "iree-donated-arguments"])

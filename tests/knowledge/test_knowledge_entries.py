@@ -10,7 +10,7 @@ from making import ARTIFACTS
 from export_core.artifact import read
 from export_core.knowledge.concerns import HOLDS, About, is_concerned
 from export_core.knowledge.knowledge_base import FILE
-from export_core.policy.known_issues import Concerns, shipped_issues
+from export_core.policy.known_issues import Concerns, Fixture, shipped_issues
 from export_core.releases import load_calendar
 from tools.knowledge import GOLDENS, lacking, mistakes, written
 
@@ -33,6 +33,7 @@ LAPACK = next(issue for issue in shipped_issues() if issue.id == "lapack-cold-pr
         ({"issue": "", "study": "", "mended_in": "0.10.0"}, "a source"),
         ({"measured": None}, "the day on which it was measured"),
         ({"fixture": None}, "`fixture`"),
+        ({"fixture": Fixture("case/writer")}, "`why_none`"),
         ({"issue": ""}, "no `concerned` artifact, which ends other software"),
         ({"mended_in": "", "any_reader": "Each release."}, "no `concerned` artifact, which ends other software"),
     ],

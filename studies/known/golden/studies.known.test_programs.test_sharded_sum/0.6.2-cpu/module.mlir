@@ -1,0 +1,18 @@
+#loc = loc(unknown)
+#loc1 = loc("x")
+module @jit__lambda_ attributes {jax.uses_shape_polymorphism = true, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"} loc(unknown), %arg1: tensor<8x2xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"} loc("x")) -> (tensor<2xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc)
+    %cst_0 = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<8x2xf32> loc(#loc6)
+    %1 = stablehlo.multiply %arg1, %0 : tensor<8x2xf32> loc(#loc6)
+    %2 = stablehlo.reduce(%1 init: %cst) applies stablehlo.add across dimensions = [0] : (tensor<8x2xf32>, tensor<f32>) -> tensor<2xf32> loc(#loc7)
+    return %2 : tensor<2xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc2 = loc("-":139:37 to :42)
+#loc3 = loc("-":139:36 to :50)
+#loc4 = loc("test_sharded_sum.<locals>.<lambda>"(#loc2))
+#loc5 = loc("test_sharded_sum.<locals>.<lambda>"(#loc3))
+#loc6 = loc("jit(<lambda>)/jit(main)/mul"(#loc4))
+#loc7 = loc("jit(<lambda>)/jit(main)/reduce_sum"(#loc5))

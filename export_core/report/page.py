@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from export_core.base.exit_code import ExitCode
 from export_core.base.json_text import safe_json
 from export_core.base.text import few, plural, shown
 from export_core.judge import Judgement
@@ -92,14 +93,39 @@ def _headline(document: Document) -> dict[str, Any]:
     }
 
 
-def _notes(document: Document) -> list[tuple[str, str]]:
-    """Return the notes that even a kept run shows below its headline: sentences, with the link to their finding."""
-    undecided = document.run.summary.undecided
-    if not undecided:
+def _notes(document: Document) -> list[tuple[str, str, str]]:
+    """Return the notes below the headline, which even a kept run shows: sentences, and the link to their finding.
+
+    The link is its address and its text; both are "" if there is no more to see.
+    """
+    notes = _missing(document)
+    if undecided := document.run.summary.undecided:
+        outputs = plural(len(undecided), "stored output")
+        text = f"{NOT_DECIDED.title}: {outputs} would not show a wrong number: rounding alone moves them as far."
+        notes.append((text, cause_link(_anchor(NOT_DECIDED)), "Which"))
+    return notes
+
+
+def _missing(document: Document) -> list[tuple[str, str, str]]:
+    """Return a note that says why the run has no answer and what to do, without what the headline says.
+
+    Findings of what is broken come first on the page: without the note, its first screen would not say what is missing.
+    The list is empty for a run with an answer, and if the headline says everything.
+    """
+    findings = [one for one in document.findings if one.kind.exit_code is ExitCode.INCOMPLETE]
+    if not findings or document.look is not ExitCode.INCOMPLETE:
         return []
-    outputs = plural(len(undecided), "stored output")
-    text = f"{NOT_DECIDED.title}: {outputs} would not show a wrong number: rounding alone moves them as far."
-    return [(text, cause_link(_anchor(NOT_DECIDED)))]
+    first, several = findings[0], len(findings) > 1
+    if first.cause:
+        to_do = first_sentence(dict(first.details).get("to do", ""))
+        words = f"All {len(findings):,}" if several else "Which"
+        return [(f"{first.brief} {to_do}".strip(), cause_link(first.cause.id, first.cause.judgement), words)]
+    told = first_sentence(first.sentence)
+    is_told = told.removesuffix(".").lower() in document.headline[0].lower()
+    text = first.sentence.removeprefix(told).strip() if is_told else first.sentence
+    if several:
+        return [(text or first.sentence, cause_link(_anchor(first.kind)), f"All {len(findings):,}")]
+    return [(text, "", "")] if text else []
 
 
 def _anchor(kind: FindingKind) -> str:

@@ -129,8 +129,7 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         missing = summary.judgements.get(Judgement.INCOMPLETE, 0) + max(summary.planned - summary.results, 0)
         what = f"{missing:,} of {summary.planned:,} planned cells have no result that counts"
         if not missing:
-            what = "the run does not cover what it must" if summary.uncovered else "no promise was tested"
-            what = _unplanned_facts(summary) or what
+            what = _unplanned_facts(summary) or _uncovered_facts(summary) or "no promise was tested"
         return MISSING_RESULT.title, "; ".join((what, *also))
     if summary.exit_code == ExitCode.BROKEN:
         # Without a broken promise, a run fails by what the policy asks for in addition.
@@ -180,6 +179,15 @@ def old_calendar(summary: Summary) -> str:
     """Return how old the calendar of a run is, in words; "" if it is not older than the policy's `calendar_days`."""
     policy = msgspec.convert(summary.policy, Policy)
     return calendar_age(summary.calendar.get("newest_built", ""), summary.as_of, policy)
+
+
+def _uncovered_facts(summary: Summary) -> str:
+    """Return the first thing that the run lacks beside its cells, in words, and how many more; "" if it lacks none."""
+    if not summary.uncovered:
+        return ""
+    first, *others = map(plain_text, summary.uncovered)
+    what = first_sentence(first).removesuffix(".")
+    return f"{what[:1].lower()}{what[1:]}{f' (and {len(others)} more)' if others else ''}"
 
 
 def _unplanned_facts(summary: Summary) -> str:

@@ -3,16 +3,18 @@
 import pytest
 from commands import finished
 from making import day, document, result, summarize, with_causes
+from msgspec import structs
 
 from export_core.features.compare_runs.comparison import Change, change_of
 from export_core.features.deploy.answers import target_findings
 from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.policy.entries import DeploymentTarget
+from export_core.policy.entries import DeploymentTarget, Required
 from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
 from export_core.report.badge import badge
+from export_core.report.page import html_page
 from export_core.report.policy_text import proposal
 from export_core.report.terminal import table_lines
 from export_core.report.view import broken_cell
@@ -39,6 +41,9 @@ CELLS = with_causes(
         cell(Verdict.PASS, "0.12.0.1"),
     ]
 )
+
+
+TYPO = Policy(deployed=(*POLICY.deployed, DeploymentTarget(name="typo", jaxlib="0.12.0.1", cases=("*.test_atention",))))
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +87,26 @@ def test_a_shard_does_not_ask_for_the_cells_of_others():
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
     (finding,) = target_findings(Run(results, summarize(results, policy=policy, shard=Shard(1, 2))))
     assert finding.sentence == "serving (jaxlib 0.9.2, cpu): no cell of it was in this shard."
+
+
+def test_headline_badge_and_page_say_what_is_missing():
+    made = summarize(CELLS, policy=TYPO, selection={"whole": True, "platforms": ("cpu",)})
+    what = "deployed typo: it has no cell, since its `cases` match no case of this run"
+    assert headline(made)[0].startswith(f"INCOMPLETE: {what}; owed: 1 cell that deployment target serving must run; ")
+    assert badge(made)["message"] == "incomplete: deployed typo: it has no cell"
+    header = html_page(document(CELLS, made)).partition("<main>")[0]
+    title, _, below = header.partition("</h1>")
+    assert title.endswith(what.replace("`cases`", "<code>cases</code>"))
+    assert below.strip().startswith('<p class="note"><b>Correct the entry, or write such goldens.</b></p>')
+
+
+def test_a_page_names_the_first_of_several_gaps():
+    chosen = {"whole": True, "platforms": ("cpu",)}
+    made = summarize(CELLS, policy=structs.replace(TYPO, required=Required(cells=9)), selection=chosen)
+    assert headline(made)[0].startswith("INCOMPLETE: required.cells: expected at least 9 cells that ran, found 4 (and ")
+    header = html_page(document(CELLS, made)).partition("<main>")[0]
+    note = "required.cells: expected at least 9 cells that ran, found 4."
+    assert f'<p class="note"><b>{note}</b> <a href="#cause=incomplete">All 2</a></p>' in header
 
 
 def test_the_findings_name_the_owed_cell_and_each_target(summary):

@@ -176,6 +176,22 @@ def test_undecided_outputs_are_a_banner_on_a_green_page():
     assert "NOT DECIDED" not in html_page(document([result()])).partition("<main>")[0]
 
 
+@pytest.mark.parametrize("size", [(1440, 1000), (390, 844)])
+@pytest.mark.browser
+def test_the_first_screen_says_which_cells_are_missing(size, opened):
+    failed = [result(Verdict.ERROR, Judgement.BROKEN, case=f"t.{name}", message=name * 9) for name in "abcdef"]
+    missing = result(
+        Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.g", stage=Stage.ENVIRONMENT, message="no space left on device"
+    )
+    page = opened(shown=document([*failed, missing]), size=size)
+    note = page.locator(".note")
+    assert note.inner_text().startswith("t.g was not run in stage environment: written by 0.9.2, read by 0.10.2.")
+    box = note.bounding_box()
+    assert box["y"] + box["height"] < size[1]
+    note.locator("a").click()
+    assert page.evaluate("document.activeElement.innerText").find("no space left on device") > 0
+
+
 @pytest.mark.browser
 def test_the_banner_opens_the_list_of_outputs(opened):
     made = summarize([result()], undecided=["t.f/0.9.2-cpu: output 0"])

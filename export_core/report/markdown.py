@@ -14,7 +14,7 @@ from export_core.matrix.verdicts import DEVICE_LIMIT, NOT_REPLAYABLE, NUMBERS_MO
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, named_among, release_map
-from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder
+from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder, owed_to
 from export_core.run.run import Run
 
 MOST_BYTES = 65_500
@@ -120,6 +120,8 @@ def _what(finding: Finding, summary: Summary) -> str:
         return for_markdown(f"{finding.title}: {shortened(finding.sentence, 2 * _LONGEST_WORDS)}")
     issue = issue_of(cause, summary)
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
+    if owed := owed_to(finding.results):
+        words += f", {owed}"
     if finding.kind in (NOT_REPLAYABLE, OTHER_PROCESSOR):
         words += ", not replayable by its own writer either"
     if finding.kind is DEVICE_LIMIT:

@@ -30,6 +30,7 @@ from export_core.report.wording import (
     MARKS,
     began_and_ended,
     first_sentence,
+    owed_to,
     promise_basis,
     writer_and_reader,
 )
@@ -243,11 +244,18 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
     cases = plural(len(names), "case") if len(names) > 1 else names[0]
     works = example.judgement.facts.works
     happened = example.judgement.facts.short if works else VERDICTS[example.verdict].short
-    where = [f"written by {writers}", f"read by {readers}", *(f"{label} {jaxlib}" for label, jaxlib in when)]
+    owed = owed_to(finding.results)
+    where = [
+        *filter(None, [owed]),
+        f"written by {writers}",
+        f"read by {readers}",
+        *(f"{label} {jaxlib}" for label, jaxlib in when),
+    ]
     return {
         "title": issue.title if issue else f"{happened.capitalize()} in {cases}",
         "writers": writers,
         "readers": readers,
+        "owed_to": owed.removeprefix("owed to "),
         "when": when,
         "where": " · ".join([cases, *where] if issue else where),
         "cases": len(names),

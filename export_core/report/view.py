@@ -49,6 +49,7 @@ from export_core.report.wording import (
     evidence,
     first_lines,
     named_folder,
+    owed_to,
     promises_nothing,
     unplanned_sentence,
     why_command,
@@ -233,7 +234,9 @@ def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
     where = f"written by {written}, read by {read}"
     cases = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     subject = subject or (cases if cause.cells == 1 else f"{cause.cells:,} cells of {cases}")
-    return f"{subject} {phrase} in stage {cause.stage}{platform}: {where}."
+    # Before the verb: a terminal may show only the first line.
+    owed = f", {owed}," if (owed := owed_to(cells.results)) else ""
+    return f"{subject}{owed} {phrase} in stage {cause.stage}{platform}: {where}."
 
 
 def _issue_text(issue: KnownIssue | None) -> str:

@@ -424,6 +424,12 @@ def cell_sentence(result: Result) -> str:
     return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."
 
 
+def owed_to(results: Iterable[Result]) -> str:
+    """Return ``owed to`` with the names of the deployment targets that must run these cells; "" if none is owed."""
+    names = dict.fromkeys(name for one in results if one.judgement is Judgement.OWED for name in one.deployed)
+    return f"owed to {few([*names])}" if names else ""
+
+
 _TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?(?:capacity|memory)")
 """Messages of compilers about a program that needs more memory than their device has."""
 

@@ -1,9 +1,13 @@
 """Cells that are owed to a deployment target: headline, tables, findings, a baseline and a proposal."""
 
+import io
+import re
+
 import pytest
 from commands import finished
 from making import day, document, result, summarize, with_causes
 from msgspec import structs
+from rich.console import Console
 
 from export_core.features.compare_runs.comparison import Change, change_of
 from export_core.features.deploy.answers import target_findings
@@ -14,9 +18,10 @@ from export_core.policy.entries import DeploymentTarget, Required
 from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
 from export_core.report.badge import badge
+from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
 from export_core.report.policy_text import proposal
-from export_core.report.terminal import table_lines
+from export_core.report.terminal import print_report, table_lines
 from export_core.report.view import broken_cell
 from export_core.report.wording import cell_mark, headline
 from export_core.run.run import Run
@@ -119,6 +124,33 @@ def test_the_findings_name_the_owed_cell_and_each_target(summary):
     assert targets.sentence == (
         "serving (jaxlib 0.9.2, cpu): 1 of 2 cells work; 1 owed. edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."
     )
+
+
+def test_each_owed_cause_names_its_target_in_every_report():
+    policy = Policy(
+        deployed=tuple(DeploymentTarget(name=f"place-{reader}", jaxlib=reader) for reader in ("0.9.2", "0.10.2"))
+    )
+    readers = ("0.9.2", "0.9.2", "0.10.2", "0.10.2")
+    owed = [
+        judge_again(
+            result(Verdict.ERROR, case=f"t.{case}", writer="0.12.0.1", reader=reader, message=reader), policy, TODAY
+        )
+        for case, reader in zip("abab", readers, strict=True)
+    ]
+    owed = [structs.replace(one, verdict=Verdict.CRASH) if one.reader.jaxlib == "0.9.2" else one for one in owed]
+    shown = document(owed, summarize(owed, policy=policy, selection={"whole": True, "platforms": ("cpu",)}))
+    page, text = html_page(shown), printed(shown)
+    for name, phrase in (("place-0.9.2", "crashed"), ("place-0.10.2", "failed")):
+        assert re.search(rf"^OWED  (and )?2 cells of 2 cases, owed to {name}, {phrase}", text, re.MULTILINE)
+        assert f">owed to {name} · written by 0.12.0.1 · " in page.partition("<main>")[0]
+        assert f"<dt>owed to</dt><dd>{name}</dd>" in page
+        assert f", owed to {name}**: " in markdown_text(shown)
+
+
+def printed(shown):
+    file = io.StringIO()
+    print_report(Console(file=file, width=80), shown)
+    return file.getvalue()
 
 
 def test_tables_mark_owed_cells():

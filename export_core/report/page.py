@@ -24,7 +24,7 @@ from export_core.report.document import Document, Finding, RunDifference, by_kin
 from export_core.report.map_svg import legend_of, map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import map_releases, named_among, release_map
-from export_core.report.view import NOT_DECIDED
+from export_core.report.view import NOT_COVERED, NOT_DECIDED
 from export_core.report.wording import (
     JAX_PROMISE,
     MARKS,
@@ -54,6 +54,7 @@ def html_page(document: Document) -> str:
         _TEMPLATES / "page.html",
         **_assets(),
         **_headline(document),
+        missing=_missing(document),
         notes=_notes(document),
         causes=_cards([finding for finding in listed if _has_card(finding)], run),
         causes_count=sum(map(_has_card, document.findings)),
@@ -99,7 +100,11 @@ def _notes(document: Document) -> list[tuple[str, str, str]]:
 
     The link is its address and its text; both are "" if there is no more to see.
     """
-    notes = _missing(document)
+    notes = []
+    if untested := document.run.summary.without_cells:
+        first = first_sentence(untested)
+        link = (cause_link(_anchor(NOT_COVERED)), "More") if first != untested else ("", "")
+        notes.append((f"{NOT_COVERED.title}: {first}", *link))
     if undecided := document.run.summary.undecided:
         outputs = plural(len(undecided), "stored output")
         text = f"{NOT_DECIDED.title}: {outputs} would not show a wrong number: rounding alone moves them as far."
@@ -108,7 +113,7 @@ def _notes(document: Document) -> list[tuple[str, str, str]]:
 
 
 def _missing(document: Document) -> list[tuple[str, str, str]]:
-    """Return a note that says why the run has no answer and what to do, without what the headline says.
+    """Return the note below the title that says why the run has no answer and what to do, without what the headline says.
 
     Findings of what is broken come first on the page: without the note, its first screen would not say what is missing.
     The list is empty for a run with an answer, and if the headline says everything.

@@ -190,6 +190,8 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
                     address = filter_link(**place, **_counted(row.squares[reader]))
                     parent.attrib |= {"href": address, "tabindex": str(tab_stop)}
                     parent.attrib |= {"data-row": str(index), "data-column": str(number)}
+                    if row.squares[reader].worst.fails_run:
+                        parent.set("data-fails", "")  # where it is scrolled out of sight, the page says so
                 _square(parent, row, reader, plane, (plane.left + slot, middle))
                 tab_stop = -1
 

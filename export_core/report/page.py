@@ -113,7 +113,7 @@ def _notes(document: Document) -> list[tuple[str, str, str]]:
 
 
 def _missing(document: Document) -> list[tuple[str, str, str]]:
-    """Return the note below the title that says why the run has no answer and what to do, without what the headline says.
+    """Return the note below the title: why the run has no answer and what to do, without what the headline says.
 
     Findings of what is broken come first on the page: without the note, its first screen would not say what is missing.
     The list is empty for a run with an answer, and if the headline says everything.

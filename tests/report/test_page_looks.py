@@ -287,6 +287,18 @@ def test_a_phone_shows_the_newest_reader_on_the_map(opened):
     assert 0 <= box["x"] <= SIZES["phone"][0] - box["width"]
 
 
+def test_a_phone_counts_failing_columns_beyond_the_map(opened):
+    page = opened(size=SIZES["phone"])
+    left, right = page.locator(".beyond button").all()
+    assert left.inner_text() == "← 8 columns with failures"
+    assert not right.is_visible(), "the newest readers are shown first"
+    left.click()
+    assert left.inner_text() == "← 6 columns with failures"
+    assert sum(is_on_phone(page, '.map a[aria-label*="read by 0.9.1"][data-fails]'))
+    assert not opened().locator(".beyond button").first.is_visible(), "all columns are on the screen"
+    assert_accessible(page)
+
+
 def is_on_phone(page: Any, selector: str) -> list[bool]:
     """Return whether each element, from its left edge to its right one, is on the screen of a phone."""
     boxes = page.locator(selector).evaluate_all("all => all.map(one => one.getBoundingClientRect())")

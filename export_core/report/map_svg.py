@@ -212,8 +212,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
         parent.set("aria-label", text)
     add(parent, "title", "", text)
     add(parent, "rect", rx=min(5.0, size / 4), x=x - size / 2, y=y - size / 2, width=size, height=size)
-    if _counted(square) and size >= 10:
-        count = square.counts[square.worst]
+    if (count := square.counted) is not None and size >= 10:
         # At most four letters.
         short = str(count) if count < 1000 else f"{count / 1000:.{1 if count < 9950 else 0}f}k"
         letters = min(size * 0.48, size * 1.45 / len(short))
@@ -222,8 +221,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
 
 def _counted(square: Square) -> dict[str, str]:
     """Return the terms of the table's filter for the cells that a square's number counts; empty if it has no number."""
-    plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
-    return {} if square.look in plain else {"judgement": square.worst}
+    return {} if square.counted is None else {"judgement": square.worst}
 
 
 _OUTSIDE = Judgement.OUTSIDE

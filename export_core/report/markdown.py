@@ -248,7 +248,7 @@ def _square(now: Square | None, then: Square | None, several: bool) -> str:
     if now.look == PARTLY:
         works, cells = sum(now.counts[name] for name in now.counts if name.facts.works), sum(now.counts.values())
         return f"{Judgement.BONUS.facts.symbol} {works:,}/{cells:,}"
-    if worst.fails_run:
+    if now.counted is not None:
         was = then.counts[worst] if then and then.worst is worst else count
         number = f" {was:,}→{count:,}" if was != count else f" {count:,}"
         number += " each" if several else ""

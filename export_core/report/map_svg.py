@@ -161,8 +161,18 @@ def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
     """Draw a band over the days of a writer's window; `middle` is the middle of the writer's row."""
     half = plane.pitch / 2 - 1.5
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
-    if end > begin:
-        add(root, "rect", "band", rx=5, x=plane.left + begin, y=middle - half, width=end - begin, height=2 * half)
+    if end <= begin:
+        return
+    high, parent = 2 * half, root
+    left, right, top = plane.left + begin, plane.left + end, middle - half
+    # Beyond the map, an edge would say that the promise begins or ends where the map does: it is clipped.
+    since_before = row.since.toordinal() < plane.axis.days[0]
+    until_after = row.until.toordinal() > plane.axis.days[-1]
+    if since_before or until_after:
+        x, y = left - (not since_before), top - 1  # Room for the line around the band, which is 1 wide.
+        parent = add(root, "svg", x=x, y=y, width=right + (not until_after) - x, height=high + 2)
+        left, right, top = left - x - 9 * since_before, right - x + 9 * until_after, 1
+    add(parent, "rect", "band", rx=5, x=left, y=top, width=right - left, height=high)
 
 
 def _name(parent: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:

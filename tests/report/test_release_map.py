@@ -170,6 +170,20 @@ def test_the_map_has_titles_and_the_day():
     assert "as of 2026-11-22" in texts
 
 
+def test_no_month_is_left_out_where_there_is_room():
+    picture = drawn([result(reader=name) for name in ("0.9.2", "0.10.2", "0.12.0.1")])
+    months = [one.text for one in picture.iter("text") if one.get("class") == "month"]
+    assert months == ["Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+@pytest.mark.parametrize(("writer", "is_clipped"), [("0.12.0.1", (False, True)), ("0.9.2", (True, False))])
+def test_a_promise_beyond_the_map_has_no_edge_there(writer, is_clipped):
+    (clip,) = [one for one in drawn([result(writer=writer, reader="0.10.2")]) if one.tag == "svg"]
+    band = clip.find("rect")
+    left = float(band.get("x"))
+    assert (left < 0, left + float(band.get("width")) > float(clip.get("width"))) == is_clipped
+
+
 def test_map_tables_and_sentences_name_a_release_alike():
     other = {"jax": "0.11.2"}
     crash = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0", message="died")

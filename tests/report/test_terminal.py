@@ -14,6 +14,7 @@ from rich.console import Console
 from rich_run import assert_shown, rich_document
 
 from export_core.judge import Judgement, Result
+from export_core.judge.accepted import Accepted
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
@@ -170,6 +171,12 @@ def test_the_last_two_lines_have_counts_and_exit_code(results, planned, expected
     last = " ".join(reported(results, planned).strip().splitlines()[-2:])
     code = {"K": 0, "B": 1, "I": 3}[expected[0]]
     assert last == f"{expected} As of 2026-11-21, 12 s, exit code {code}."
+
+
+def test_what_was_accepted_is_shown_with_its_reason():
+    accepted = [Accepted("comparison: svd", "factors are unique up to signs", ("t.svd",))]
+    shown = document([result()], summarize([result()], accepted=accepted))
+    assert "accepted  comparison: svd: t.svd. Reason: factors are unique up to signs\n" in drawn(print_report, shown)
 
 
 def test_a_narrow_terminal_does_not_break_a_findings_lines():

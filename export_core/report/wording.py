@@ -295,7 +295,7 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
     What the run does not show is left out. A known issue names the release that fixed it; the run itself only shows
     the next of its readers that works.
     """
-    began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
+    began = ("began between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
     return [(word, version.replace("==", " ")) for word, version in (began, ended) if version]
 

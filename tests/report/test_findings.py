@@ -523,7 +523,7 @@ def test_explained_rounding_is_not_titled_numbers_moved():
     ("works_in", "sentence", "when"),
     [
         ("0.12.0", "changed in jaxlib 0.12.0.1 (built 2026-10-20), after jaxlib 0.12.0 with", ("since", "0.12.0.1")),
-        ("0.11.1", "changed between jaxlib 0.11.1 ", ("between", "0.11.1 and 0.12.0.1")),
+        ("0.11.1", "changed between jaxlib 0.11.1 ", ("began between", "0.11.1 and 0.12.0.1")),
     ],
 )
 def test_a_change_is_dated_by_the_nearest_releases_that_ran(works_in, sentence, when):

@@ -163,7 +163,7 @@ def test_a_change_in_a_runtime_is_dated_by_its_own_releases():
     )
     assert (whole.since, whole.before) == ("tensorflow==2.21.0", "")
     assert with_gap.before == "tensorflow==2.19.1"
-    assert began_and_ended(with_gap) == [("between", "tensorflow 2.19.1 and tensorflow 2.21.0")]
+    assert began_and_ended(with_gap) == [("began between", "tensorflow 2.19.1 and tensorflow 2.21.0")]
 
 
 def test_markdown_has_separate_columns_for_each_runtime():

@@ -69,7 +69,7 @@ def html_page(document: Document) -> str:
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
-        map_legend=legend_of(drawn),
+        map_legend=[(look, _named(look, meaning)) for look, meaning in legend_of(drawn)],
         runtimes=any(reader.runtime for reader in run.readers),
         pictures=document.pictures,
         facets=_facets(run),
@@ -79,6 +79,12 @@ def html_page(document: Document) -> str:
         data=Markup(safe_json(page_data(document)).decode().replace("<", "\\u003c")),
     )
     return str(page)
+
+
+def _named(look: str, meaning: str) -> str:
+    """Return what a square means, after the name of its judgement, by which the counts above the map call it."""
+    is_told = look not in [*Judgement] or meaning.startswith(look.partition("-")[0])
+    return meaning if is_told else f"{look}: {meaning}"
 
 
 def _headline(document: Document) -> dict[str, Any]:

@@ -109,6 +109,13 @@ def test_the_first_screen_names_causes_readers_and_since_when(page):
     assert f"64 cells LAPACK calls crash in a fresh process {where}" in text
 
 
+def test_the_legend_of_the_map_has_the_names_of_the_counts(page):
+    legend = page.partition('<ul class="legend of-map"')[2].partition("</ul>")[0]
+    texts = re.findall("</span>(.*?)</li>", legend)
+    assert texts[:3] == ["kept", "broken", "bonus: works, not promised"]
+    assert "outside: fails, not promised" in texts
+
+
 @pytest.mark.parametrize(
     ("policy", "runtime", "basis"),
     [

@@ -275,6 +275,14 @@ def test_names_on_the_map_are_large_enough(size, opened):
     assert min(heights) >= 9.5
 
 
+def test_the_corner_of_the_table_names_both_scores(opened):
+    page = opened()
+    words = page.locator(".corner span").all_inner_texts()
+    assert words == ["of a reader: kept of promised", "of a row: cells that work"]
+    swatch = page.locator(".of-map .swatch.outside:not(.is-own)")
+    assert swatch.evaluate("one => getComputedStyle(one).borderColor") == "rgba(0, 0, 0, 0)", "as the square in the map"
+
+
 def test_clicking_a_map_square_filters_the_table(opened):
     page = opened()
     page.click('.map a[aria-label^="written by 0.9.2, read by 0.10.0"]')

@@ -252,19 +252,32 @@ def _targets(names: Sequence[str]) -> str:
 def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
     """Return a phrase with the first and the last reader in which something is broken or owed; "" if nothing is.
 
-    If causes affect different readers, the phrase has the readers of each cause, in the order of the causes. `readers`
-    are all readers of the run.
+    If causes affect different readers, the phrase has the readers of each cause, in the order of the causes, with the
+    known issue or the verdict: ``lapack-cold-process in 0.6.2 to 0.9.2, crash in 0.11.0 and 0.12.0``. `readers` are all
+    readers of the run.
     """
-    ends = [(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach]
+    causes = [cause for cause in summary.causes if cause.judgement.is_breach]
+    ends = [(cause.first_reader, cause.last_reader) for cause in causes]
     named = map_releases([*readers, *itertools.chain.from_iterable(ends)])
-    spans = list(dict.fromkeys((named[oldest].name, named[newest].name) for oldest, newest in ends))
-    if len(spans) > 1:
-        texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
+    spans = [(named[oldest].name, named[newest].name) for oldest, newest in ends]
+    if len(set(spans)) > 1:
+        by_name: dict[str, list[str]] = {}
+        for cause, (oldest, newest) in zip(causes, spans, strict=True):
+            own = by_name.setdefault(cause.upstream or str(cause.verdict), [])
+            text = oldest if oldest == newest else f"{oldest} to {newest}"
+            own += [text] if text not in own else []
+        texts = [f"{name} in {_joined(own)}" for name, own in by_name.items()]
         return f"; readers affected, by cause: {few(texts)}"
     oldest, newest = spans[0] if spans else ("", "")
     if oldest == newest:
         return f"; only reader affected {oldest}" if oldest else ""
     return f"; oldest reader affected {oldest}, newest {newest}"
+
+
+def _joined(spans: Sequence[str]) -> str:
+    """Return ranges of releases, at most three of them, without a comma: it would look like that between causes."""
+    rest = [f"{len(spans) - 3} more"] if len(spans) > 3 else []
+    return " and ".join([*spans[:3], *rest])
 
 
 def promised_nothing(summary: Summary) -> bool:

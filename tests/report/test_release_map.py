@@ -151,7 +151,10 @@ def test_a_separate_picture_has_colours_and_no_links():
     picture = map_picture(broken_document())
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
-    assert "readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0.1, 0.12.0 to 0.12.0.1" in picture
+    affected = "lapack-cold-process in 0.6.2 to 0.9.2, timeout in 0.12.0.1, numerics in 0.12.0 to 0.12.0.1"
+    assert f"readers affected, by cause: {affected} · a number counts" in picture
+    (line,) = re.findall(r'<text class="legend"[^>]*>([^<]*a number counts[^<]*)', picture)
+    assert width_of(line, 10.5) < 900 - 20
     assert "<a " not in picture
 
 

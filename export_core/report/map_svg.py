@@ -86,11 +86,11 @@ def map_picture(document: Document) -> str:
     """
     summary = document.run.summary
     first, rest, _ = document.headline_parts
-    told = [summary.identity.project, f"{rest[:1].lower()}{rest[1:]}"]
+    always = [summary.identity.project, f"{rest[:1].lower()}{rest[1:]}"]
     counted = "a number counts the cells that fail"
     # The least useful details are left out where the line has no room for them.
     lines = [
-        " · ".join(filter(None, [*told, *more])) for more in ([f"{summary.results:,} cells", counted], [counted], [])
+        " · ".join(filter(None, [*always, *more])) for more in ([f"{summary.results:,} cells", counted], [counted], [])
     ]
     heading = first, next((line for line in lines if width_of(line, 10.5) <= _WIDTH - 40), lines[-1])
     return map_svg(release_map(document.run), standalone=True, heading=heading)

@@ -83,8 +83,8 @@ def html_page(document: Document) -> str:
 
 def _named(look: str, meaning: str) -> str:
     """Return what a square means, after the name of its judgement, by which the counts above the map call it."""
-    is_told = look not in [*Judgement] or meaning.startswith(look.partition("-")[0])
-    return meaning if is_told else f"{look}: {meaning}"
+    has_name = look not in [*Judgement] or meaning.startswith(look.partition("-")[0])
+    return meaning if has_name else f"{look}: {meaning}"
 
 
 def _headline(document: Document) -> dict[str, Any]:
@@ -132,9 +132,9 @@ def _missing(document: Document) -> list[tuple[str, str, str]]:
         to_do = first_sentence(dict(first.details).get("to do", ""))
         words = f"All {len(findings):,}" if several else "Which"
         return [(f"{first.brief} {to_do}".strip(), cause_link(first.cause.id, first.cause.judgement), words)]
-    told = first_sentence(first.sentence)
-    is_told = told.removesuffix(".").lower() in document.headline[0].lower()
-    text = first.sentence.removeprefix(told).strip() if is_told else first.sentence
+    start = first_sentence(first.sentence)
+    is_in_headline = start.removesuffix(".").lower() in document.headline[0].lower()
+    text = first.sentence.removeprefix(start).strip() if is_in_headline else first.sentence
     if several:
         return [(text or first.sentence, cause_link(_anchor(first.kind)), f"All {len(findings):,}")]
     return [(text, "", "")] if text else []

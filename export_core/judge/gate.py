@@ -312,8 +312,8 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
     missing = ["No cell ran, so nothing was tested."] if planned and not ran else []
     planned_on = {result.platform for result in results}
     missing += [
-        f"Platform {platform} was asked for and has no cell: no golden of this run was exported for it. Export for it "
-        "(platforms= of the marker), or leave it out of --platforms and the policy."
+        f"Platform {platform} was asked for and has no cell, since no golden of this run was exported for it. Export "
+        "for it (platforms= of the marker), or leave it out of --platforms and the policy."
         for platform in platforms
         if platform not in planned_on
     ]

@@ -86,13 +86,13 @@ def map_picture(document: Document) -> str:
     """
     summary = document.run.summary
     first, rest, _ = document.headline_parts
-    details = (
-        summary.identity.project,
-        f"{rest[:1].lower()}{rest[1:]}",
-        f"{summary.results:,} cells",
-        "a number counts the cells that fail",
-    )
-    heading = first, " · ".join(filter(None, details))
+    always = [summary.identity.project, f"{rest[:1].lower()}{rest[1:]}"]
+    counted = "a number counts the cells that fail"
+    # The least useful details are left out where the line has no room for them.
+    lines = [
+        " · ".join(filter(None, [*always, *more])) for more in ([f"{summary.results:,} cells", counted], [counted], [])
+    ]
+    heading = first, next((line for line in lines if width_of(line, 10.5) <= _WIDTH - 40), lines[-1])
     return map_svg(release_map(document.run), standalone=True, heading=heading)
 
 
@@ -161,8 +161,18 @@ def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
     """Draw a band over the days of a writer's window; `middle` is the middle of the writer's row."""
     half = plane.pitch / 2 - 1.5
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
-    if end > begin:
-        add(root, "rect", "band", rx=5, x=plane.left + begin, y=middle - half, width=end - begin, height=2 * half)
+    if end <= begin:
+        return
+    high, parent = 2 * half, root
+    left, right, top = plane.left + begin, plane.left + end, middle - half
+    # Beyond the map, an edge would say that the promise begins or ends where the map does: it is clipped.
+    since_before = row.since.toordinal() < plane.axis.days[0]
+    until_after = row.until.toordinal() > plane.axis.days[-1]
+    if since_before or until_after:
+        x, y = left - (not since_before), top - 1  # Room for the line around the band, which is 1 wide.
+        parent = add(root, "svg", x=x, y=y, width=right + (not until_after) - x, height=high + 2)
+        left, right, top = left - x - 9 * since_before, right - x + 9 * until_after, 1
+    add(parent, "rect", "band", rx=5, x=left, y=top, width=right - left, height=high)
 
 
 def _name(parent: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
@@ -190,6 +200,8 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
                     address = filter_link(**place, **_counted(row.squares[reader]))
                     parent.attrib |= {"href": address, "tabindex": str(tab_stop)}
                     parent.attrib |= {"data-row": str(index), "data-column": str(number)}
+                    if row.squares[reader].worst.fails_run:
+                        parent.set("data-fails", "")  # where it is scrolled out of sight, the page says so
                 _square(parent, row, reader, plane, (plane.left + slot, middle))
                 tab_stop = -1
 
@@ -210,8 +222,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
         parent.set("aria-label", text)
     add(parent, "title", "", text)
     add(parent, "rect", rx=min(5.0, size / 4), x=x - size / 2, y=y - size / 2, width=size, height=size)
-    if _counted(square) and size >= 10:
-        count = square.counts[square.worst]
+    if (count := square.counted) is not None and size >= 10:
         # At most four letters.
         short = str(count) if count < 1000 else f"{count / 1000:.{1 if count < 9950 else 0}f}k"
         letters = min(size * 0.48, size * 1.45 / len(short))
@@ -220,8 +231,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
 
 def _counted(square: Square) -> dict[str, str]:
     """Return the terms of the table's filter for the cells that a square's number counts; empty if it has no number."""
-    plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
-    return {} if square.look in plain else {"judgement": square.worst}
+    return {} if square.counted is None else {"judgement": square.worst}
 
 
 _OUTSIDE = Judgement.OUTSIDE

@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
 from export_core.base.layout import labelled_lines
@@ -14,7 +14,7 @@ from export_core.matrix.verdicts import DEVICE_LIMIT, NOT_REPLAYABLE, NUMBERS_MO
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, named_among, release_map
-from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder
+from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder, owed_to
 from export_core.run.run import Run
 
 MOST_BYTES = 65_500
@@ -27,6 +27,7 @@ _LONGEST_TABLE = 16_000
 _LONGEST_MAP = 20_000
 _LONGEST_LINE = 2_000
 _LONGEST_WORDS = 120
+_LONGEST_SENTENCE = 500  # What to do is at the end of a sentence about the run.
 _RESERVED_BYTES = 1_024  # Room for the last paragraph, which says what was left out.
 _AROUND_BYTES = 100  # The markup that folds a section together with others of its kind.
 _ON_SCREEN = (12, 18)  # Rows and columns of a map that is not folded.
@@ -69,7 +70,7 @@ def _head(document: Document) -> str:
     """Return the first paragraph: the headline, the counts, and the identity of the run."""
     line, counts = document.headline
     identity = document.run.summary.identity
-    commit = f" at {identity.commit[:12]}" if identity.commit else ""
+    commit = f"{' at' if identity.project else 'commit'} {identity.commit[:12]}" if identity.commit else ""
     policy = f"policy {identity.policy_sha256[:12]}" if identity.policy_sha256 else ""
     tool = f"jaxexport {identity.tool}" if identity.tool else ""
     facts = [
@@ -117,9 +118,13 @@ def _what(finding: Finding, summary: Summary) -> str:
     """Return what happened, in a few words: the known issue with its link, or verdict, stage and message."""
     cause = finding.cause
     if cause is None:
-        return for_markdown(f"{finding.title}: {shortened(finding.sentence, 2 * _LONGEST_WORDS)}")
+        return _with_addresses(
+            f"{finding.title}: {shortened(finding.sentence, _LONGEST_SENTENCE)}", for_markdown, "`{}`"
+        )
     issue = issue_of(cause, summary)
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
+    if owed := owed_to(finding.results):
+        words += f", {owed}"
     if finding.kind in (NOT_REPLAYABLE, OTHER_PROCESSOR):
         words += ", not replayable by its own writer either"
     if finding.kind is DEVICE_LIMIT:
@@ -148,7 +153,7 @@ def _test(finding: Finding, summary: Summary) -> str:
 def _section(finding: Finding, test: str, *, opened: bool) -> str:
     """Return a finding as Markdown. Unless `opened`, it is folded, so that only its sentence is seen."""
     symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
-    title = f"{symbol}<b>{for_html(finding.title)}</b>: {for_html(shortened(finding.sentence, 500))}"
+    title = f"{symbol}<b>{for_html(finding.title)}</b>: {_in_summary(finding)}"
     text = shortened(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
@@ -157,6 +162,26 @@ def _section(finding: Finding, test: str, *, opened: bool) -> str:
         return f"{title}\n"
     lines = (f"<details{' open' if opened else ''}><summary>{title}</summary>\n", test, *block, "</details>\n")
     return "\n".join(filter(None, lines))
+
+
+def _in_summary(finding: Finding) -> str:
+    """Return the sentence of a finding for a line of HTML; of one about cells, whose message may be long, its start."""
+    if finding.results:
+        return for_html(shortened(finding.sentence, 500))
+    return _with_addresses(shortened(finding.sentence, _LONGEST_SENTENCE), for_html, "<code>{}</code>")
+
+
+def _with_addresses(text: str, escape: Callable[[str], str], code: str) -> str:
+    """Return an escaped text, whose web addresses become code: no link, no mention, and whole where they are copied."""
+    parts, end = [], 0
+    for match in _URL.finditer(text):
+        address = match[0].rstrip(".,;:!?')*&")
+        parts += [
+            escape(text[end : match.start()]),
+            code.format(address.replace("&", "&amp;") if "<" in code else address),
+        ]
+        end = match.start() + len(address)
+    return "".join([*parts, escape(text[end:])])
 
 
 def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[FindingKind]]:
@@ -246,7 +271,7 @@ def _square(now: Square | None, then: Square | None, several: bool) -> str:
     if now.look == PARTLY:
         works, cells = sum(now.counts[name] for name in now.counts if name.facts.works), sum(now.counts.values())
         return f"{Judgement.BONUS.facts.symbol} {works:,}/{cells:,}"
-    if worst.fails_run:
+    if now.counted is not None:
         was = then.counts[worst] if then and then.worst is worst else count
         number = f" {was:,}→{count:,}" if was != count else f" {count:,}"
         number += " each" if several else ""

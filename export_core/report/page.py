@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from export_core.base.exit_code import ExitCode
 from export_core.base.json_text import safe_json
 from export_core.base.text import few, plural, shown
 from export_core.judge import Judgement
@@ -23,12 +24,13 @@ from export_core.report.document import Document, Finding, RunDifference, by_kin
 from export_core.report.map_svg import legend_of, map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import map_releases, named_among, release_map
-from export_core.report.view import NOT_DECIDED
+from export_core.report.view import NOT_COVERED, NOT_DECIDED
 from export_core.report.wording import (
     JAX_PROMISE,
     MARKS,
     began_and_ended,
     first_sentence,
+    owed_to,
     promise_basis,
     writer_and_reader,
 )
@@ -52,6 +54,7 @@ def html_page(document: Document) -> str:
         _TEMPLATES / "page.html",
         **_assets(),
         **_headline(document),
+        missing=_missing(document),
         notes=_notes(document),
         causes=_cards([finding for finding in listed if _has_card(finding)], run),
         causes_count=sum(map(_has_card, document.findings)),
@@ -66,7 +69,7 @@ def html_page(document: Document) -> str:
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
-        map_legend=legend_of(drawn),
+        map_legend=[(look, _named(look, meaning)) for look, meaning in legend_of(drawn)],
         runtimes=any(reader.runtime for reader in run.readers),
         pictures=document.pictures,
         facets=_facets(run),
@@ -76,6 +79,12 @@ def html_page(document: Document) -> str:
         data=Markup(safe_json(page_data(document)).decode().replace("<", "\\u003c")),
     )
     return str(page)
+
+
+def _named(look: str, meaning: str) -> str:
+    """Return what a square means, after the name of its judgement, by which the counts above the map call it."""
+    has_name = look not in [*Judgement] or meaning.startswith(look.partition("-")[0])
+    return meaning if has_name else f"{look}: {meaning}"
 
 
 def _headline(document: Document) -> dict[str, Any]:
@@ -92,14 +101,43 @@ def _headline(document: Document) -> dict[str, Any]:
     }
 
 
-def _notes(document: Document) -> list[tuple[str, str]]:
-    """Return the notes that even a kept run shows below its headline: sentences, with the link to their finding."""
-    undecided = document.run.summary.undecided
-    if not undecided:
+def _notes(document: Document) -> list[tuple[str, str, str]]:
+    """Return the notes below the headline, which even a kept run shows: sentences, and the link to their finding.
+
+    The link is its address and its text; both are "" if there is no more to see.
+    """
+    notes = []
+    if untested := document.run.summary.without_cells:
+        first = first_sentence(untested)
+        link = (cause_link(_anchor(NOT_COVERED)), "More") if first != untested else ("", "")
+        notes.append((f"{NOT_COVERED.title}: {first}", *link))
+    if undecided := document.run.summary.undecided:
+        outputs = plural(len(undecided), "stored output")
+        text = f"{NOT_DECIDED.title}: {outputs} would not show a wrong number: rounding alone moves them as far."
+        notes.append((text, cause_link(_anchor(NOT_DECIDED)), "Which"))
+    return notes
+
+
+def _missing(document: Document) -> list[tuple[str, str, str]]:
+    """Return the note below the title: why the run has no answer and what to do, without what the headline says.
+
+    Findings of what is broken come first on the page: without the note, its first screen would not say what is missing.
+    The list is empty for a run with an answer, and if the headline says everything.
+    """
+    findings = [one for one in document.findings if one.kind.exit_code is ExitCode.INCOMPLETE]
+    if not findings or document.look is not ExitCode.INCOMPLETE:
         return []
-    outputs = plural(len(undecided), "stored output")
-    text = f"{NOT_DECIDED.title}: {outputs} would not show a wrong number: rounding alone moves them as far."
-    return [(text, cause_link(_anchor(NOT_DECIDED)))]
+    first, several = findings[0], len(findings) > 1
+    if first.cause:
+        to_do = first_sentence(dict(first.details).get("to do", ""))
+        words = f"All {len(findings):,}" if several else "Which"
+        return [(f"{first.brief} {to_do}".strip(), cause_link(first.cause.id, first.cause.judgement), words)]
+    start = first_sentence(first.sentence)
+    is_in_headline = start.removesuffix(".").lower() in document.headline[0].lower()
+    text = first.sentence.removeprefix(start).strip() if is_in_headline else first.sentence
+    if several:
+        return [(text or first.sentence, cause_link(_anchor(first.kind)), f"All {len(findings):,}")]
+    return [(text, "", "")] if text else []
 
 
 def _anchor(kind: FindingKind) -> str:
@@ -217,11 +255,18 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
     cases = plural(len(names), "case") if len(names) > 1 else names[0]
     works = example.judgement.facts.works
     happened = example.judgement.facts.short if works else VERDICTS[example.verdict].short
-    where = [f"written by {writers}", f"read by {readers}", *(f"{label} {jaxlib}" for label, jaxlib in when)]
+    owed = owed_to(finding.results)
+    where = [
+        *filter(None, [owed]),
+        f"written by {writers}",
+        f"read by {readers}",
+        *(f"{label} {jaxlib}" for label, jaxlib in when),
+    ]
     return {
         "title": issue.title if issue else f"{happened.capitalize()} in {cases}",
         "writers": writers,
         "readers": readers,
+        "owed_to": owed.removeprefix("owed to "),
         "when": when,
         "where": " · ".join([cases, *where] if issue else where),
         "cases": len(names),

@@ -84,6 +84,12 @@ class Square:
         partly = self.worst is Judgement.OUTSIDE and any(judgement.facts.works for judgement in self.counts)
         return PARTLY if partly else str(self.worst)
 
+    @property
+    def counted(self) -> int | None:
+        """The number of cells with the worst judgement; None if the colour says all: the cells work, or all fail."""
+        plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
+        return None if self.look in plain else self.counts[self.worst]
+
 
 @dataclass(frozen=True)
 class MapRow:

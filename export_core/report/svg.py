@@ -81,7 +81,7 @@ class Axis:
         first, last = (datetime.date.fromordinal(day) for day in (self.days[0], self.days[-1]))
         # January, then July, and so on: the least useful months are left out.
         taken: list[tuple[datetime.date, float]] = []
-        for month in (1, 7, 4, 10, 3, 5, 9, 11):
+        for month in (1, 7, 4, 10, 3, 5, 9, 11, 2, 6, 8, 12):
             for year in range(first.year, last.year + 1):
                 day = datetime.date(year, month, 1)
                 if first <= day <= last and all(abs(self.start(day) - place) >= room for _, place in taken):
@@ -100,7 +100,7 @@ class Axis:
 
 def add_months(root: Xml.Element, axis: Axis, left: float, top: float, bottom: float, label: float) -> None:
     """Draw a line for each month from `top` to `bottom`, with its name on the base line `label`."""
-    for day, place in axis.months(52):
+    for day, place in axis.months(36):
         add(root, "line", "grid", x1=left + place, y1=top, x2=left + place, y2=bottom)
         kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
         add(root, "text", kind, text, x=left + place, y=label, text_anchor="middle")

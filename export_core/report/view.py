@@ -49,6 +49,7 @@ from export_core.report.wording import (
     evidence,
     first_lines,
     named_folder,
+    owed_to,
     promises_nothing,
     unplanned_sentence,
     why_command,
@@ -115,7 +116,8 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         details = (("outputs", first_lines(summary.undecided, "summary.json")), ("to do", WHAT_TO_DO))
         yield Finding(NOT_DECIDED, 0, _UNDECIDED, details)
     for accepted in summary.accepted:
-        yield Finding(ACCEPTED, 0, accepted.sentence, (("reason", accepted.reason),))
+        brief = f"{accepted.sentence} Reason: {accepted.reason}"
+        yield Finding(ACCEPTED, 0, accepted.sentence, (("reason", accepted.reason),), brief=brief)
     about_the_run: dict[FindingKind, Iterable[str]] = {
         BROKEN_PROMISE: [text for change in summary.custom_call_changes for text in change.broken + change.deleted],
         FAIL_ON: [f"{text}." for text in summary.failed_on],
@@ -233,7 +235,9 @@ def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
     where = f"written by {written}, read by {read}"
     cases = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     subject = subject or (cases if cause.cells == 1 else f"{cause.cells:,} cells of {cases}")
-    return f"{subject} {phrase} in stage {cause.stage}{platform}: {where}."
+    # Before the verb: a terminal may show only the first line.
+    owed = f", {owed}," if (owed := owed_to(cells.results)) else ""
+    return f"{subject}{owed} {phrase} in stage {cause.stage}{platform}: {where}."
 
 
 def _issue_text(issue: KnownIssue | None) -> str:

@@ -129,8 +129,7 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         missing = summary.judgements.get(Judgement.INCOMPLETE, 0) + max(summary.planned - summary.results, 0)
         what = f"{missing:,} of {summary.planned:,} planned cells have no result that counts"
         if not missing:
-            what = "the run does not cover what it must" if summary.uncovered else "no promise was tested"
-            what = _unplanned_facts(summary) or what
+            what = _unplanned_facts(summary) or _uncovered_facts(summary) or "no promise was tested"
         return MISSING_RESULT.title, "; ".join((what, *also))
     if summary.exit_code == ExitCode.BROKEN:
         # Without a broken promise, a run fails by what the policy asks for in addition.
@@ -180,6 +179,15 @@ def old_calendar(summary: Summary) -> str:
     """Return how old the calendar of a run is, in words; "" if it is not older than the policy's `calendar_days`."""
     policy = msgspec.convert(summary.policy, Policy)
     return calendar_age(summary.calendar.get("newest_built", ""), summary.as_of, policy)
+
+
+def _uncovered_facts(summary: Summary) -> str:
+    """Return the first thing that the run lacks beside its cells, in words, and how many more; "" if it lacks none."""
+    if not summary.uncovered:
+        return ""
+    first, *others = map(plain_text, summary.uncovered)
+    what = first_sentence(first).removesuffix(".")
+    return f"{what[:1].lower()}{what[1:]}{f' (and {len(others)} more)' if others else ''}"
 
 
 def _unplanned_facts(summary: Summary) -> str:
@@ -244,19 +252,32 @@ def _targets(names: Sequence[str]) -> str:
 def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
     """Return a phrase with the first and the last reader in which something is broken or owed; "" if nothing is.
 
-    If causes affect different readers, the phrase has the readers of each cause, in the order of the causes. `readers`
-    are all readers of the run.
+    If causes affect different readers, the phrase has the readers of each cause, in the order of the causes, with the
+    known issue or the verdict: ``lapack-cold-process in 0.6.2 to 0.9.2, crash in 0.11.0 and 0.12.0``. `readers` are all
+    readers of the run.
     """
-    ends = [(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach]
+    causes = [cause for cause in summary.causes if cause.judgement.is_breach]
+    ends = [(cause.first_reader, cause.last_reader) for cause in causes]
     named = map_releases([*readers, *itertools.chain.from_iterable(ends)])
-    spans = list(dict.fromkeys((named[oldest].name, named[newest].name) for oldest, newest in ends))
-    if len(spans) > 1:
-        texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
+    spans = [(named[oldest].name, named[newest].name) for oldest, newest in ends]
+    if len(set(spans)) > 1:
+        by_name: dict[str, list[str]] = {}
+        for cause, (oldest, newest) in zip(causes, spans, strict=True):
+            own = by_name.setdefault(cause.upstream or str(cause.verdict), [])
+            text = oldest if oldest == newest else f"{oldest} to {newest}"
+            own += [text] if text not in own else []
+        texts = [f"{name} in {_joined(own)}" for name, own in by_name.items()]
         return f"; readers affected, by cause: {few(texts)}"
     oldest, newest = spans[0] if spans else ("", "")
     if oldest == newest:
         return f"; only reader affected {oldest}" if oldest else ""
     return f"; oldest reader affected {oldest}, newest {newest}"
+
+
+def _joined(spans: Sequence[str]) -> str:
+    """Return ranges of releases, at most three of them, without a comma: it would look like that between causes."""
+    rest = [f"{len(spans) - 3} more"] if len(spans) > 3 else []
+    return " and ".join([*spans[:3], *rest])
 
 
 def promised_nothing(summary: Summary) -> bool:
@@ -287,7 +308,7 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
     What the run does not show is left out. A known issue names the release that fixed it; the run itself only shows
     the next of its readers that works.
     """
-    began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
+    began = ("began between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
     return [(word, version.replace("==", " ")) for word, version in (began, ended) if version]
 
@@ -414,6 +435,12 @@ def cell_sentence(result: Result) -> str:
         whose = result.reader.family or "with such settings, JAX"
         addition = addition or (f"; {whose} promises nothing" if promises_nothing(result.reader) else outside)
     return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."
+
+
+def owed_to(results: Iterable[Result]) -> str:
+    """Return ``owed to`` with the names of the deployment targets that must run these cells; "" if none is owed."""
+    names = dict.fromkeys(name for one in results if one.judgement is Judgement.OWED for name in one.deployed)
+    return f"owed to {few([*names])}" if names else ""
 
 
 _TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?(?:capacity|memory)")

@@ -158,6 +158,7 @@ def test_findings_of_several_cells_name_what_they_share():
 
 def test_the_headline_counts_all_that_decides_the_exit_code():
     line, counts = rich_document().headline
+    affected = "lapack-cold-process in 0.9.1, refused in 0.10.2, crash in 0.9.2"
     assert line.removesuffix(".").split("; ") == [
         "INCOMPLETE: 1 of 22 planned cells have no result that counts",
         "broken: 7 of 16 promised cells and 1 cell with an artifact that fails the audit and 1 cell with other numbers "
@@ -165,7 +166,7 @@ def test_the_headline_counts_all_that_decides_the_exit_code():
         "owed: 1 cell that deployment target serving must run",
         "over-budget: 1 of 16 promised cells over a budget, 1 compiled only, 1 known failure until 2026-12-01, 1 flaky",
         "1 defect in the list of known failures",
-        "readers affected, by cause: 0.9.1, 0.10.2, 0.9.2 and 3 more",
+        f"readers affected, by cause: {affected} and 2 more",
         "partial: only cases t.*",
     ]
     assert counts == (

@@ -71,7 +71,8 @@ def test_markdown_shows_everything_but_pictures_and_tables():
 def test_a_map_square_has_the_symbol_of_its_judgement(judgement):
     text = markdown_map(release_map(run_of([result(judgement=judgement)])))
     symbol = judgement.facts.symbol
-    assert f"| 0.9.2 | {symbol}{' 1' if judgement.fails_run else ''} |" in text
+    is_counted = judgement.fails_run or judgement is Judgement.KNOWN
+    assert f"| 0.9.2 | {symbol}{' 1' if is_counted else ''} |" in text
     assert f"\n{symbol} {judgement}: {judgement.facts.meaning}\n" in text
 
 
@@ -196,7 +197,24 @@ def test_omitted_findings_are_counted_by_kind():
     left_out = {kind: int(count) for count, kind in re.findall(r"(\d+) ([A-Za-z ]+)(?:, |\.)", text.splitlines()[-1])}
     for kind in ("BROKEN PROMISE", "INCOMPLETE", "outside the window"):
         assert left_out[kind] + text.count(f"<b>{kind}</b>") == 50
-    assert f"| | {left_out['STALE LIST'] and 40} more: STALE LIST |" in text
+    (more,) = re.findall(r"^\| \| (\d+) more: STALE LIST \|", text, re.MULTILINE)
+    assert int(more) + text.count("| ❗ | STALE LIST: ") == 50
+
+
+def test_a_line_about_the_run_is_whole_and_its_address_too():
+    todo = "write a new `expires` with its reason, or remove the entry."
+    address = "https://github.com/o/r/issues/7"
+    text = (
+        f"export_compat.yaml:2: known_failures[0] ({'reason ' * 30}; owner o, {address}): expired on 2026-01-01; {todo}"
+    )
+    made = summarize([result()], identity=RunIdentity(commit="926445ce15159999"))
+    made = msgspec.structs.replace(made, stale=[text])
+    shown = markdown_text(document([result()], made))
+    (row,) = [line for line in shown.splitlines() if line.startswith("| ❗ | STALE LIST: ")]
+    assert row.endswith(f"{todo.replace('`', chr(92) + '`')} | | | | | |")
+    assert f"owner o, `{address}`): " in row
+    assert f"<code>{address}</code>" in shown
+    assert "<br>commit 926445ce1515" in shown
 
 
 def test_a_message_cannot_end_the_fence_around_it():

@@ -1,20 +1,27 @@
 """Cells that are owed to a deployment target: headline, tables, findings, a baseline and a proposal."""
 
+import io
+import re
+
 import pytest
 from commands import finished
 from making import day, document, result, summarize, with_causes
+from msgspec import structs
+from rich.console import Console
 
 from export_core.features.compare_runs.comparison import Change, change_of
 from export_core.features.deploy.answers import target_findings
 from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.policy.entries import DeploymentTarget
+from export_core.policy.entries import DeploymentTarget, Required
 from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
 from export_core.report.badge import badge
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
 from export_core.report.policy_text import proposal
-from export_core.report.terminal import table_lines
+from export_core.report.terminal import print_report, table_lines
 from export_core.report.view import broken_cell
 from export_core.report.wording import cell_mark, headline
 from export_core.run.run import Run
@@ -39,6 +46,9 @@ CELLS = with_causes(
         cell(Verdict.PASS, "0.12.0.1"),
     ]
 )
+
+
+TYPO = Policy(deployed=(*POLICY.deployed, DeploymentTarget(name="typo", jaxlib="0.12.0.1", cases=("*.test_atention",))))
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +94,26 @@ def test_a_shard_does_not_ask_for_the_cells_of_others():
     assert finding.sentence == "serving (jaxlib 0.9.2, cpu): no cell of it was in this shard."
 
 
+def test_headline_badge_and_page_say_what_is_missing():
+    made = summarize(CELLS, policy=TYPO, selection={"whole": True, "platforms": ("cpu",)})
+    what = "deployed typo: it has no cell, since its `cases` match no case of this run"
+    assert headline(made)[0].startswith(f"INCOMPLETE: {what}; owed: 1 cell that deployment target serving must run; ")
+    assert badge(made)["message"] == "incomplete: deployed typo: it has no cell"
+    header = html_page(document(CELLS, made)).partition("<main>")[0]
+    title, _, below = header.partition("</h1>")
+    assert title.endswith(what.replace("`cases`", "<code>cases</code>"))
+    assert below.strip().startswith('<p class="note"><b>Correct the entry, or write such goldens.</b></p>')
+
+
+def test_a_page_names_the_first_of_several_gaps():
+    chosen = {"whole": True, "platforms": ("cpu",)}
+    made = summarize(CELLS, policy=structs.replace(TYPO, required=Required(cells=9)), selection=chosen)
+    assert headline(made)[0].startswith("INCOMPLETE: required.cells: expected at least 9 cells that ran, found 4 (and ")
+    header = html_page(document(CELLS, made)).partition("<main>")[0]
+    note = "required.cells: expected at least 9 cells that ran, found 4."
+    assert f'<p class="note"><b>{note}</b> <a href="#cause=incomplete">All 2</a></p>' in header
+
+
 def test_the_findings_name_the_owed_cell_and_each_target(summary):
     owed, targets = (
         finding for finding in document(CELLS, summary).findings if finding.title in ("OWED", "deployment targets")
@@ -94,6 +124,33 @@ def test_the_findings_name_the_owed_cell_and_each_target(summary):
     assert targets.sentence == (
         "serving (jaxlib 0.9.2, cpu): 1 of 2 cells work; 1 owed. edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."
     )
+
+
+def test_each_owed_cause_names_its_target_in_every_report():
+    policy = Policy(
+        deployed=tuple(DeploymentTarget(name=f"place-{reader}", jaxlib=reader) for reader in ("0.9.2", "0.10.2"))
+    )
+    readers = ("0.9.2", "0.9.2", "0.10.2", "0.10.2")
+    owed = [
+        judge_again(
+            result(Verdict.ERROR, case=f"t.{case}", writer="0.12.0.1", reader=reader, message=reader), policy, TODAY
+        )
+        for case, reader in zip("abab", readers, strict=True)
+    ]
+    owed = [structs.replace(one, verdict=Verdict.CRASH) if one.reader.jaxlib == "0.9.2" else one for one in owed]
+    shown = document(owed, summarize(owed, policy=policy, selection={"whole": True, "platforms": ("cpu",)}))
+    page, text = html_page(shown), printed(shown)
+    for name, phrase in (("place-0.9.2", "crashed"), ("place-0.10.2", "failed")):
+        assert re.search(rf"^OWED  (and )?2 cells of 2 cases, owed to {name}, {phrase}", text, re.MULTILINE)
+        assert f">owed to {name} · written by 0.12.0.1 · " in page.partition("<main>")[0]
+        assert f"<dt>owed to</dt><dd>{name}</dd>" in page
+        assert f", owed to {name}**: " in markdown_text(shown)
+
+
+def printed(shown):
+    file = io.StringIO()
+    print_report(Console(file=file, width=80), shown)
+    return file.getvalue()
 
 
 def test_tables_mark_owed_cells():

@@ -102,11 +102,18 @@ def test_wrong_numbers_are_shown_with_the_expected_ones(page):
 def test_the_first_screen_names_causes_readers_and_since_when(page):
     first = page.partition("<main>")[0].partition("</style>")[2]
     text = " ".join(re.sub(r"<[^>]*>", " ", first).split())
-    readers = "0.6.2 to 0.9.2, 0.12.0.1, 0.12.0 to 0.12.0.1"
+    readers = "lapack-cold-process in 0.6.2 to 0.9.2, timeout in 0.12.0.1, numerics in 0.12.0 to 0.12.0.1"
     assert f"BROKEN: 67 of 1,350 promised cells, 3 causes Readers affected, by cause: {readers}." in text
     assert "2 cells Different numbers in test_model_9 written by 0.10.1 · read by 0.12.0, 0.12.0.1 · since 0.12" in text
     where = "8 cases · written by 0.6.2, 0.9.2 · read by 0.6.2 to 0.9.2 · fixed in 0.10.0"
     assert f"64 cells LAPACK calls crash in a fresh process {where}" in text
+
+
+def test_the_legend_of_the_map_has_the_names_of_the_counts(page):
+    legend = page.partition('<ul class="legend of-map"')[2].partition("</ul>")[0]
+    texts = re.findall("</span>(.*?)</li>", legend)
+    assert texts[:3] == ["kept", "broken", "bonus: works, not promised"]
+    assert "outside: fails, not promised" in texts
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,14 @@ def test_names_on_the_map_are_large_enough(size, opened):
     assert min(heights) >= 9.5
 
 
+def test_the_corner_of_the_table_names_both_scores(opened):
+    page = opened()
+    words = page.locator(".corner span").all_inner_texts()
+    assert words == ["of a reader: kept of promised", "of a row: cells that work"]
+    swatch = page.locator(".of-map .swatch.outside:not(.is-own)")
+    assert swatch.evaluate("one => getComputedStyle(one).borderColor") == "rgba(0, 0, 0, 0)", "as the square in the map"
+
+
 def test_clicking_a_map_square_filters_the_table(opened):
     page = opened()
     page.click('.map a[aria-label^="written by 0.9.2, read by 0.10.0"]')
@@ -285,6 +293,18 @@ def test_a_phone_shows_the_newest_reader_on_the_map(opened):
     page = opened(size=SIZES["phone"])
     box = page.locator('.map a[aria-label*="read by 0.12.0.1"] rect').first.bounding_box()
     assert 0 <= box["x"] <= SIZES["phone"][0] - box["width"]
+
+
+def test_a_phone_counts_failing_columns_beyond_the_map(opened):
+    page = opened(size=SIZES["phone"])
+    left, right = page.locator(".beyond button").all()
+    assert left.inner_text() == "← 8 columns with failures"
+    assert not right.is_visible(), "the newest readers are shown first"
+    left.click()
+    assert left.inner_text() == "← 6 columns with failures"
+    assert sum(is_on_phone(page, '.map a[aria-label*="read by 0.9.1"][data-fails]'))
+    assert not opened().locator(".beyond button").first.is_visible(), "all columns are on the screen"
+    assert_accessible(page)
 
 
 def is_on_phone(page: Any, selector: str) -> list[bool]:

@@ -176,6 +176,34 @@ def test_undecided_outputs_are_a_banner_on_a_green_page():
     assert "NOT DECIDED" not in html_page(document([result()])).partition("<main>")[0]
 
 
+def test_goldens_without_a_cell_are_a_banner_on_a_green_page():
+    left_out = "3 goldens have no cell on the platforms asked for (exported for cuda): this run does not test them."
+    more = "5 goldens were exported for cuda too, which this run does not test."
+    for text, link in ((left_out, ""), (f"{left_out} {more}", ' <a href="#cause=not-covered">More</a>')):
+        page = html_page(document([result()], summarize([result()], without_cells=text)))
+        header = page.partition("<main>")[0]
+        assert '<span class="exit0">KEPT:</span>' in header
+        assert f'<p class="note"><b>NOT COVERED: {left_out}</b>{link}</p>' in header
+        assert page.count('id="cause=not-covered"') == 1
+    assert "NOT COVERED" not in html_page(document([result()]))
+
+
+@pytest.mark.parametrize("size", [(1440, 1000), (390, 844)])
+@pytest.mark.browser
+def test_the_first_screen_says_which_cells_are_missing(size, opened):
+    failed = [result(Verdict.ERROR, Judgement.BROKEN, case=f"t.{name}", message=name * 9) for name in "abcdef"]
+    missing = result(
+        Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.g", stage=Stage.ENVIRONMENT, message="no space left on device"
+    )
+    page = opened(shown=document([*failed, missing]), size=size)
+    note = page.locator(".note")
+    assert note.inner_text().startswith("t.g was not run in stage environment: written by 0.9.2, read by 0.10.2.")
+    box = note.bounding_box()
+    assert box["y"] + box["height"] < size[1]
+    note.locator("a").click()
+    assert page.evaluate("document.activeElement.innerText").find("no space left on device") > 0
+
+
 @pytest.mark.browser
 def test_the_banner_opens_the_list_of_outputs(opened):
     made = summarize([result()], undecided=["t.f/0.9.2-cpu: output 0"])

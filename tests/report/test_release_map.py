@@ -151,7 +151,10 @@ def test_a_separate_picture_has_colours_and_no_links():
     picture = map_picture(broken_document())
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
-    assert "readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0.1, 0.12.0 to 0.12.0.1" in picture
+    affected = "lapack-cold-process in 0.6.2 to 0.9.2, timeout in 0.12.0.1, numerics in 0.12.0 to 0.12.0.1"
+    assert f"readers affected, by cause: {affected} · a number counts" in picture
+    (line,) = re.findall(r'<text class="legend"[^>]*>([^<]*a number counts[^<]*)', picture)
+    assert width_of(line, 10.5) < 900 - 20
     assert "<a " not in picture
 
 
@@ -168,6 +171,20 @@ def test_the_map_has_titles_and_the_day():
     assert "written by jaxlib" in texts
     assert "read by jaxlib" in texts
     assert "as of 2026-11-22" in texts
+
+
+def test_no_month_is_left_out_where_there_is_room():
+    picture = drawn([result(reader=name) for name in ("0.9.2", "0.10.2", "0.12.0.1")])
+    months = [one.text for one in picture.iter("text") if one.get("class") == "month"]
+    assert months == ["Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+@pytest.mark.parametrize(("writer", "is_clipped"), [("0.12.0.1", (False, True)), ("0.9.2", (True, False))])
+def test_a_promise_beyond_the_map_has_no_edge_there(writer, is_clipped):
+    (clip,) = [one for one in drawn([result(writer=writer, reader="0.10.2")]) if one.tag == "svg"]
+    band = clip.find("rect")
+    left = float(band.get("x"))
+    assert (left < 0, left + float(band.get("width")) > float(clip.get("width"))) == is_clipped
 
 
 def test_map_tables_and_sentences_name_a_release_alike():

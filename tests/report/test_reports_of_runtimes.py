@@ -81,7 +81,9 @@ def test_the_map_has_jaxlib_first_and_then_each_runtime():
     columns = [element.text for element in picture.iter("text") if element.get("class") == "reader"]
     assert columns == ["0.11.0", "0.12.0.1", "3.13.0", "2.20.0", "2.21.0"]
     positions = [float(names[text].get("x")) for text in ("iree", "tensorflow")]
-    bands = [element for element in picture.iter("rect") if element.get("class") == "band"]
+    # Bands that go on beyond the map are clipped.
+    bands = [one for one in picture if one.tag == "svg" or one.get("class") == "band"]
+    assert len(bands) == len(drawn.rows)
     assert max(float(band.get("x")) + float(band.get("width")) for band in bands) < positions[0] < positions[1]
 
 
@@ -121,7 +123,7 @@ def test_a_map_of_many_runtimes_has_room_for_all():
 def test_a_map_of_only_jaxlibs_is_unchanged():
     drawn = map_svg(release_map(Run(*broken_run())), links=True)
     assert (
-        hashlib.sha256(drawn.encode()).hexdigest() == "e90da373746e1be38c0ed39552954e2ef30edcd4c49779a07b827b796ec5927a"
+        hashlib.sha256(drawn.encode()).hexdigest() == "d0f3b6ba5d93f05b8dc3debfd540e5c6c0720c504d0484cbc39fa2184b3f3035"
     )
 
 
@@ -161,7 +163,7 @@ def test_a_change_in_a_runtime_is_dated_by_its_own_releases():
     )
     assert (whole.since, whole.before) == ("tensorflow==2.21.0", "")
     assert with_gap.before == "tensorflow==2.19.1"
-    assert began_and_ended(with_gap) == [("between", "tensorflow 2.19.1 and tensorflow 2.21.0")]
+    assert began_and_ended(with_gap) == [("began between", "tensorflow 2.19.1 and tensorflow 2.21.0")]
 
 
 def test_markdown_has_separate_columns_for_each_runtime():

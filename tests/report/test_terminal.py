@@ -14,6 +14,7 @@ from rich.console import Console
 from rich_run import assert_shown, rich_document
 
 from export_core.judge import Judgement, Result
+from export_core.judge.accepted import Accepted
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
@@ -163,13 +164,19 @@ def test_names_with_brackets_are_not_markup():
             "KEPT: the 1 promised cell, 1 compiled only. 1 of 1 planned cells: 1 kept.",
         ),
         ([result()], 2, "INCOMPLETE: 1 of 2 planned cells have no result that counts. 1 of 2 planned cells: 1 kept."),
-        ([], 0, "INCOMPLETE: the run does not cover what it must. 0 of 0 planned cells: no cell."),
+        ([], 0, "INCOMPLETE: nothing was planned: expected at least one cell. 0 of 0 planned cells: no cell."),
     ],
 )
 def test_the_last_two_lines_have_counts_and_exit_code(results, planned, expected):
     last = " ".join(reported(results, planned).strip().splitlines()[-2:])
     code = {"K": 0, "B": 1, "I": 3}[expected[0]]
     assert last == f"{expected} As of 2026-11-21, 12 s, exit code {code}."
+
+
+def test_what_was_accepted_is_shown_with_its_reason():
+    accepted = [Accepted("comparison: svd", "factors are unique up to signs", ("t.svd",))]
+    shown = document([result()], summarize([result()], accepted=accepted))
+    assert "accepted  comparison: svd: t.svd. Reason: factors are unique up to signs\n" in drawn(print_report, shown)
 
 
 def test_a_narrow_terminal_does_not_break_a_findings_lines():

@@ -27,3 +27,30 @@ for (const room of document.querySelectorAll(".map")) {
   const today = room.querySelector("line.today");
   if (today && room.scrollWidth > room.clientWidth) room.scrollLeft += today.getBoundingClientRect().right - room.getBoundingClientRect().right + 24;
 }
+// What fails beyond an edge is counted: on a narrow screen the map begins with readers that may all be green.
+for (const room of document.querySelectorAll(".map")) {
+  const failing = [...room.querySelectorAll("[data-fails]")], names = room.querySelector(".names");
+  const sides = [(left) => left < names.getBoundingClientRect().right, (left, right) => right > room.getBoundingClientRect().right].map((isBeyond, side) => {
+    const button = make("button", { type: "button" });
+    const beyond = () => failing.filter((square) => { const { left, right } = square.getBoundingClientRect(); return isBeyond(left, right); });
+    // The nearest: the last one to the left, the first one to the right.
+    const byColumn = (one, other) => (other.dataset.column - one.dataset.column) * (side ? -1 : 1);
+    button.addEventListener("click", () => {
+      const { left } = beyond().sort(byColumn)[0].getBoundingClientRect(), middle = room.getBoundingClientRect();
+      room.scrollLeft += left - (middle.left + middle.right) / 2;
+    });
+    return { button, beyond };
+  });
+  const update = () => {
+    for (const [side, { button, beyond }] of sides.entries()) {
+      const columns = room.scrollWidth > room.clientWidth ? new Set(beyond().map((square) => square.dataset.column)).size : 0;
+      const words = `${count(columns)} ${columns === 1 ? "column" : "columns"} with failures`;
+      button.hidden = !columns;
+      button.textContent = side ? `${words} →` : `← ${words}`;
+    }
+  };
+  room.before(make("p", { className: "beyond screen" }, ...sides.map(({ button }) => button)));
+  room.addEventListener("scroll", update, { passive: true });
+  addEventListener("resize", update);
+  update();
+}

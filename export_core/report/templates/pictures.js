@@ -77,7 +77,10 @@ function figureOf(points) {
 }
 const short = (value) => [[1e9, "G"], [1e6, "M"], [1e3, "k"]].reduce((text, [unit, letter]) => text || (value >= unit ? `${size(value / unit)} ${letter}` : ""), "") || size(value);
 function lanesOf(points, words, label = words) {
-  const [left, slot] = [8, Math.max(16, Math.min(44, Math.floor(620 / points.length)))], wide = slot * points.length;
+  // The names of the first and of the last point are side by side above them.
+  const ends = points.length > 1 ? [points[0].name, points.at(-1).name] : [points[0].name];
+  const atLeast = Math.ceil((6.5 * ends.join(" ").length + 8) / points.length);
+  const [left, slot] = [8, Math.max(16, points.length > 1 ? atLeast : 0, Math.min(44, Math.floor(620 / points.length)))], wide = slot * points.length;
   const which = figureOf(points), costs = points.map(({ costs }) => costs?.[which] ?? null), noises = points.map(({ noise }) => noise ?? null);
   const parts = [], said = [label];
   points.forEach(({ judgement, word, name }, place) => {
@@ -124,14 +127,17 @@ const byDay = (cell) => runs.length > 1 && lanesOf(pointsOfRuns([cell]), "From r
 // Cases as pictures from run to run: what moved most comes first, the others where they are asked for.
 const [FEW_CASES, MANY_CASES] = [12, 500];
 function drawOverTime(place) {
-  const moves = (values) => new Set((values ?? []).map((value) => JSON.stringify(value))).size > 1;
+  // A run that lacks the cell says nothing of it: a new cell has not moved.
+  const there = (values) => (values ?? []).filter((value) => value?.length);
+  const moves = (values) => new Set(there(values).map((value) => JSON.stringify(value))).size > 1;
   const [otherState, otherNumbers] = [tables.history.map(([states]) => moves(states)), tables.measured.map(moves)];
+  const inAll = tables.history.map(([states]) => there(states).length === runs.length);
   const cases = [...Map.groupBy(rows.golden.keys(), (row) => rows.case[row])].map(([, some]) => {
     const own = some.flatMap(cellsOf), moved = own.filter((cell) => otherState[cells.history[cell]] || otherNumbers[cells.measured[cell]]).length;
-    return { name: caseOf(some[0]), own, moved };
+    return { name: caseOf(some[0]), own, moved, partly: own.filter((cell) => !inAll[cells.history[cell]]).length };
   }).sort((one, other) => other.moved - one.moved);
-  const drawn = ({ name, own, moved }) => {
-    const words = `${count(moved)} of ${count(own.length)} cells moved; the worst judgement, the largest error and cost of each run`;
+  const drawn = ({ name, own, moved, partly }) => {
+    const words = `${count(moved)} of ${count(own.length)} cells moved${partly ? `, ${count(partly)} not in every run` : ""}; the worst judgement, the largest error and cost of each run`;
     return make("article", {}, make("h4", {}, link(hashOf({ case: name.case }), name.name)), lanesOf(pointsOfRuns(own), words, `${name.name}: ${words}`));
   };
   const first = cases.filter(({ moved }) => moved).slice(0, FEW_CASES), others = cases.slice(first.length, MANY_CASES);

@@ -144,7 +144,7 @@ function drawHead() {
     return cell;
   });
   head.replaceChildren(make("div", { role: "row", ariaRowIndex: 1 }, make("div", { role: "columnheader", className: "corner" },
-    make("span", {}, "kept of promised")), ...columns));
+    make("span", {}, "of a reader: kept of promised"), make("span", {}, "of a row: cells that work")), ...columns));
 }
 function drawTable(query, order) {
   view.order = order;

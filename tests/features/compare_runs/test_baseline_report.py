@@ -196,12 +196,24 @@ def test_report_accepts_several_baselines(tmp_path, third_run, jaxexport):
 
 
 @pytest.mark.browser
+def test_the_names_of_two_runs_do_not_overlap(opened):
+    page = opened(shown=compared([result(message="then")], [result(message="now")]))
+    page.locator("#over-time summary").click()
+    boxes = page.locator("#over-time .chart > text.date").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect())"
+    )
+    first, last = (box for box in boxes if box["y"] == boxes[0]["y"])
+    assert first["right"] < last["left"]
+
+
+@pytest.mark.browser
 def test_the_page_draws_each_case_over_the_runs(opened, tmp_path):
     noises = (0.5, 3.0, 0.5)
     for number, noise in enumerate(noises):
         cells = [
             result(case="t.f", max_noise_error=noise, cost=Cost(temp_bytes=1000 * (number + 1))),
             result(case="t.same", max_noise_error=0.5),
+            *([result(case="t.new")] if number == 2 else []),
         ]
         finished(tmp_path / f"run{number}", *cells, as_of=day(f"2026-11-2{number}"))
     difference = compare_runs.compared(read_run(tmp_path / "run2"), tmp_path / "run0", tmp_path / "run1")
@@ -214,6 +226,11 @@ def test_the_page_draws_each_case_over_the_runs(opened, tmp_path):
     assert "temp bytes, 1 k to 3 k" in label
     assert moved.locator("rect.state.kept").count() == 3
     page.locator("#over-time summary").click()
-    assert page.locator("#over-time details h4").all_inner_texts() == ["same"]
+    assert page.locator("#over-time details h4").all_inner_texts() == ["new", "same"]
+    words = page.locator("#over-time details figcaption").all_inner_texts()
+    assert [text.partition(";")[0] for text in words] == [
+        "0 of 1 cells moved, 1 not in every run",
+        "0 of 1 cells moved",
+    ]
     page.goto(page.url.partition("#")[0] + cell_link(result(case="t.f").key))
     assert "From run to run" in page.locator("#cell-pictures").inner_text()

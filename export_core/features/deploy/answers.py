@@ -279,9 +279,11 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return DeployAnswer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
     how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
-    condition = "" if doubts else _reasons(foreseen)
-    known = f" ({condition})" if condition else ""
-    return DeployAnswer.UNKNOWN, f"it {how}{known}, and no stored result shows that it runs", None
+    if foreseen.doubt and not doubts:
+        how += f", but may {foreseen.doubt}: {_reasons(foreseen)};"
+    else:
+        how += ", and"
+    return DeployAnswer.UNKNOWN, f"it {how} no stored result shows that it runs", None
 
 
 def _reasons(known: Forecast) -> str:

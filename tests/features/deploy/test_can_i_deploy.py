@@ -170,6 +170,16 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04" in early.err
 
 
+def test_an_unknown_says_what_may_happen_after_loading(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
+    attention = KEPT.root / "tests.compat.test_models.test_attention" / "0.12.0.1-cpu" / ARTIFACT
+    ended = jaxexport("can-i-deploy", str(attention), "--to", "phone", code=3)
+    assert (
+        "it should load, but may not run: Branches that read or give different types are refused (litert-branches); "
+        "no stored result shows that it runs (forecast)"
+    ) in " ".join(ended.out.split())
+
+
 def test_forecasts_without_results_propose_an_upgrade():
     own = next(
         one

@@ -167,7 +167,7 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     alone = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "engine", code=1)
     assert "NO: 1 no." in alone.out
     early = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "serving", "--as-of", "2026-03-04", code=2)
-    assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04" in early.err
+    assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
 
 
 def test_an_unknown_says_what_may_happen_after_loading(project, jaxexport):

@@ -472,13 +472,13 @@ def foreseen_line(reader: ForeseenReader) -> str:
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     reads = reader.goldens - sum(map(len, reader.unread.values()))
     parts = [f"{targets}{title_of(reader.reader)} is foreseen to read {reads} of {plural(reader.goldens, 'golden')}"]
-    for by_reason, said in (
+    for by_reason, phrase in (
         (reader.unread, "not {}, since {}"),
         (reader.not_run, "it does not run {}: {}"),
         (reader.in_doubt, "it may not run {}: {}"),
     ):
         counted = sorted(((len(ids), reason) for reason, ids in by_reason.items()), reverse=True)
-        parts += [said.format(count, reason) for count, reason in counted[:MOST]]
+        parts += [phrase.format(count, reason) for count, reason in counted[:MOST]]
     if reader.promised:
         first, last = reader.promised
         parts.append(f"it promises to read what jaxlibs built from {first} to {last} export")

@@ -74,7 +74,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     from export_core.base.exit_code import ExitCode
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
-    from export_core.judge.known import expired
+    from export_core.judge.known import added_later, expired
     from export_core.judge.unmatched import targets_without_golden, unmatched_patterns
     from export_core.policy import load
     from export_core.policy.feature_keys import feature_keys
@@ -90,9 +90,11 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     uncalled = targets_without_golden(stable_targets, stored, calendar, click_options.day_of(as_of))
     for problem in uncalled:
         echo(problem)
-    stale = expired(policy, click_options.day_of(as_of))
-    for problem in stale:
+    day = click_options.day_of(as_of)
+    stale, early = expired(policy, day), added_later(policy, day)
+    for problem in (*stale, *early):
         echo(problem)
+    later = f", {len(early)} added in the future" if early else ""
     counts = ", ".join(
         plural(len(entries), noun)
         for entries, noun in (
@@ -104,8 +106,9 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
             *([(policy.deployed, "deployment target")] if policy.deployed else []),
         )
     )
-    echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
-    raise click.exceptions.Exit(ExitCode.INCOMPLETE if uncalled else ExitCode.STALE if stale else ExitCode.KEPT)
+    echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired{later}")
+    fails = ExitCode.STALE if stale or early else ExitCode.KEPT
+    raise click.exceptions.Exit(ExitCode.INCOMPLETE if uncalled else fails)
 
 
 @policy_group.command(

@@ -202,6 +202,8 @@ def judged_run(
 ) -> Run:
     """Judge the results of a run again by the policy that `judging_policy` finds, and return the run.
 
+    Results of goldens by writers that were built after the day are left out, as a plan of that day leaves them out.
+
     Args:
         recorded: the run as it was judged.
         folder: the folder of the run.
@@ -210,7 +212,7 @@ def judged_run(
         fail_on: what also fails the run, added to `fail_on` of the policy.
 
     Raises:
-        RunError: as `judging_policy` does.
+        RunError: as `judging_policy` does; or all goldens of the run were written after the day.
     """
     from msgspec.structs import replace
 
@@ -229,8 +231,22 @@ def judged_run(
     policy = click_options.with_fail_on(policy, fail_on)
     identity = replace(before.identity, policy_sha256=policy_hash(recorded_policy(policy)))
     later = before.later | _written_since(recorded, policy, goldens)
-    facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day), identity=identity, later=later)
-    results = (judge_again(result, policy, day) for result in recorded.results)
+    left_out = [result for result in recorded.results if result.writer.built > day]
+    if left_out and len(left_out) == len(recorded.results):
+        raise RunError(
+            f"--as-of {day}: expected a golden by a jaxlib built on or before this day in {folder}, found only goldens "
+            "by later ones. Choose a later --as-of."
+        )
+    later |= {result.golden: result.writer.built for result in left_out}
+    facts = replace(
+        before,
+        as_of=day,
+        calendar=calendar_facts(policy.calendar(), day),
+        identity=identity,
+        later=later,
+        planned=before.planned - len(left_out),
+    )
+    results = (judge_again(result, policy, day) for result in recorded.results if result.writer.built <= day)
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
 
 

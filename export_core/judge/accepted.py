@@ -52,6 +52,11 @@ class Accepted(msgspec.Struct, frozen=True):
         """The sentence that says what was accepted, and for which cases or goldens."""
         return f"{self.what}: {few(self.cases)}." if self.cases else f"{self.what}."
 
+    @property
+    def brief(self) -> str:
+        """The sentence with the reason, which stands before the names: a short report may cut its end off."""
+        return f"{self.what} ({self.reason}){f': {few(self.cases)}' if self.cases else ''}."
+
 
 Told = Iterator[Accepted]
 Teller = Callable[[Sequence[Golden], Policy], Told]  # Lists what a field of goldens and of their policy accepts.

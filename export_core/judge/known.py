@@ -97,7 +97,7 @@ def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.dat
     for number, quirk in enumerate(policy.quirks):
         if whole and quirk.added <= as_of and not any(is_about(quirk, *golden) for golden in goldens):
             problems.append(f"{entry_name('quirks', number, quirk)}: matches no golden of this run. Delete it.")
-    return problems + expired(policy, as_of)
+    return problems + expired(policy, as_of) + added_later(policy, as_of)
 
 
 def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, *, whole: bool) -> Iterator[str]:
@@ -138,25 +138,37 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
 
 
 def expired(policy: Policy, as_of: datetime.date) -> list[str]:
-    """Return a sentence for each known failure or quirk that has expired as of a day, or was added in the future.
+    """Return a sentence for each known failure or quirk that has expired as of a day.
 
-    An expired entry still excuses its cells. `added` may be after `as_of`, which can be a day of the past, but not
-    after today, because that would postpone the end of the entry.
+    An expired entry still excuses its cells.
+    """
+    return [
+        f"{name}: expired on {entry.expires}; this is as of {as_of}. If it is still needed, write a new "
+        f"`expires`, at most {LONGEST_DAYS} days after a new `added`; else delete it."
+        for name, entry in _expiring(policy)
+        if _has_expired(entry, as_of)
+    ]
+
+
+def added_later(policy: Policy, as_of: datetime.date) -> list[str]:
+    """Return a sentence for each known failure or quirk whose `added` is in the future.
+
+    It may be after `as_of`, which can be a day of the past, but not after today, because that would postpone the end
+    of the entry.
     """
     # In the time zone where the entry was written it may be tomorrow already.
     latest = max(as_of, datetime.datetime.now(tz=datetime.UTC).date()) + datetime.timedelta(days=1)
-    problems = []
+    return [
+        f"{name}: added in the future, on {entry.added}. Write the day on which it was added."
+        for name, entry in _expiring(policy)
+        if entry.added > latest
+    ]
+
+
+def _expiring(policy: Policy) -> Iterator[tuple[str, KnownFailure | Quirk]]:
     for table in _NOUNS:
         for number, entry in enumerate(getattr(policy, table)):
-            name = entry_name(table, number, entry)
-            if _has_expired(entry, as_of):
-                problems.append(
-                    f"{name}: expired on {entry.expires}; this is as of {as_of}. If it is still needed, write a new "
-                    f"`expires`, at most {LONGEST_DAYS} days after a new `added`; else delete it."
-                )
-            if entry.added > latest:
-                problems.append(f"{name}: added in the future, on {entry.added}. Write the day on which it was added.")
-    return problems
+            yield entry_name(table, number, entry), entry
 
 
 _NOUNS = {"known_failures": "known failure", "quirks": "quirk"}

@@ -98,6 +98,15 @@ class Forecast(NamedTuple):
         words = {YES: "runs it", YES_BUT: "runs it, but", UNKNOWN: "may run it"}
         return words[self.runs.answer if self.numbers.answer == YES else self.numbers.answer]
 
+    @property
+    def doubt(self) -> str:
+        """What the reasons of `spoiled` are about, such as ``not compile``; "" if its answer is `YES`."""
+        spoiled = self.spoiled
+        if spoiled.answer == YES:
+            return ""
+        whats = {"not load": self.loads, "not compile": self.compiles, "not run": self.runs}
+        return next((what for what, answer in whats.items() if answer.answer == spoiled.answer), "give other numbers")
+
 
 def usual_platform(artifact: Artifact) -> str:
     """Return the platform that is meant if none is named: cpu if the artifact is for cpu, else its first platform.

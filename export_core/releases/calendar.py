@@ -133,6 +133,8 @@ class Calendar:
     day: datetime.date | None = None  # The calendar ends on this day; None for all known releases.
     runtimes: Mapping[str, Mapping[str, RuntimeRelease]] = field(default_factory=dict)
     """Releases of other runtimes that a project adds to those that ship, by runtime and version."""
+    hidden: Mapping[str, datetime.date] = field(default_factory=dict, compare=False)
+    """The build dates of releases that were built after `day`, by name, such as ``jaxlib 0.12.0``, for messages."""
 
     def versions(self) -> list[str]:
         """Return all jaxlib versions that can be installed, oldest build first.
@@ -207,6 +209,8 @@ class Calendar:
         """
         built = self.built(jaxlib)
         if jax not in self.jax:
+            if later := self.built_later(self.hidden.get(f"jax {jax}")):
+                raise ReleaseError(f"jax {jax} is not in the release calendar{later}")
             usable = (version for version, entry in self.jax.items() if not entry.yanked)
             hint = _similar_release(jax, sorted(usable, key=lambda name: (self.jax[name].built, version_key(name))))
             raise ReleaseError(
@@ -232,11 +236,17 @@ class Calendar:
 
     def as_of(self, day: datetime.date) -> Calendar:
         """Return the calendar as it was on `day`: only releases built by then."""
+        all_built = {
+            f"{package} {version}": entry.built
+            for package, entries in (("jaxlib", self.jaxlib), ("jax", self.jax))
+            for version, entry in entries.items()
+        }
         return replace(
             self,
             jaxlib={version: entry for version, entry in self.jaxlib.items() if entry.built <= day},
             jax={version: entry for version, entry in self.jax.items() if entry.built <= day},
             day=day,
+            hidden={**self.hidden, **{name: built for name, built in all_built.items() if built > day}},
         )
 
     def extended(self, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
@@ -262,6 +272,12 @@ class Calendar:
         matching = self.all_matching_jax(jaxlib)
         return [version for version in matching if not self.jax[version].yanked] or matching
 
+    def built_later(self, built: datetime.date | None) -> str:
+        """Return the end of a message about a release that is built after the calendar's day; "" if it is not."""
+        if self.day is None or built is None or built <= self.day:
+            return ""
+        return f"{self._as_of()}: it was built on {built}. Choose that day or a later one with --as-of."
+
     def _as_of(self) -> str:
         return f" as of {self.day}" if self.day else ""
 
@@ -273,6 +289,8 @@ class Calendar:
 
     def _unknown(self, jaxlib: str) -> str:
         """Return the message for a jaxlib that the calendar lacks."""
+        if later := self.built_later(self.hidden.get(f"jaxlib {jaxlib}")):
+            return f"jaxlib {jaxlib} is not in the release calendar{later}"
         known = self.versions()
         text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
         oldest = min(known, key=version_key, default="")

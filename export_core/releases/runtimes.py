@@ -8,6 +8,7 @@ import datetime
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -86,6 +87,10 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         """
         known = self.known(calendar)
         if version not in known:
+            entry = self.known(replace(calendar, day=None)).get(version)
+            built = entry.built if entry else calendar.hidden.get(f"{JAXLIB} {version}")
+            if later := calendar.built_later(built if entry or self.releases_of == JAXLIB else None):
+                raise ReleaseError(f"{self.name} {version} is not in the calendar of {self.name}{later}")
             as_of = f" as of {calendar.day}" if calendar.day else ""
             raise ReleaseError(
                 f"{self.name} {version} is not in the calendar of {self.name}{as_of}."

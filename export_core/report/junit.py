@@ -17,6 +17,7 @@ from export_core.base.exit_code import ExitCode
 from export_core.base.layout import labelled_lines
 from export_core.base.xml_text import text_of
 from export_core.judge import Judgement, Result
+from export_core.judge.gate import broken_changes
 from export_core.matrix.verdicts import NUMBERS_MOVED
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
@@ -123,15 +124,18 @@ def _cell(result: Result, reader: str, policy: Policy, findings: Sequence[Findin
 def _run(document: Document, *, is_shown: bool) -> Xml.Element:
     """Return the test case of the run as a whole.
 
-    It fails only if the exit code is not 0 and no test case of a cell fails (`is_shown` is false): otherwise there
-    would be one failure more than there are broken cells.
+    It fails if the exit code is not 0 and no test case of a cell fails (`is_shown` is false), or if the run fails for
+    more than its cells. Otherwise there would be one failure more than there are broken cells.
     """
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = document.headline
     # A finding about one cell is in the test case of that cell.
     of_the_run = [f"{finding.title}  {finding.text}" for finding in document.findings if len(finding.results) != 1]
     text = "\n\n".join((line, counts, *of_the_run))
-    outcome = "" if is_shown else ExitCode.of(document.run.summary.exit_code).facts.junit
+    summary = document.run.summary
+    beside_cells = summary.uncovered or summary.unplanned or summary.failed_on or summary.stale
+    has_own = bool(beside_cells or broken_changes(summary) or not is_shown)
+    outcome = ExitCode.of(summary.exit_code).facts.junit if has_own else ""
     shown_as = {"type": "jaxexport.run", "message": line} if outcome else {}
     Xml.SubElement(case, outcome or "system-out", shown_as).text = text
     return case

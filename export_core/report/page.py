@@ -249,8 +249,9 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
     cells, example = Cells(finding.results), finding.results[0]
     writers, readers = named_among(cells.writers, run.writers), named_among(cells.readers, run.readers)
     began = began_and_ended(finding.cause, issue) if finding.cause else []
-    # Where no run shows when a failure began or ended: the oldest reader that fails.
-    when = began or [("oldest reader affected", map_releases(run.readers)[cells.readers[0]].name)]
+    # Where no run shows when a failure began or ended: the oldest of the readers that fail.
+    oldest = [("oldest reader affected", map_releases(run.readers)[cells.readers[0]].name)]
+    when = began or (oldest if len(cells.readers) > 1 else [])
     names = [case.rpartition(".")[2] for case in dict.fromkeys(result.case for result in cells.results)]
     cases = plural(len(names), "case") if len(names) > 1 else names[0]
     works = example.judgement.facts.works

@@ -13,7 +13,7 @@ from export_core.judge import Judgement, Summary
 from export_core.matrix.result import Cells
 from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.releases import Release
-from export_core.report.document import Document, Finding, by_kind, cells_of
+from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
 from export_core.report.run_tables import MapRelease, grid, map_releases
 from export_core.report.wording import LEGEND, cell_mark, named_folder
 from export_core.run.run import Run
@@ -23,26 +23,28 @@ _MOST_LINES = 3  # Lines of one text in the short report.
 
 
 def print_report(console: Console, document: Document, *, full: bool = False) -> None:
-    """Print the writers, the findings, what to run next, the headline, then the changes since a baseline.
+    """Print the writers, the findings, the changes since a baseline, what to run next, and the headline.
 
     With `full`, print every cell, and every finding with all of its evidence.
     """
+    comparison = document.comparison
     if full:
         print_cells(console, document.run)
         for lines in document.tables:
             print_lines(console, ["", *lines])
-        print_findings(console, document.findings)
+        print_findings(console, (*document.findings, *(comparison.findings if comparison else ())))
     else:
         console.print()
         for number, line in enumerate(table_lines(document.run, console.width)):
             line.style = "" if number else "bold"
             console.print(line, soft_wrap=True)
         _print_short(console, document)
+        if comparison:
+            _print_changes(console, comparison)
     console.print()
     print_lines(console, labelled_paragraphs(_next_steps(document, full=full), console.width))
     print_headline(console, document)
-    if comparison := document.comparison:
-        print_findings(console, comparison.findings)
+    if comparison:
         console.print(f"\n{comparison.line}", markup=False, highlight=False)
 
 
@@ -88,6 +90,20 @@ def _print_short(console: Console, document: Document) -> None:
             sentence = first.brief or first.sentence
             text = counted if about == of_kind else " And ".join(filter(None, (sentence, counted)))
             _print_finding(console, kind, text, (), 1)
+
+
+def _print_changes(console: Console, comparison: RunDifference) -> None:
+    """Print what changed since a baseline: some cells that regressed or were fixed, and a line for each other kind."""
+    print_findings(console, comparison.caveats)
+    for kind, of_kind in by_kind(comparison.changes).items():
+        most = MOST_SHOWN if kind.is_open else 0
+        print_findings(console, of_kind[:most])
+        if rest := of_kind[most:]:
+            cells = plural(sum(len(finding.results) for finding in rest), "cell")
+            text = rest[0].sentence if len(rest) == 1 else f"{'and ' if most else ''}{cells}: --full shows them"
+            console.print()
+            _print_finding(console, kind, text, (), 1)
+    print_findings(console, comparison.others)
 
 
 def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:

@@ -116,8 +116,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         details = (("outputs", first_lines(summary.undecided, "summary.json")), ("to do", WHAT_TO_DO))
         yield Finding(NOT_DECIDED, 0, _UNDECIDED, details)
     for accepted in summary.accepted:
-        brief = f"{accepted.sentence} Reason: {accepted.reason}"
-        yield Finding(ACCEPTED, 0, accepted.sentence, (("reason", accepted.reason),), brief=brief)
+        yield Finding(ACCEPTED, 0, accepted.sentence, (("reason", accepted.reason),), brief=accepted.brief)
     about_the_run: dict[FindingKind, Iterable[str]] = {
         BROKEN_PROMISE: [text for change in summary.custom_call_changes for text in change.broken + change.deleted],
         FAIL_ON: [f"{text}." for text in summary.failed_on],

@@ -176,6 +176,22 @@ def test_a_baseline_does_not_change_the_exit_code(command):
     assert (back.exit_code, "fixed  t.b, written by" in back.stdout) == (0, True)
 
 
+def test_cells_that_are_new_since_a_baseline_take_one_line(command):
+    names = ["t.b", "t.c", "t.d"]
+    added = [
+        result(case=name, reader=reader) for name, reader in zip(names, ("0.9.2", "0.10.0", "0.11.0"), strict=True)
+    ]
+    added[0] = msgspec.structs.replace(added[0], verdict=Verdict.COMPILED)
+    finished(Path("then"), result())
+    finished(Path("now"), result(), *added)
+    lines = command("judge", "now", "--baseline", "then").stdout.splitlines()
+    (line,) = [number for number, text in enumerate(lines) if text.startswith("new  ")]
+    assert lines[line] == "new  3 cells: --full shows them"
+    assert line < next(number for number, text in enumerate(lines) if text.startswith("KEPT: "))
+    full = command("judge", "now", "--baseline", "then", "--full").stdout
+    assert (full.count("\nnew  "), "not in the baseline" in full) == (2, True)
+
+
 def test_a_regression_outside_the_window_breaks_no_promise(command):
     was = result(case="t.c", writer="0.6.2", judgement=Judgement.BONUS, promised=False)
     finished(Path("then"), was, result())

@@ -129,6 +129,18 @@ def test_goldens_by_later_writers_are_named(golden, cwd, jaxexport):
     assert "t.b/0.12.0.1-cpu (1 cell)" in late
 
 
+def test_judging_as_of_an_earlier_day_leaves_later_goldens_out(golden, cwd, jaxexport):
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.b", "0.12.0.1"))
+    old = result(Verdict.PASS, writer="0.9.2", reader="0.9.2", case="t.a")
+    new = result(Verdict.PASS, writer="0.12.0.1", reader="0.12.0.1", case="t.b")
+    finished(Path("out"), old, new, selection=Selection(readers="0.9.2,0.12.0.1").as_recorded(), as_of=LATEST)
+    for words in (("judge", "out"), ("report", "out")):
+        text = " ".join(jaxexport(*words, "--as-of", "2026-08-01", code=0).out.split())
+        assert "1 of 1 planned cells: 1 kept." in text
+        assert "without 1 golden written later" in text
+    assert_bad_input(jaxexport("judge", "out", "--as-of", "2026-01-01"), "--as-of 2026-01-01", "later --as-of")
+
+
 def test_a_clock_before_a_known_release_is_an_error(golden, jaxexport, monkeypatch):
     class SlowClock(datetime.datetime):
         @classmethod

@@ -80,6 +80,19 @@ def test_check_names_expired_entries_with_their_line(jaxexport, cwd):
     ]
 
 
+def test_check_counts_entries_of_a_later_day_apart(jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text(
+        "known_failures:\n  - {cases: [a], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: m, "
+        "reason: r,\n     owner: o, issue: i, added: 2199-12-15, expires: 2199-12-20}\n"
+    )
+    assert jaxexport("policy", "check", code=4).out.splitlines() == [
+        "export_compat.yaml:2: known_failures[0] (r; owner o, i): added in the future, on 2199-12-15. Write the day on "
+        "which it was added.",
+        "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 0 expired, "
+        "1 added in the future",
+    ]
+
+
 def test_show_names_the_origin_of_every_value(jaxexport, cwd):
     (cwd / "pyproject.toml").write_text(
         "[tool.jaxexport]\ngoldens = 'kept'\n[tool.jaxexport.windows]\nbackward = 200\n"

@@ -18,6 +18,7 @@ from export_core.readers.placement import parse_platform
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, Windows, load_calendar
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.project_releases import contradiction
+from export_core.releases.runtimes import runtime_named
 
 CALENDAR = load_calendar()
 
@@ -125,6 +126,22 @@ def test_as_of_hides_later_jax_as_well_as_later_jaxlib():
         CALENDAR.as_of(day("2026-09-17")).release("0.12.0")
     with pytest.raises(ReleaseError, match=r"jax 0\.12\.0\.1 is not in the release calendar as of 2026-09-17"):
         CALENDAR.as_of(day("2026-09-17")).pair("0.11.2", "0.12.0.1")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda known: known.release("0.12.0"), "jaxlib 0.12.0 is not in the release calendar"),
+        (lambda known: known.pair("0.11.2", "0.12.0"), "jax 0.12.0 is not in the release calendar"),
+        (lambda known: runtime_named("pjrt").release("0.12.0", known), "pjrt 0.12.0 is not in the calendar of pjrt"),
+    ],
+)
+def test_a_release_that_is_built_later_is_not_called_unknown(ask, message):
+    with pytest.raises(ReleaseError) as refused:
+        ask(CALENDAR.as_of(day("2026-10-01")).as_of(day("2026-09-17")))
+    assert str(refused.value) == (
+        f"{message} as of 2026-09-17: it was built on 2026-10-16. Choose that day or a later one with --as-of."
+    )
 
 
 def test_versions_are_ordered_by_day_then_by_number():

@@ -4,6 +4,7 @@ import functools
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+import msgspec
 import pytest
 import xmlschema
 from example_runs import broken_document, broken_run
@@ -161,6 +162,21 @@ def test_the_run_suite_fails_if_no_cell_explains_why(results, planned, end):
 def broken() -> Xml.Element:
     """The JUnit file of `broken_run`."""
     return Xml.fromstring(junit_xml(broken_document()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "tag"),
+    [
+        ({"uncovered": ["deployed typo: it has no cell"], "exit_code": 3}, "error"),
+        ({"unplanned": {"0.11.0": 2}, "exit_code": 3}, "error"),
+        ({"stale": ["known_failures[0]: expired on 2026-11-01"]}, "failure"),
+    ],
+)
+def test_the_run_suite_fails_for_what_no_cell_shows(changes, tag):
+    cells = [result(Verdict.CRASH, Judgement.BROKEN, case="t.f", reader="0.10.2")]
+    made = msgspec.structs.replace(summary(cells), **changes)
+    (shown,) = cases_of(cells, made)["jaxexport"]
+    assert (shown.tag, f"exit code {made.exit_code}." in (shown.text or "")) == (tag, True)
 
 
 def test_each_broken_cell_fails_one_test_case(broken):

@@ -188,6 +188,19 @@ def test_causes_beyond_the_listed_ones_are_counted():
     assert len(cells_of(page)) == 45
 
 
+@pytest.mark.parametrize(
+    ("causes", "text"), [(5, ">and 1 more cause</a>"), (MOST_FINDINGS + 1, "<p>1 more cause is not listed here.")]
+)
+def test_one_more_cause_is_counted_in_the_singular(causes, text):
+    assert text in html_page(document([failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(causes)]))
+
+
+def test_a_cause_in_one_reader_names_it_once():
+    page = html_page(document([failed("t.f", "message")]))
+    assert "read by " in page
+    assert "oldest reader affected" not in page
+
+
 def test_the_page_stores_a_repeated_text_few_times(page):
     assert page.count("died by signal 11 (SIGSEGV)") < 10
 

@@ -53,6 +53,11 @@ def test_the_full_report_shows_everything_but_pictures():
     assert_shown(text, lambda element: element.sort not in ("picture", "row line", "looks like"))
 
 
+def test_the_short_report_says_why_something_was_accepted():
+    text = drawn(print_report, rich_document(), width=10_000)
+    assert "\naccepted  A tolerance of 0.1 (bfloat16): t.kept.\n" in text
+
+
 def test_the_short_report_shows_one_finding_of_a_kind():
     reported = rich_document()
     text = drawn(print_report, reported, width=10_000)
@@ -60,6 +65,9 @@ def test_the_short_report_shows_one_finding_of_a_kind():
         text,
         lambda element: (
             element.sort not in ("picture", "row line", "table", "sentence", "detail")
+            and not (
+                element.sort == "change" and element.finding and element.finding.title in ("changed", "new", "gone")
+            )
             and not (element.sort == "looks like" and element.finding.title == "BROKEN PROMISE")
         ),
     )

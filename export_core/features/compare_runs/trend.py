@@ -160,8 +160,7 @@ def trend_lines(trend: Trend) -> Iterator[str]:
     goldens = len({drift.golden for drift in drifts})
     counted = "; a golden counts once in each runtime, platform and device" if goldens < len(drifts) else ""
     yield (
-        f"numbers of {plural(goldens, 'golden')} in {len(releases)} releases by build date, "
-        f"from {release_name(releases[0])} to {release_name(releases[-1])}; "
+        f"numbers of {plural(goldens, 'golden')} in {_by_build_date(releases)}; "
         f"errors are those against the writer's outputs{counted}"
     )
     steps = [(drift, *pair) for drift in drifts for pair in pairwise(drift.stretches)]
@@ -242,14 +241,20 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     return Costs(len({cells[0].golden for cells in series if len(cells) > 1}), Cells(known).readers, tuple(steps))
 
 
+def _by_build_date(releases: Sequence[Release]) -> str:
+    """Return a phrase with the number of releases and the first and the last to be built, of whatever runtime."""
+    ordered = sorted(releases, key=lambda release: (release.built, release.date_order))
+    return f"{len(releases)} releases by build date, from {release_name(ordered[0])} to {release_name(ordered[-1])}"
+
+
 def cost_lines(costs: Costs) -> Iterator[str]:
     """Yield a line for each step, the largest first; after `MOST` lines, how many more steps there are."""
     if not costs.goldens:
         yield "Nothing to compare: no golden has the costs of two releases. `jaxexport matrix --readers all` runs all."
         return
     yield (
-        f"costs of {plural(costs.goldens, 'golden')} in {len(costs.readers)} releases by build date, from "
-        f"{release_name(costs.readers[0])} to {release_name(costs.readers[-1])}: {plural(len(costs.steps), 'step')}"
+        f"costs of {plural(costs.goldens, 'golden')} in {_by_build_date(costs.readers)}: "
+        f"{plural(len(costs.steps), 'step')}"
     )
     # Goldens of a case that changed alike share a line.
     rows = [(*_row(step), step.case) for step in costs.steps]

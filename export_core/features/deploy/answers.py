@@ -109,9 +109,14 @@ class Upgrade(msgspec.Struct, frozen=True):
 
     target: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
-    to: str  # The first release that runs all of these artifacts; empty if such a release is not known for each.
-    foreseen: bool  # Whether `to` is only forecast for at least one of the artifacts.
+    to: str
+    """The first later release that runs all of these artifacts, and in which no other artifact of the target is known
+    to fail; one that stored results show to run them comes before a forecast. Empty if none is known."""
+    foreseen: bool  # Whether `to`, or `partly`, is only forecast for at least one of the artifacts.
     artifacts: int  # How many artifacts do not run there.
+    partly: str = ""
+    """If `to` is empty: the first later release that runs all of these artifacts, though others fail in it."""
+    failing: list[str] = []  # The artifacts of the target that fail in `partly`, each with how it fails.
 
 
 class Deployability(msgspec.Struct, frozen=True):
@@ -171,29 +176,73 @@ def deployability(
     targets = list({target.name: target for _, target in pairs}.values())
     run = _command([subject for subject, _ in pairs], targets, question)
     targets = list({target.name: target for target in (*targets, *(target for _, target in unmatched))}.values())
-    answers = []
+    answers: list[Deployment] = []
+    upgrades = []
     for target in targets:
-        answers += [_deployment(*pair, question, run) for pair in pairs if pair[1] == target]
+        answered = [_deployment(*pair, question, run) for pair in pairs if pair[1] == target]
+        answers += [each.deployment for each in answered]
         for pattern, own in unmatched:
             if own == target:
                 where = target.name, target.release, target.platform
                 answers.append(Deployment(pattern.pattern, *where, DeployAnswer.UNKNOWN, pattern.text, "policy"))
+        if any(each.outlook for each in answered):
+            upgrades.append(_upgrade_of(target, answered, question))
+    built = {target.name: built_on(target.release, question.calendar) or datetime.date.max for target in targets}
+    upgrades.sort(key=lambda upgrade: (built[upgrade.target], upgrade.target))
     given = {answer.answer for answer in answers}
     exit_code = 1 if DeployAnswer.NO in given else 3 if DeployAnswer.UNKNOWN in given else 0
     goldens = {subject.golden.id: subject.golden for subject, _ in pairs if subject.golden}
     accepted = accepted_in(goldens.values(), question.policy)
-    return Deployability(as_of, answers, _upgrades(answers, targets, question.calendar), exit_code, accepted=accepted)
+    return Deployability(as_of, answers, upgrades, exit_code, accepted=accepted)
 
 
-def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> Deployment:
+@dataclass(frozen=True)
+class _Outlook:
+    """What is known of an artifact in the releases of what a target runs, the oldest first.
+
+    `works` has no release if none can run the artifact. A release works if a stored result shows it (`ran_in`), or if
+    it is forecast; None stands for a release of which neither is known.
+    """
+
+    works: Mapping[str, bool | None]
+    ran_in: Collection[str]
+
+    def around(self, release: str) -> tuple[str, str, bool]:
+        """Return since which release a failing one fails, the first later one that works, and if that is a forecast.
+
+        A text is empty if nothing is known.
+        """
+        if not self.works:
+            return "", "", False
+        versions = [*self.works]
+        here = versions.index(release)
+        # The deployment target's own release fails: a stored result or the artifact's bytes show it.
+        good = [number for number in range(here) if self.works[versions[number]] is not False]
+        since = versions[good[-1] + 1] if good and self.works[versions[good[-1]]] else ""
+        later = next((name for name in versions[here + 1 :] if self.works[name]), "")
+        return since, later, bool(later) and later not in self.ran_in
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """The answer for a subject in a target; `outlook` is None unless the answer is no."""
+
+    subject: Subject
+    deployment: Deployment
+    outlook: _Outlook | None
+
+
+def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> _Answered:
     answer, why, result = _answer(subject, target, question)
-    around = _around(subject, target, question) if answer is DeployAnswer.NO else ("", "", False)
+    outlook = _outlook(subject, target, question) if answer is DeployAnswer.NO else None
+    around = outlook.around(target.release) if outlook else ("", "", False)
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
-    return Deployment(*named, answer, why, shown_by, *around, run if answer is DeployAnswer.UNKNOWN else "")
+    run = run if answer is DeployAnswer.UNKNOWN else ""
+    return _Answered(subject, Deployment(*named, answer, why, shown_by, *around, run), outlook)
 
 
 def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[DeployAnswer, str, Result | None]:
@@ -230,9 +279,11 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return DeployAnswer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
     how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
-    condition = "" if doubts else _reasons(foreseen)
-    known = f" ({condition})" if condition else ""
-    return DeployAnswer.UNKNOWN, f"it {how}{known}, and no stored result shows that it runs", None
+    if foreseen.doubt and not doubts:
+        how += f", but may {foreseen.doubt}: {_reasons(foreseen)};"
+    else:
+        how += ", and"
+    return DeployAnswer.UNKNOWN, f"it {how} no stored result shows that it runs", None
 
 
 def _reasons(known: Forecast) -> str:
@@ -259,16 +310,15 @@ def _is_refused_on(artifact: Artifact, platform: str) -> bool:
     return not any(check.kind == "platform" for check in envelope.disabled_checks)
 
 
-def _around(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[str, str, bool]:
-    """Return since which release a target fails, the first later release that works, and whether that is only forecast.
+def _outlook(subject: Subject, target: DeploymentTarget, question: Question) -> _Outlook:
+    """Return what is known of an artifact, which fails in a target's release, in each release of what the target runs.
 
     Stored results decide first, then forecasts. A forecast alone shows that a release works only if the target's own
-    release fails to load the artifact, or an upstream issue names the release that fixed the failure. A text is empty
-    if nothing is known.
+    release fails to load the artifact, or an upstream issue names the release that fixed the failure.
     """
     # A call that only jax registers is compiled by no release of another runtime.
     if _is_refused_on(subject.artifact, target.platform) or (target.reader and calls_of_jax(subject.artifact)):
-        return "", "", False
+        return _Outlook({}, ())
     built = _releases(target, question.calendar)
     versions = [*built]
     readers = [find_reader(version, question.terms, question.calendar) for version in versions]
@@ -289,12 +339,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
         is_fixed = fixed_on is not None and built[version] >= fixed_on
         return True if by_loading or is_fixed else None
 
-    here = versions.index(target.release)
-    # The deployment target's own release fails: a stored result or the artifact's bytes show it.
-    good = [number for number in range(here) if works(versions[number]) is not False]
-    since = versions[good[-1] + 1] if good and works(versions[good[-1]]) else ""
-    later = next((name for name in versions[here + 1 :] if works(name)), "")
-    return since, later, bool(later) and later not in ran_in
+    return _Outlook({version: works(version) for version in versions}, ran_in)
 
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
@@ -307,18 +352,51 @@ def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetim
     return {f"{version}{own}": calendar.built(version) for version in sorted(versions, key=calendar.built)}
 
 
-def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget], calendar: Calendar) -> list[Upgrade]:
-    """Return the deployment targets in which an artifact does not run, those with the oldest release first."""
-    upgrades = []
-    built = {target.name: built_on(target.release, calendar) or datetime.date.max for target in targets}
-    for target in sorted(targets, key=lambda target: (built[target.name], target.name)):
-        if own := [answer for answer in answers if answer.target == target.name and answer.answer is DeployAnswer.NO]:
-            releases = [answer.upgrade_to for answer in own]
-            built_last = [*_releases(target, calendar)].index
-            to = max(releases, key=built_last) if all(releases) else ""
-            foreseen = bool(to) and any(answer.foreseen for answer in own)
-            upgrades.append(Upgrade(target.name, target.release, to, foreseen, len(own)))
-    return upgrades
+def _upgrade_of(target: DeploymentTarget, answered: Sequence[_Answered], question: Question) -> Upgrade:
+    """Return to which release a target is to be upgraded, since artifacts do not run in it."""
+    outlooks = [each.outlook for each in answered if each.outlook]
+    versions = [*_releases(target, question.calendar)]
+    later = versions[versions.index(target.release) + 1 :]
+    runs_these = [version for version in later if all(outlook.works.get(version) for outlook in outlooks)]
+    ran_in = [version for version in runs_these if all(version in outlook.ran_in for outlook in outlooks)]
+    named = target.name, target.release
+    upgrade = Upgrade(*named, "", foreseen=False, artifacts=len(outlooks))
+    for version in dict.fromkeys((*ran_in, *runs_these)):  # what was run comes before what is forecast
+        failing = [*_failing_in(version, target, answered, question)]
+        foreseen = version not in ran_in
+        if not failing:
+            return Upgrade(*named, version, foreseen, len(outlooks))
+        if not upgrade.partly:
+            upgrade = Upgrade(*named, "", foreseen, len(outlooks), version, failing)
+    return upgrade
+
+
+def _failing_in(
+    version: str, target: DeploymentTarget, answered: Sequence[_Answered], question: Question
+) -> Iterator[str]:
+    """Yield each other artifact that a target has to run and that fails in this release, and how it fails.
+
+    Of goldens that were not asked about, only those that stored results show to run today are counted.
+    """
+    asked = {each.subject.golden.id for each in answered if each.subject.golden}
+    for each in answered:
+        if each.outlook:
+            continue
+        today = ", which runs today," if each.deployment.answer is DeployAnswer.YES else ""
+        result = _stored(each.subject, version, target.platform, question)
+        if result is not None and result.verdict.fails:
+            yield f"{each.subject.name}{today} fails there: {result.verdict} in {result.ending} (results)"
+        elif result is None or not ran(result):
+            reader = find_reader(version, question.terms, question.calendar)
+            foreseen = forecast(each.subject.artifact, reader, target.platform)
+            if foreseen.spoiled.answer == NO:
+                yield f"{each.subject.name}{today} fails there: {_reasons(foreseen)} (forecast)"
+    for (golden, release, platform), result in question.evidence.items():
+        if (release, platform) != (version, target.platform) or golden in asked or not result.verdict.fails:
+            continue
+        own = question.evidence.get((golden, target.release, platform))
+        if own is not None and ran(own) and target.has_case(result.case):
+            yield f"{golden}, which runs today, fails there: {result.verdict} in {result.ending} (results)"
 
 
 def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:
@@ -509,6 +587,7 @@ def asked_pairs(
 
 TARGETS = FindingKind("deployment targets", 7)
 _LABEL = 8
+_SHOWN = 3  # How many of the artifacts are named that an upgrade would break.
 
 
 def target_findings(run: Run) -> Iterator[Finding]:
@@ -562,6 +641,15 @@ def _sentence(answer: Deployment) -> str:
 
 
 def _upgrade(upgrade: Upgrade) -> str:
+    if upgrade.partly:
+        these = "the one that fails today" if upgrade.artifacts == 1 else f"the {upgrade.artifacts} that fail today"
+        shown_by = "forecast" if upgrade.foreseen else "results"
+        more = len(upgrade.failing) - _SHOWN
+        failing = [*upgrade.failing[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+        return plain_text(
+            f"{upgrade.target}: no later release is known to run all that it has to run. "
+            f"{title_of(upgrade.partly)} runs {these} ({shown_by}), but {'; '.join(failing)}"
+        )
     if not upgrade.to:
         how = "where a reason above says how"
         if "==" not in upgrade.jaxlib:

@@ -112,6 +112,9 @@ class ForeseenReader(msgspec.Struct, frozen=True):
     target."""
     unread: dict[str, list[str]]  # The goldens that it may not read, by the first reason.
     not_run: dict[str, list[str]]  # The goldens that it reads but does not run, by the first reason.
+    in_doubt: dict[str, list[str]]
+    """The goldens that it reads and may not run, by the first reason: it fails at some such artifacts, or no run of
+    such an artifact is known."""
 
 
 class ForecastDay(msgspec.Struct, frozen=True):
@@ -382,15 +385,18 @@ def foreseen_readers(
         artifacts = {golden.id: read[golden.id] for golden in here}
         unread: dict[str, list[str]] = {}
         not_run: dict[str, list[str]] = {}
+        in_doubt: dict[str, list[str]] = {}
         for golden, artifact in artifacts.items():
             known = forecast_of(artifact, reader, own[0].platform if own else "cpu")
             if known.loads.answer != YES:
                 unread.setdefault(str(known.loads.reasons[0]), []).append(golden)
             elif known.runs.answer == NO:
                 not_run.setdefault(str(known.runs.reasons[0]), []).append(golden)
+            elif known.runs.answer != YES:
+                in_doubt.setdefault(str(known.runs.reasons[0]), []).append(golden)
         if "==" in name or not_run:  # what a jaxlib loads follows from its window
             targets_here = tuple(target.name for target in own)
-            yield ForeseenReader(name, targets_here, promise, len(artifacts), unread, not_run)
+            yield ForeseenReader(name, targets_here, promise, len(artifacts), unread, not_run, in_doubt)
 
 
 def _promise_of(name: str, calendar: Calendar) -> tuple[datetime.date, datetime.date] | None:
@@ -464,12 +470,15 @@ def deployed_line(reader: DeployedReader) -> str:
 def foreseen_line(reader: ForeseenReader) -> str:
     """Return a line on which goldens a reader is forecast to read and to run, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
-    unread = sorted(((len(ids), reason) for reason, ids in reader.unread.items()), reverse=True)
-    reads = reader.goldens - sum(count for count, _ in unread)
+    reads = reader.goldens - sum(map(len, reader.unread.values()))
     parts = [f"{targets}{title_of(reader.reader)} is foreseen to read {reads} of {plural(reader.goldens, 'golden')}"]
-    parts += [f"not {count}, since {reason}" for count, reason in unread[:MOST]]
-    not_run = sorted(((len(ids), reason) for reason, ids in reader.not_run.items()), reverse=True)
-    parts += [f"it does not run {count}: {reason}" for count, reason in not_run[:MOST]]
+    for by_reason, phrase in (
+        (reader.unread, "not {}, since {}"),
+        (reader.not_run, "it does not run {}: {}"),
+        (reader.in_doubt, "it may not run {}: {}"),
+    ):
+        counted = sorted(((len(ids), reason) for reason, ids in by_reason.items()), reverse=True)
+        parts += [phrase.format(count, reason) for count, reason in counted[:MOST]]
     if reader.promised:
         first, last = reader.promised
         parts.append(f"it promises to read what jaxlibs built from {first} to {last} export")

@@ -82,6 +82,14 @@ def test_the_caption_explains_counts_of_two_runtimes():
     assert lines(cells[0])[0].endswith("outputs")
 
 
+def test_the_caption_names_the_last_release_built_of_any_runtime():
+    cells = [read("0.12.0.1"), of_runtime(read("0.12.0.1", "a"), "tensorflow==2.21.0", "2026-03-05")]
+    assert " to jaxlib 0.12.0.1 (built 2026-10-20); " in lines(*cells)[0]
+    costs = [costing("0.9.2", temp_bytes=1), costing("0.12.0.1", temp_bytes=9)]
+    costs.append(of_runtime(costing("0.9.2", temp_bytes=5), "tensorflow==2.21.0", "2026-03-05"))
+    assert " to jaxlib 0.12.0.1 (built 2026-10-20): " in next(cost_lines(cost_steps(costs)))
+
+
 def test_a_step_names_an_earlier_release_with_the_same_bits():
     steps = lines(read("0.9.0", "a"), read("0.9.2"), read("0.10.0", "a"), read("0.10.2", "b"))
     assert "  as written -> off by 3e-07, as in 0.9.0  t.f/0.9.2-cpu" in steps

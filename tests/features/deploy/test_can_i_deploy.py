@@ -167,7 +167,17 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     alone = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "engine", code=1)
     assert "NO: 1 no." in alone.out
     early = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "serving", "--as-of", "2026-03-04", code=2)
-    assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04" in early.err
+    assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
+
+
+def test_an_unknown_says_what_may_happen_after_loading(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
+    attention = KEPT.root / "tests.compat.test_models.test_attention" / "0.12.0.1-cpu" / ARTIFACT
+    ended = jaxexport("can-i-deploy", str(attention), "--to", "phone", code=3)
+    assert (
+        "it should load, but may not run: Branches that read or give different types are refused (litert-branches); "
+        "no stored result shows that it runs (forecast)"
+    ) in " ".join(ended.out.split())
 
 
 def test_forecasts_without_results_propose_an_upgrade():
@@ -288,6 +298,49 @@ def test_a_stored_failure_is_a_no_with_the_working_release(ask):
         "upgrade   serving from jaxlib 0.9.2 to 0.10.2, before 1 artifact is deployed there",
         "NO: 1 no. As of 2026-11-22, exit code 1.",
     ]
+
+
+OTHER = "tests.test_a.test_g"
+LATER_CRASH = {"stage": Stage.RUN, "message": "died by signal 6 (SIGABRT)"}
+
+
+@pytest.fixture
+def store_two(project):
+    """The function that stores results of two cases: one fails in the target, the other runs there, and these."""
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"))
+
+    def store(*later: Result) -> None:
+        crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
+        stored(crash, ran(Verdict.PASS, "0.9.2", case=OTHER), *later)
+
+    return store
+
+
+def test_an_upgrade_runs_all_that_the_target_has_to_run(store_two, ask, jaxexport):
+    broken = ran(Verdict.CRASH, "0.10.2", case=OTHER, **LATER_CRASH)
+    store_two(ran(Verdict.PASS, "0.10.2"), broken, ran(Verdict.PASS, "0.11.0"), ran(Verdict.PASS, "0.11.0", case=OTHER))
+    for ended in (jaxexport("can-i-deploy", "--to", "serving", code=1), ask(CASE, "serving", code=1)):
+        assert "upgrade   serving from jaxlib 0.9.2 to 0.11.0, before 1 artifact is deployed there\n" in ended.out
+
+
+def test_an_upgrade_that_breaks_others_names_them(store_two, ask, jaxexport):
+    store_two(ran(Verdict.PASS, "0.10.2"), ran(Verdict.CRASH, "0.10.2", case=OTHER, **LATER_CRASH))
+    for ended in (jaxexport("can-i-deploy", "--to", "serving", code=1), ask(CASE, "serving", code=1)):
+        assert (
+            "upgrade   serving: no later release is known to run all that it has to run. jaxlib 0.10.2 runs the one "
+            f"that fails today (results), but {OTHER}/0.9.2-cpu, which runs today, fails there: crash in stage run: "
+            "died by signal 6 (SIGABRT) (results)\n"
+        ) in ended.out
+    (upgrade,) = json.loads(ask(CASE, "serving", "--json", code=1).out)["upgrades"]
+    assert (upgrade["to"], upgrade["partly"], len(upgrade["failing"])) == ("", "0.10.2", 1)
+
+
+def test_a_release_that_ran_comes_before_a_forecast(ask):
+    crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
+    stored(crash, ran(Verdict.PASS, "0.10.2"))
+    ended = ask(CASE, "serving", code=1)
+    assert "the first later release in which it may run: 0.10.0" in ended.out
+    assert "upgrade   serving from jaxlib 0.9.2 to 0.10.2, before 1 artifact" in ended.out
 
 
 def test_no_upgrade_is_proposed_where_numbers_were_wrong(ask):

@@ -144,6 +144,16 @@ def test_a_runtime_target_is_forecast_only_for_its_cases(stored_goldens):
         look_ahead(stored_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])
 
 
+def test_the_forecast_counts_goldens_that_may_not_run():
+    goldens = GoldenStore(Path(__file__).parents[3] / "golden").generations("tests.compat.test_models.test_attention")
+    target = DeploymentTarget(name="phone", reader="litert==2.3.0")
+    (litert,) = look_ahead(goldens, Policy(deployed=(target,))).foreseen
+    assert foreseen_line(litert) == (
+        f"phone: litert 2.3.0 is foreseen to read {len(goldens)} of {len(goldens)} goldens; it may not run "
+        f"{len(goldens)}: Branches that read or give different types are refused (litert-branches)"
+    )
+
+
 def test_deployed_readers_and_their_goldens_never_retire():
     policy = Policy(retention=Retention(deployed=("0.11.0",)))
     for found in (look_ahead(policy=policy), look_ahead(deployed=["0.11.0"])):

@@ -125,16 +125,14 @@ class Case:
         shapes = self.options.symbolic_shapes
         if shapes is None:
             return None
+        given = self._by_argument("symbolic_shapes", arguments)
         try:
-            specs = api.symbolic_args_specs(
-                arguments.dynamic,
-                shapes if isinstance(shapes, str) else self._by_argument("symbolic_shapes", arguments),
-                self.options.constraints,
-            )
-        except (ValueError, TypeError) as error:
-            raise ExportError(
-                f"{self.test}: symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
-            ) from error
+            specs = api.symbolic_args_specs(arguments.dynamic, given, self.options.constraints)
+        except (ValueError, TypeError, IndexError) as error:
+            unread = f"symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
+            raise ExportError(f"{self.test}: {self._misfit(given, arguments) or unread}") from error
+        if [len(spec.shape) for spec in jax.tree_util.tree_leaves(specs)] != list(map(np.ndim, arguments.flat())):
+            raise ExportError(f"{self.test}: {self._misfit(given, arguments)}")
 
         def narrowed(spec: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
             # To 32 bits where jax makes arrays so: since 0.11 it warns of a spec with more, though not of an array.
@@ -143,6 +141,42 @@ class Case:
             return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype))
 
         return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
+
+    def _misfit(self, given: tuple[tuple[Any, ...], dict[str, Any]], arguments: Arguments) -> str | None:
+        """Return which array `symbolic_shapes` does not fit; None where jax says more, such as of a wrong syntax.
+
+        `given` is what `_by_argument` returns.
+        """
+        positions = [position for position in range(len(arguments.args)) if position not in arguments.static]
+        fitting: dict[int | str, bool] = {}  # whether all arrays of an argument fit
+        misfits: list[tuple[str | None, str, Exception]] = []
+
+        def check(path: Any, text: str | None, part: Any) -> None:
+            name, key = ("kwargs", path[1].key) if path[0].idx == 1 else ("args", positions[path[1].idx])
+            for inner, leaf in jax.tree_util.tree_flatten_with_path(part)[0]:
+                error = _error_for(leaf, text, self.options.constraints)
+                fitting[key] = fitting.get(key, True) and error is None
+                if error is not None:
+                    known = api.symbolic_args_specs(leaf, None, ())
+                    inside = jax.tree_util.keystr((*path[2:], *inner))
+                    type_ = f"{known.dtype}[{','.join(map(str, known.shape))}]"
+                    misfits.append((text, f"{name}[{key!r}]{inside} is {type_}", error))
+
+        try:
+            jax.tree_util.tree_map_with_path(check, given, arguments.dynamic, is_leaf=lambda text: text is None)
+        except (ValueError, TypeError):  # the texts are another tree than the arguments
+            return None
+        shapes = self.options.symbolic_shapes
+        text, where, error = misfits[0]
+        if isinstance(shapes, str) and any(fitting.values()):
+            texts = {key: shapes for key, fits in fitting.items() if fits}
+            return (
+                f"symbolic_shapes: {shapes!r} is one text for all arguments, and {where}. Give one for each argument "
+                f"that has symbolic dimensions: symbolic_shapes={texts!r}"
+            )
+        if isinstance(error, IndexError):
+            return f"symbolic_shapes: {text!r} has another number of dimensions than its array: {where}."
+        return None
 
     def partition_specs(self, arguments: Arguments) -> list[PartitionSpec]:
         """Return the spec of each flat argument: that of `in_specs`, or replicated if it has none.
@@ -173,6 +207,8 @@ class Case:
         """
         given = getattr(self.options, option) or {}
         args, kwargs = arguments.dynamic
+        if isinstance(given, str):
+            return (given,) * len(args), dict.fromkeys(kwargs, given)
         if not isinstance(given, Mapping):
             if len(given) != len(args):
                 raise ExportError(
@@ -334,6 +370,15 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
     # What was replaced or cut is in the digest, so that two tests never share a folder.
     whole = "\0".join((path, *names, call or ""))
     return f"{safe[:_LONGEST_ID].lstrip('.')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+
+
+def _error_for(leaf: Any, text: str | None, constraints: tuple[str, ...]) -> Exception | None:
+    """Return why an array cannot have the dimensions of a text; `IndexError` for another number of them."""
+    try:
+        spec = api.symbolic_args_specs(leaf, text, constraints)
+    except (ValueError, TypeError, IndexError) as error:
+        return error
+    return None if len(spec.shape) == np.ndim(leaf) else IndexError(text)
 
 
 def _is_spec(value: object) -> bool:

@@ -27,6 +27,7 @@ TESTS = """
 """
 AT_LEAST_4 = 'symbolic_shapes="b", constraints=("b >= 4",)'
 UNFIT = ["its own writer cannot replay this golden", "Expected arguments that fit the exported shapes and constraints"]
+WEIGHTS = '{"g1": np.ones(4, np.float32), "w": np.ones((4, 2), np.float32)}'
 CALLS = {  # the marker, what the test calls, and words of the message
     "primitive_without_a_handler": (
         *('allow={"my_new_prim": "documented"}', "export_golden(jax.jit(new_prim.bind), X)"),
@@ -43,6 +44,21 @@ CALLS = {  # the marker, what the test calls, and words of the message
     "also_outside_the_constraints": (
         *(AT_LEAST_4, "export_golden(jax.jit(jnp.sin), X).also(X[:3])"),
         [*UNFIT, "found in call1: ValueError: Input shapes do not match the symbolic shape constraint b >= 4"],
+    ),
+    "one_symbolic_shape_for_weights_too": (
+        *('symbolic_shapes="b, 3, 4"', f"export_golden(jax.jit(block), {WEIGHTS}, np.ones((2, 3, 4), np.float32))"),
+        [
+            "symbolic_shapes: 'b, 3, 4' is one text for all arguments, and args[0]['g1'] is float32[4]",
+            "Give one for each argument that has symbolic dimensions: symbolic_shapes={1: 'b, 3, 4'}",
+        ],
+    ),
+    "symbolic_shape_of_more_dimensions": (
+        *('symbolic_shapes={0: "b, 3"}', "export_golden(jax.jit(jnp.sin), X)"),
+        ["symbolic_shapes: 'b, 3' has another number of dimensions than its array: args[0] is float32[4]"],
+    ),
+    "symbolic_shape_of_wrong_syntax": (
+        *('symbolic_shapes="b +"', "export_golden(jax.jit(jnp.sin), X)"),
+        ["symbolic_shapes='b +': jax cannot read this for these arguments: syntax error"],
     ),
     "also_of_another_shape": (
         *("", "export_golden(jax.jit(jnp.sin), X).also(X[:3])"),
@@ -61,6 +77,9 @@ TESTS += """
     @jax.custom_vjp
     def forward(x):
         return jnp.sin(x)
+
+    def block(params, x):
+        return params["g1"] * x @ params["w"]
 
     forward.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (new_prim.bind(ct),))
     differentiable = jax.jit(forward)

@@ -20,7 +20,8 @@ from export_core.artifact.audit import ONLY_JAX, calls_of_jax
 from export_core.base.errors import ExportCompatError
 from export_core.base.layout import wrapped
 from export_core.base.text import did_you_mean, plain_text, plural
-from export_core.goldens import Golden
+from export_core.goldens import Golden, GoldenError
+from export_core.goldens.conversion_record import read_record
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.judge.accepted import Accepted
@@ -60,11 +61,16 @@ class DeployingError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Subject:
-    """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named."""
+    """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named.
+
+    `original` is the golden of which `jaxexport convert` made the file for the reader `made_for`.
+    """
 
     artifact: Artifact
     golden: Golden | None = None
     file: str = ""
+    original: Golden | None = None
+    made_for: str = ""
 
     @property
     def name(self) -> str:
@@ -153,6 +159,7 @@ class Question:
     policy: Policy = _DEFAULT
 
 
+_CONVERTED = "converted"  # The folder for the converted golden, in the command that answers for a converted file.
 _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a release cannot load an artifact.
 
 
@@ -239,6 +246,16 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
+        if subject.original and subject.made_for == target.release:
+            # Its record is no evidence: anybody can write one. A golden that is converted too can be replayed.
+            folder = str(subject.original.folder)
+            words = ["jaxexport", "convert", folder, "--for", target.release, "--output", _CONVERTED]
+            there = replace(question, options=[*question.options, "--goldens", _CONVERTED], cases=())
+            run = f"{shlex.join(words)} && {_command([replace(subject, golden=subject.original)], [target], there)}"
+            why += (
+                f"; it was converted from {subject.original.id}: convert that golden too, run it, and ask again with "
+                f"--goldens {_CONVERTED}"
+            )
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
     run = run if answer is DeployAnswer.UNKNOWN else ""
@@ -524,8 +541,20 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
         if not meant:
             artifact = read(name)
             same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]
-            subjects += [Subject(artifact, golden, name) for golden in same] or [Subject(artifact, None, name)]
+            subjects += [Subject(artifact, golden, name) for golden in same] or [
+                _without_golden(artifact, name, goldens)
+            ]
     return list({subject.name: subject for subject in subjects}.values())
+
+
+def _without_golden(artifact: Artifact, name: str, goldens: Sequence[Golden]) -> Subject:
+    """Return a file that no golden has, with the golden of which it was converted, as the record beside it says."""
+    try:
+        made = read_record(artifact).converted_from
+    except GoldenError:  # most files have no record
+        return Subject(artifact, None, name)
+    originals = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == made.sha256]
+    return Subject(artifact, None, name, originals[0] if originals else None, made.reader)
 
 
 def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:

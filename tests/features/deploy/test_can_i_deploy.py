@@ -26,7 +26,9 @@ from export_core.features.deploy.answers import (
 )
 from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.store import ARTIFACT, OUTPUTS
+from export_core.goldens.conversion_record import CONVERTED, ConversionRecord, dump_record
+from export_core.goldens.manifest import ConvertedFrom
+from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
@@ -413,6 +415,37 @@ def test_a_file_without_a_golden_has_only_a_forecast(ask):
     Path("old.bin").write_bytes((ARTIFACTS / "0.8.1" / "mlp.jaxexport").read_bytes())
     ended = ask("old.bin", "serving", code=3)
     assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
+
+
+@pytest.mark.matrix
+def test_a_converted_file_is_a_yes_after_the_printed_command(tmp_path, jaxexport):
+    golden = Path("golden", "tests.compat.test_models.test_convolution", "0.12.0.1-cpu")
+    shutil.copytree(KEPT.root.parent / golden, tmp_path / golden)
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.1}]\n")
+    assert jaxexport("convert", str(golden / ARTIFACT), "--for", "serving", "-o", "a.jaxexport").code == 0
+    asked = ("can-i-deploy", "a.jaxexport", "--to", "serving", "--as-of", "2026-11-22")
+    (unknown,) = msgspec.json.decode(jaxexport(*asked, "--json", code=3).out, type=Deployability).answers
+    assert unknown.why.endswith("convert that golden too, run it, and ask again with --goldens converted")
+    for part in unknown.run.split(" && "):
+        process(*shlex.split(part)[1:])
+    assert jaxexport(*asked, "--goldens", "converted", code=0).out.startswith("serving (jaxlib 0.8.1)\n  yes ")
+
+
+def test_a_converted_file_leads_to_its_golden(ask):
+    content = encode(read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope)
+    Path("a.jaxexport").write_bytes(content)
+    original = GoldenStore(Path("golden")).goldens()[0]
+    origin = ConvertedFrom(original.manifest.files[ARTIFACT], "0.9.2", "rewritten", (), "pytest-jaxexport 0.2.0")
+    record = ConversionRecord(CONVERTED, "", sha256(content), origin, "")
+    Path("a.jaxexport.converted.json").write_bytes(dump_record(record))
+    ended = ask("a.jaxexport", "serving", code=3)
+    assert (
+        f"run       jaxexport convert {original.folder} --for 0.9.2 --output converted && jaxexport matrix" in ended.out
+    )
+    assert "--goldens converted --results" in ended.out
+    assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
+    Path("a.jaxexport.converted.json").write_text("{}")
+    assert "jaxexport goldens add" in ask("a.jaxexport", "serving", code=3).out
 
 
 def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):

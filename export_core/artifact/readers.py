@@ -40,6 +40,15 @@ _OF_XLA = ("tensorflow==", "pjrt==")  # Runtimes that compile with XLA.
 _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
 _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
 _NO_RANGES_SINCE = "0.8.1"  # jax whose exports have no such locations, as those of 0.6.2 have; measured
+NO_DEVICES = "jax before 0.8.2 finds no number of devices: artifacts have it in another field since jax 0.9.1"
+
+
+def fails_when_called(reasons: Sequence[str]) -> bool:
+    """Return whether an artifact that is not loaded for these reasons is deserialized, and fails when it is called.
+
+    jax before 0.8.2 takes such an artifact for one that was exported for 0 devices.
+    """
+    return [*reasons] == [NO_DEVICES]
 
 
 def version_pair(version: str) -> tuple[int, ...]:
@@ -237,7 +246,7 @@ def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
     elif jax < (0, 8, 2) and version not in (2, 3):
         yield f"jax before 0.8.2 refuses serialization version {version}"
     if jax < (0, 8, 2) and not short:
-        yield "jax before 0.8.2 finds no number of devices: artifacts have it in another field since jax 0.9.1"
+        yield NO_DEVICES
     # jax calls an artifact expired by its content, not by a date or a version: it looks for these two things.
     if jax >= (0, 11, 1):
         if short and "nr_devices" not in envelope.slots:

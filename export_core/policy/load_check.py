@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED, ONLY_JAX, calls_of_jax
-from export_core.artifact.readers import Reader, readers_of, readers_of_runtime
+from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.text import did_you_mean
 from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
@@ -66,7 +66,8 @@ class LoadCheck:
 
     def __str__(self) -> str:
         name = self.reader.rpartition("==")[0]
-        how = {True: "loads it", False: "cannot load it", None: "may or may not load it"}[self.loads]
+        refused = "loads it, and cannot call it" if fails_when_called(self.reasons) else "cannot load it"
+        how = {True: "loads it", False: refused, None: "may or may not load it"}[self.loads]
         how = f"{title_of(self.reader)} {how}{self.known}"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"

@@ -17,6 +17,7 @@ import msgspec
 from export_core.artifact import Artifact, read
 from export_core.artifact.artifact import saved_model_in
 from export_core.artifact.audit import ONLY_JAX, calls_of_jax
+from export_core.artifact.readers import fails_when_called
 from export_core.base.errors import ExportCompatError
 from export_core.base.layout import wrapped
 from export_core.base.text import did_you_mean, plain_text, plural
@@ -285,7 +286,8 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return DeployAnswer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
     if check.loads is False:
-        return DeployAnswer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
+        refused = "loads, and cannot be called" if fails_when_called(check.reasons) else "cannot be loaded"
+        return DeployAnswer.NO, f"{refused}: {'; '.join(check.reasons)}", None
     if target.reader and check.unpromised:
         return DeployAnswer.NO, f"cannot be compiled: {ONLY_JAX.format(', '.join(check.unpromised))}", None
     if foreseen.spoiled.answer == NO:

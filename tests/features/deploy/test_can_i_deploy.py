@@ -370,6 +370,12 @@ def test_an_artifact_too_new_to_load_is_a_no_without_a_run(ask):
     assert [(each.target, each.to) for each in found.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
 
 
+def test_an_artifact_that_only_its_call_refuses_is_a_no(ask):
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.1}]\n")
+    out = ask(CASE, "serving", code=1).out
+    assert "loads, and cannot be called: jax before 0.8.2 finds no number of devices" in " ".join(out.split())
+
+
 def test_a_platform_missing_from_the_artifact_is_a_no(ask):
     Path("export_compat.yaml").write_text(GPU)
     ended = ask(CASE, "gpu", code=1)

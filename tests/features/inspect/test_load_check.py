@@ -140,8 +140,14 @@ print(*{{name.partition(".")[0] for name in sys.modules}}, file=sys.stderr)
     [
         (OLD, "0.12.0.1", 0, "jaxlib 0.12.0.1 loads it; every custom call is promised; it is outside the window"),
         (CHOLESKY, "0.9.2", 1, "jaxlib 0.9.2 cannot load it (jaxlib 0.9.2 has StableHLO 1.14.0, and "),
+        (
+            DATA / "0.9.2" / "mlp.jaxexport",
+            "0.8.1",
+            1,
+            "jaxlib 0.8.1 loads it, and cannot call it (jax before 0.8.2 finds no number of devices: ",
+        ),
     ],
-    ids=["yes", "no"],
+    ids=["yes", "no", "no devices"],
 )
 def test_inspect_exits_1_if_the_reader_cannot_load_it(path, reader, code, line, jaxexport):
     ended = jaxexport("inspect", path, "--readers", reader, code=code)

@@ -15,7 +15,7 @@ from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.releases import Release
 from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
 from export_core.report.run_tables import MapRelease, grid, map_releases
-from export_core.report.wording import LEGEND, cell_mark, named_folder
+from export_core.report.wording import LEGEND, cell_mark, named_folder, why_command
 from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
@@ -150,13 +150,19 @@ def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
 
 
 def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
-    """Return the commands to run next: the worst cell again, and the whole report."""
+    """Return the commands to run next: the worst cell again, why it fails, and the whole report."""
     options = document.run.options
     named = named_folder(document.run.folder) + (f" {options}" if options else "")
     deciding = _deciding(finding.kind for finding in document.findings)
-    worst = next((finding.cause for finding in document.findings if finding.cause and finding.kind in deciding), None)
+    finding = next((one for one in document.findings if one.cause and one.kind in deciding), None)
+    worst = finding.cause if finding else None
     page = f"jaxexport report{named} --html report.html{'' if full else '  # or --full: every cell'}"
-    return [("next", f"{worst.reproduce}\n{page}" if worst and worst.reproduce else page)]
+    if not finding or not worst or not worst.reproduce:
+        return [("next", page)]
+    # Of a cell that did not run there is nothing to explain.
+    examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
+    why = [why_command("explain", example) for example in examples[:1]]
+    return [("next", "\n".join((worst.reproduce, *why, page)))]
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:

@@ -319,9 +319,18 @@ def ended(width=80, folder=RESULTS, **options) -> str:
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_end_of_a_run_is_one_screen(width):
     lines = ended(width).strip().splitlines()
-    assert len(lines) <= 44
-    commands = [line for line in lines if "jaxexport matrix --cases" in line]
+    assert len(lines) <= 45
+    commands = [line for line in lines if re.search("jaxexport (matrix --cases|explain --case)", line)]
     assert all(len(line) <= width for line in lines if line not in commands)
+
+
+def test_the_end_names_explain_for_a_cell_that_fails():
+    lines = ended(130).splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("  next "))
+    assert lines[place + 1].split()[:4] == ["jaxexport", "explain", "--case", "tests.models.test_cholesky"]
+    assert "jaxexport explain" in ended(130, full=True)
+    missing = [result(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE, writer="0.10.2", reader="0.11.1")]
+    assert "explain" not in drawn(print_report, document(missing))
 
 
 def test_a_large_run_ends_with_one_screen_too():

@@ -84,7 +84,7 @@ class Exported:
         settings of jax that hold at this call.
         """
         __tracebackhide__ = True
-        self._add("also()", ExtraCall(args, kwargs))
+        self._add("also()", ExtraCall(args, kwargs, place=_place("also()")))
 
     def refused(self, *args: Any, match: str = MISMATCH, **kwargs: Any) -> None:
         """Add a call that must be refused, here and in every reader: a shape outside the constraints, another dtype.
@@ -96,7 +96,7 @@ class Exported:
             kwargs: keyword arguments of the function.
         """
         __tracebackhide__ = True
-        self._add("refused()", ExtraCall(args, kwargs, match))
+        self._add("refused()", ExtraCall(args, kwargs, match, _place("refused()")))
 
     def _add(self, what: str, call: ExtraCall) -> None:
         __tracebackhide__ = True
@@ -107,6 +107,12 @@ class Exported:
                     self.checks.add(call)
             except ExportCompatError as error:
                 raise pytest.fail.Exception(shown(str(error)), pytrace=False) from None
+
+
+def _place(call: str) -> str:
+    """Return a call of the test with its file and line: `also() at test_a.py:16`."""
+    frame = sys._getframe(2)
+    return f"{call} at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 class Recorder:

@@ -34,11 +34,15 @@ jax refuses a wrong number of devices while it traces the call, with a different
 
 @dataclass(frozen=True)
 class ExtraCall:
-    """A further call of the exported function. `refused` is a regular expression for the expected refusal, or None."""
+    """A further call of the exported function. `refused` is a regular expression for the expected refusal, or None.
+
+    `place` says where the user makes the call, such as `also() at test_a.py:16`; empty if that is not known.
+    """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     refused: str | None = None
+    place: str = ""
 
 
 class GoldenChecks:
@@ -224,17 +228,28 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
     return [*checks, Check(f"vjp{order + 1}", vjp=order + 1, refused=NO_VJP)]
 
 
+def _passed_otherwise(first: Arguments, further: Arguments) -> str:
+    """Return how a further call passes other arguments than the first: by position, by name, or as other trees."""
+    missing = ", ".join(name for name in first.kwargs if name not in further.kwargs)
+    added = ", ".join(name for name in further.kwargs if name not in first.kwargs)
+    if missing and not added and len(further.args) > len(first.args):
+        return f"it passes {missing} by position, and the first call by name. Pass it by name too."
+    if added and not missing and len(further.args) < len(first.args):
+        return f"it passes {added} by name, and the first call by position. Pass it by position too."
+    expected, actual = (tree_text(jax.tree_util.tree_structure(call.dynamic)) for call in (first, further))
+    return f"expected {expected}, found {actual}."
+
+
 def _call_check(
     produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes], outside: list[str]
 ) -> tuple[Check, Arguments]:
     values, kwargs = take_inputs(call.args, call.kwargs)
     passed = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
     arguments = with_values(produced.case.test, passed, values)
-    expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
-    if actual != expected:
+    if jax.tree_util.tree_structure(arguments.dynamic) != jax.tree_util.tree_structure(produced.arguments.dynamic):
         raise ExportError(
-            f"{produced.case.test}: call {number} takes different arguments from the first one: "
-            f"expected {tree_text(expected)}, found {tree_text(actual)}."
+            f"{produced.case.test}: {call.place or f'call {number}'} takes different arguments from the first call: "
+            f"{_passed_otherwise(produced.arguments, arguments)}"
         )
     case, mesh = produced.case, produced.manifest.options.mesh
     # An artifact for several devices takes any mesh of as many; the function may not.

@@ -47,7 +47,7 @@ def test_calls_and_refusals_are_stored_in_order(symbolic):
             r"test_f: call 1: refused\(match=…\): expected a regular expression",
         ),
         (use(X.astype(np.int32), refused="b >= 2"), "expected a refusal with 'b >= 2' .* found ValueError: .*float32"),
-        (use(X, X), "call 1 takes different arguments from the first one"),
+        (use(X, X), "call 1 takes different arguments from the first call: expected PyTreeDef"),
     ],
     ids=["no refusal", "an endless pattern", "another reason", "other arguments"],
 )

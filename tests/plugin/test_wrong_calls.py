@@ -68,6 +68,14 @@ CALLS = {  # the marker, what the test calls, and words of the message
         *("", "export_golden(jax.jit(jnp.sin), X).also(X.astype(jnp.int32))"),
         [*UNFIT, "found in call1: ValueError: Dtype mismatch for", "exported.refused("],
     ),
+    "also_by_position": (
+        *("", "also = export_golden(jax.jit(lambda x, y: x + y), X, y=X).also; also(X, y=X); also(X, X)"),
+        ["also() at test_a.py:", "it passes y by position, and the first call by name. Pass it by name too."],
+    ),
+    "also_by_name": (
+        *("", "export_golden(jax.jit(lambda x, y: x + y), X, X).also(X, y=X)"),
+        ["also() at test_a.py:", "it passes y by name, and the first call by position. Pass it by position too."],
+    ),
     "also_on_two_devices": (
         *("", "export_golden(jax.jit(jnp.sin), jax.device_put(X, on(4))).also(jax.device_put(X, on(2)))"),
         ["call 1: expected arguments on 4 devices", "found a mesh of 2: {'x': 2}", "Place them on 4 devices"],

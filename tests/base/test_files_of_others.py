@@ -299,7 +299,8 @@ OWN = {
     "features/why/reduce/reduced_program",
     "a job in a scratch folder": "features/convert/rewriting/export_again features/convert/rewriting/rewriting_program "
     "features/why/reduce/editing/editing_program",
-    "an environment in the user's cache": "readers/environment readers/installed features/why/bisect/bisection_report",
+    "an environment in the user's cache": "readers/environment readers/installed readers/sharing "
+    "features/why/bisect/bisection_report",
     "what is installed": "readers/packages",
     "files whose hashes were compared; the system's": "readers/worker/jaxlib_worker",
     "a module that the core has just written": "runtimes/litert_worker runtimes/pjrt_worker runtimes/stablehlo_worker "

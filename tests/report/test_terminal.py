@@ -184,7 +184,7 @@ def test_the_last_two_lines_have_counts_and_exit_code(results, planned, expected
 def test_what_was_accepted_is_shown_with_its_reason():
     accepted = [Accepted("comparison: svd", "factors are unique up to signs", ("t.svd",))]
     shown = document([result()], summarize([result()], accepted=accepted))
-    assert "accepted  comparison: svd (factors are unique up to signs): t.svd\n" in drawn(print_report, shown)
+    assert "accepted  comparison: svd (factors are unique up to signs): t.svd.\n" in drawn(print_report, shown)
 
 
 def test_a_narrow_terminal_does_not_break_a_findings_lines():

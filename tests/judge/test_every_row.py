@@ -1,5 +1,6 @@
 """Each row of the decision table end to end: real goldens, a real reader, real processes with their exit codes."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -114,7 +115,7 @@ def test_a_quirk_accepts_other_numbers_and_is_listed(project):
     words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "--policy", "quirk.yaml")
     ended = process(*words, "--results", "quirk", cwd=project)
     assert (judged(project / "quirk", READER), ended.code) == (Judgement.KEPT, 0), ended.out
-    assert "accepted  quirk: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
+    assert re.search(r"accepted  quirk: atol float32 1\.5 \(.+\): numerics/0\.9\.2-cpu\.", ended.out), ended.out
     full = process("report", "quirk", "--full", cwd=project)
     assert "reason     shown on purpose; owner me, #7, until 2026-12-01" in full.out
     without = process("judge", "quirk", "--policy", "inside.yaml", cwd=project)
@@ -130,7 +131,7 @@ def test_a_rule_corrects_numbers_and_leaves_the_golden(project):
     words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "--policy", "rule.yaml", "--results", "rule")
     ended = process(*words, cwd=project)
     assert (judged(project / "rule", READER), ended.code) == (Judgement.KEPT, 0), ended.out
-    assert "accepted  numbers: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
+    assert re.search(r"accepted  numbers: atol float32 1\.5 \(.+\): numerics/0\.9\.2-cpu\.", ended.out), ended.out
     assert "reason     measured on purpose" in process("report", "rule", "--full", cwd=project).out
     assert {path: path.read_bytes() for path in stored} == stored
     without = process("judge", "rule", "--policy", "inside.yaml", cwd=project)
@@ -144,11 +145,11 @@ def test_a_wide_tolerance_is_listed(project):
     words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "-q")
     ended = process(*words, "--policy", "wide.yaml", "--results", "wide", cwd=project)
     assert (judged(project / "wide", READER), ended.code) == (Judgement.KEPT, 0), ended.out
-    assert "accepted  tolerances: atol 1.5 for float32 on cpu: numerics." in ended.out
+    assert re.search(r"accepted  tolerances: atol 1\.5 for float32 on cpu \(.+\): numerics\.", ended.out), ended.out
     shutil.copytree(project / "golden" / "numerics", project / "own" / "numerics")
     own = project / "own" / "numerics" / "0.9.2-cpu" / "golden.yaml"
     own.write_text(own.read_text().replace("  atol: null", "  atol: 1.5"))
     words = (*words, "--goldens", "own", "--policy", "inside.yaml", "--results", "own-tolerance")
     ended = process(*words, cwd=project)
     assert (judged(project / "own-tolerance", READER), ended.code) == (Judgement.KEPT, 0), ended.out
-    assert "accepted  comparison: atol 1.5: numerics/0.9.2-cpu." in ended.out
+    assert re.search(r"accepted  comparison: atol 1\.5 \(.+\): numerics/0\.9\.2-cpu\.", ended.out), ended.out

@@ -104,8 +104,8 @@ class Forecast(NamedTuple):
         spoiled = self.spoiled
         if spoiled.answer == YES:
             return ""
-        whats = {"not load": self.loads, "not compile": self.compiles, "not run": self.runs}
-        return next((what for what, answer in whats.items() if answer.answer == spoiled.answer), "give other numbers")
+        answers = {"not load": self.loads, "not compile": self.compiles, "not run": self.runs}
+        return next((what for what, answer in answers.items() if answer.answer == spoiled.answer), "give other numbers")
 
 
 def usual_platform(artifact: Artifact) -> str:

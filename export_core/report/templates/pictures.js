@@ -79,8 +79,8 @@ const short = (value) => [[1e9, "G"], [1e6, "M"], [1e3, "k"]].reduce((text, [uni
 function lanesOf(points, words, label = words) {
   // The names of the first and of the last point are side by side above them.
   const ends = points.length > 1 ? [points[0].name, points.at(-1).name] : [points[0].name];
-  const atLeast = Math.ceil((6.5 * ends.join(" ").length + 8) / points.length);
-  const [left, slot] = [8, Math.max(16, points.length > 1 ? atLeast : 0, Math.min(44, Math.floor(620 / points.length)))], wide = slot * points.length;
+  const nameRoom = Math.ceil((6.5 * ends.join(" ").length + 8) / points.length);
+  const [left, slot] = [8, Math.max(16, points.length > 1 ? nameRoom : 0, Math.min(44, Math.floor(620 / points.length)))], wide = slot * points.length;
   const which = figureOf(points), costs = points.map(({ costs }) => costs?.[which] ?? null), noises = points.map(({ noise }) => noise ?? null);
   const parts = [], said = [label];
   points.forEach(({ judgement, word, name }, place) => {

@@ -166,6 +166,8 @@ class Case:
             jax.tree_util.tree_map_with_path(check, given, arguments.dynamic, is_leaf=lambda text: text is None)
         except (ValueError, TypeError):  # the texts are another tree than the arguments
             return None
+        if not misfits:  # each array fits alone
+            return None
         shapes = self.options.symbolic_shapes
         text, where, error = misfits[0]
         if isinstance(shapes, str) and any(fitting.values()):

@@ -100,7 +100,7 @@ class Forecast(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """What the reasons of `spoiled` are about, such as ``not compile``; "" if its answer is `YES`."""
+        """What a reader may not do, by the reasons of `spoiled`, such as ``not compile``; "" if its answer is `YES`."""
         spoiled = self.spoiled
         if spoiled.answer == YES:
             return ""
@@ -163,7 +163,7 @@ class _Kind(NamedTuple):
 
 
 class _Unmeasured(NamedTuple):
-    """What an artifact uses that some releases were not seen to run, as text; "" for nothing."""
+    """The parts of an artifact that some releases of a runtime were not seen to run, as text; "" for none."""
 
     calls: str  # The targets of custom calls.
     partly: str  # The operations that passed in some forms only.
@@ -171,7 +171,7 @@ class _Unmeasured(NamedTuple):
 
 
 class _Consumer:
-    """What is known of a consumer, with some settings, and one artifact on one platform."""
+    """The facts about one artifact in one consumer, such as jaxlib or IREE, on one platform and with its settings."""
 
     def __init__(self, about: About, name: str, platform: str, settings: tuple[str, ...]):
         self.about = about

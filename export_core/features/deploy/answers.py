@@ -206,7 +206,7 @@ def deployability(
 
 @dataclass(frozen=True)
 class _Outlook:
-    """What is known of an artifact in the releases of what a target runs, the oldest first.
+    """Whether an artifact works in each release of the runtime that a deployment target runs, the oldest first.
 
     `works` has no release if none can run the artifact. A release works if a stored result shows it (`ran_in`), or if
     it is forecast; None stands for a release of which neither is known.

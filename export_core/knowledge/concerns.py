@@ -70,7 +70,7 @@ class About:
 
     @cached_property
     def forms(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
-        """The operations in `uses`, grouped by the name before their parentheses: ``stablehlo.reduce(add)`` by reduce."""
+        """The operations in `uses`, by the name before their parentheses: ``stablehlo.reduce(add)`` is under reduce."""
         found: dict[str, dict[str, frozenset[str]]] = {}
         for name, types in self.uses.items():
             found.setdefault(name.partition("(")[0], {})[name] = types

@@ -284,7 +284,7 @@ def undecided_outputs(
         outputs: the arrays of these files, if they have been read already.
     """
     undecided: Undecided = {}
-    paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
+    paths = cache(partial(call_paths, golden))  # each reads the artifact
     for file, noises in noise.items():
         check = golden.calls[file]
         leaves = outputs[file] if outputs else from_npz(golden.folder / file)
@@ -301,7 +301,7 @@ def undecided_outputs(
             if count > 0 and (check.vjp or not any(number in group.outputs for group in golden.factors)):
                 largest = scale_of([leaf])
                 worst, scale = (float(f"{value:.3g}") for value in (own.max(), largest))
-                place = next(iter(paths(check.vjp)[number:]), "")
+                place = next(iter(paths(check.vjp)[1][number:]), "")
                 undecided[name] = UndecidedOutput(count, own.size, worst, scale, place)
     return undecided
 
@@ -311,17 +311,17 @@ def output_name(call: str, number: int) -> str:
     return f"{call}/{number}".removeprefix("/")
 
 
-def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
-    """Return the path of each flat output of a call in the tree of results.
+def call_paths(golden: Golden, order: int) -> tuple[list[str], list[str]]:
+    """Return the path of each flat argument and of each flat result of a call, in the trees of the function.
 
-    For a derivative of the order `order`, it says by which argument or cotangent the output is a derivative.
+    For a derivative of the order `order`, the path of a cotangent or of a result says what it belongs to.
     """
     arguments, results = leaf_paths(golden.manifest, golden.read_artifact())
     for _ in range(order):
         cotangents = [f"the cotangent of {path}" for path in results]
         results = [f"derivative by {path}" for path in arguments]
         arguments += cotangents
-    return results
+    return arguments, results
 
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
@@ -452,7 +452,7 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
             leaves = {
                 output_name(check.name, number): path
                 for check in (golden.calls.values() if jumping else ())
-                for number, path in enumerate(_paths_of_outputs(golden, check.vjp))
+                for number, path in enumerate(call_paths(golden, check.vjp)[1])
             }
             texts = [*_undecided(undecided_outputs(golden, noise, record.jumping, outputs)), *_jumping(jumping, leaves)]
         except (ArtifactError, GoldenError) as error:
@@ -472,7 +472,7 @@ def not_seen(golden: Golden) -> dict[str, float]:
     for file, measured in how.items():
         check = golden.calls[file]
         leaves = list(zip(outputs[file], measured.outputs, strict=True))
-        places = _paths_of_outputs(golden, check.vjp)
+        places = call_paths(golden, check.vjp)[1]
         for number, (leaf, noise) in enumerate(leaves):
             comparison = Comparison() if check.vjp else golden.compared_as.comparison
             asked = given_tolerance(comparison, leaf.dtype) != Tolerance() or comparison.compare != _BY_NOISE

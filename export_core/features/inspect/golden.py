@@ -14,12 +14,12 @@ from export_core.artifact.main_check import check_main, is_known
 from export_core.base.layout import wrapped
 from export_core.base.text import plural, printable
 from export_core.features.inspect.screen import LINE, WIDTH, joined, size
-from export_core.goldens import Comparison, Golden, GoldenError
+from export_core.goldens import Check, Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
-from export_core.goldens.store import NOISE
+from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
-from export_core.numbers.noise import not_seen, not_seen_text, outputs_to_name
+from export_core.numbers.noise import call_paths, not_seen, not_seen_text, outputs_to_name
 from export_core.policy import Policy
 
 MOST = 8  # The most lines of one kind, and the most values of one array.
@@ -50,7 +50,7 @@ def _rows(golden: Golden, others: Sequence[Golden], policy: Policy) -> Iterator[
     yield "compared", list(_compared(golden, policy))
     yield "artifact", list(_artifact(golden))
     for name in sorted(file for file in golden.manifest.files if file.endswith(".npz")):
-        yield name.removesuffix(".npz"), _array(golden, name)
+        yield name.removesuffix(".npz"), _arrays(golden, name)
     yield "files", list(_files(golden))
     if others:
         yield "other writers", [joined(other.manifest.writer.id for other in others)]
@@ -127,8 +127,8 @@ def _artifact(golden: Golden) -> Iterator[str]:
     yield from problems
 
 
-def _array(golden: Golden, name: str) -> list[str]:
-    """Return a line for each array in a file: its type and its first values.
+def _arrays(golden: Golden, name: str) -> list[str]:
+    """Return a line for each array in a file: its path in the function's trees, its type and its first values.
 
     Noise is shown in each output's own unit.
     """
@@ -140,7 +140,28 @@ def _array(golden: Golden, name: str) -> list[str]:
             leaves = from_npz(golden.folder / name)
     except GoldenError as error:
         return [str(error)]
-    return [f"{leaf}  {_values(leaf)}" for leaf in leaves] or ["no arrays"]
+    paths = _paths(golden, name)
+    named = len(paths) == len(leaves)  # otherwise the artifact does not belong to these arrays
+    lines = [f"{leaf}  {_values(leaf)}" for leaf in leaves]
+    return [f"{path}  {line}" for path, line in zip(paths, lines, strict=True)] if named else lines or ["no arrays"]
+
+
+def _paths(golden: Golden, name: str) -> list[str]:
+    """Return the path of each array in a file: an argument, a result or a derivative of one of the golden's calls.
+
+    Empty for an artifact without trees, and for one that cannot be read.
+    """
+    calls = (Check("", inputs=INPUTS, outputs=OUTPUTS), *golden.manifest.checks)
+    try:
+        if name == NOISE:
+            return [path for check in golden.calls.values() for path in call_paths(golden, check.vjp)[1]]
+        for check in calls:
+            if name in (check.inputs, check.outputs):
+                arguments, results = call_paths(golden, check.vjp)
+                return arguments if name == check.inputs else results
+    except (ArtifactError, GoldenError):  # the row about the artifact says what is wrong with it
+        pass
+    return []
 
 
 def _values(leaf: Leaf) -> str:

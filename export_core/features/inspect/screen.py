@@ -17,6 +17,7 @@ from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.errors import NOBODY_READS
+from export_core.base.layout import wrapped
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
 from export_core.features.inspect.artifact_facts import (
     RAW,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from export_core.releases.calendar_entries import CalendarEntry
 
 WIDTH = 14  # of the first column
-LINE = 150  # the most characters of a line; a longer line is cut, and --json has all of it
+LINE = 150  # the most characters beside a name; a longer text is wrapped, and --json has all of it
 MOST = 8  # the most lines of one kind
 
 
@@ -116,8 +117,9 @@ def screen(facts: Inspection) -> str:
         shown = [texts] if isinstance(texts, str) else list(texts)
         more = [f"and {len(shown) - MOST} more; --json has all"] if len(shown) > MOST else []
         for number, text in enumerate([*shown[:MOST], *more]):
-            text = text if len(text) <= LINE else text[: LINE - 1] + "…"
-            lines.append(f"{'' if number else name:<{WIDTH}}{printable(text)}".rstrip())
+            first = f"{'' if number else name:<{WIDTH - 1}} "
+            for line in wrapped(printable(text), WIDTH + LINE, first, WIDTH, most=MOST):
+                lines.append(line if len(line) <= WIDTH + LINE else line[: WIDTH + LINE - 1] + "…")  # one long word
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -37,9 +37,9 @@ def test_one_screen_shows_all_of_a_golden(copied, jaxexport):
     ):
         assert text in out
     assert "calling convention 10, and main follows it" in out
-    assert "inputs        key<fry>[]  0 7\n" in out
+    assert "inputs        args[0]  key<fry>[]  0 7\n" in out
     first = from_npz(copied / CASE / "0.12.0.1-cpu" / "outputs.npz")[0]
-    assert f"outputs       {first}  {' '.join(f'{value:.6g}' for value in first.data)}\n" in out
+    assert f"outputs       result[0]  {first}  {' '.join(f'{value:.6g}' for value in first.data)}\n" in out
     size = (copied / CASE / "0.12.0.1-cpu" / "outputs.npz").stat().st_size
     assert f"outputs.npz {size / 1e3:.1f} kB" in out
     assert "every file is as it was written" in out
@@ -141,7 +141,20 @@ def test_the_screen_shows_the_noise_of_each_output(copied, jaxexport):
     out = jaxexport("inspect", CASE).out
     (noise,) = GoldenStore(copied).generations(CASE)[-1].noise()["outputs.npz"][:1]
     shown = next(line for line in out.splitlines() if line.startswith("noise  ") and "float64[" in line)
-    assert shown.split("]  ")[1].split()[0] == f"{noise.reshape(-1)[0]:.6g}"
+    assert shown.rpartition("]  ")[2].split()[0] == f"{noise.reshape(-1)[0]:.6g}"
+
+
+def test_each_array_of_a_call_is_shown_with_its_path(copied, jaxexport):
+    case = "tests.compat.test_derivatives.test_several_outputs"
+    shutil.copytree(GOLDEN / case, copied / case)
+    lines = jaxexport("inspect", case).out.splitlines()
+    assert "inputs        args[0]['x']  float32[2,3]  0.236068 -0.527864 0.708204 -0.0557281 -0.81966 0.416408" in lines
+    assert "outputs       result['mean']  float32[]  -0.00709542" in lines
+    assert "              result['signs']  bool[2,3]  True False True False False True" in lines
+    assert "              the cotangent of result['mean']  float32[]  -0.95675" in lines
+    derivative = f"derivative by args[0]['x']  {from_npz(copied / case / '0.12.0.1-cpu' / 'vjp1.outputs.npz')[0]}  "
+    assert any(line.startswith(f"vjp1.outputs  {derivative}") for line in lines)
+    assert any(line.strip().startswith("derivative by args[0]['x']  float64[2,3]") for line in lines), "its noise"
 
 
 def test_the_screen_names_outputs_that_jump(copied, jaxexport):

@@ -426,10 +426,10 @@ class Recorder:
         if self._settings.dry_run:
             return f"would be {change}"
         if self._settings.reviewed:
-            parts = "; ".join((*event["replaced"], *(filter(None, (event["crash"], event["renamed"])))))
-            line = shown(f"{event['case']}/{event['writer']}: {change}{f': {parts}' if parts else ''}")
+            parts = (*event["replaced"], *filter(None, (event["crash"], event["renamed"])))
+            first = f"{event['case']}/{event['writer']}: {change}{':' if parts else ''}"
             reviewer = self._item.config.stash.setdefault(REVIEWER, Reviewer())
-            if not reviewer.accepts(line):
+            if not reviewer.accepts("\n  ".join(map(shown, (first, *parts)))):
                 return f"not {'written' if change == WriteStatus.NEW else change}, as answered"
         return ""
 

@@ -1,20 +1,15 @@
 """The parts of a stored golden that `--update-goldens` replaces, for a line of the summary."""
 
-from collections.abc import Sequence
-
-from export_core.base.text import plural
 from export_core.export.produce import ProducedGolden
 from export_core.goldens import Check, GoldenError
 from export_core.goldens.store import INPUTS, MANIFEST, OUTPUTS
 from export_core.numbers.compare import GoldenOutputs
 from pytest_jaxexport.changes import changed_inputs, changes_since
-
-_MODULE = "module"
-"""The beginning of a line of `Changes.export` that is about an operation, and not about the envelope."""
+from pytest_jaxexport.summary import ENVELOPE, MODULE
 
 
 def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
-    """Return what differs in the golden that replaces a stored one, each part in a few words.
+    """Return what differs in the golden that replaces a stored one, each difference in a text of its own.
 
     Args:
         produced: The new golden.
@@ -26,26 +21,12 @@ def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]
         parts = [line.partition("\n")[0] for line in changes.other]
         if not any(part.startswith("numbers:") for part in parts):
             parts += _numbers_within_limits(produced, wanted)
-        parts += _of_export(changes.export)
+        parts += [line if line.startswith(MODULE) else f"{ENVELOPE}{line}" for line in changes.export]
         if names := changed_inputs(produced, wanted.golden):
             parts.append(f"inputs: {', '.join(names)}")
     except GoldenError:
         return ["what is stored is damaged"]
     return parts or [name for name in {**then, **now} if now.get(name) != then.get(name)] or [MANIFEST]
-
-
-def _of_export(lines: Sequence[str]) -> list[str]:
-    """Return the lines of `Changes.export` as at most two parts.
-
-    One has all changes of the envelope, the other the first change of the modules and the number of others.
-    """
-    envelope = [line for line in lines if not line.startswith(_MODULE)]
-    operations = [line for line in lines if line.startswith(_MODULE)]
-    parts = [f"envelope: {', '.join(envelope)}"] if envelope else []
-    if operations:
-        more = f", and {plural(len(operations) - 1, 'other difference')}" if operations[1:] else ""
-        parts.append(f"{operations[0]}{more}")
-    return parts
 
 
 def _numbers_within_limits(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:

@@ -18,10 +18,10 @@ class Reviewer:
     def __init__(self) -> None:
         self._for_all: bool | None = None
 
-    def accepts(self, line: str) -> bool:
-        """Show what would be written, and return whether it may be."""
+    def accepts(self, text: str) -> bool:
+        """Show what would be written, in one line or more, and return whether it may be."""
         if self._for_all is None:
-            answer = _ask(line)
+            answer = _ask(text)
             if answer in "aq":
                 self._for_all = answer == "a"
             return answer in "ya"
@@ -40,10 +40,10 @@ def has_terminal() -> bool:
         return False
 
 
-def _ask(line: str) -> str:
+def _ask(text: str) -> str:
     """Return the first letter of the answer to a question: y, n, a or q; q if the terminal is gone."""
     with _ANSWERS.open(encoding="utf-8") as source, _SCREEN.open("w", encoding="utf-8") as screen:
-        screen.write(f"\n{line}\n")
+        screen.write(f"\n{text}\n")
         while True:
             screen.write(_QUESTION)
             screen.flush()

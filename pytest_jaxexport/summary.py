@@ -15,6 +15,12 @@ _CHANGES = (
 """The possible changes of a golden that was to be written, in the order of the lines."""
 
 
+MODULE = "module"
+"""The beginning of a part of `WrittenCase.replaced` that is about an operation."""
+ENVELOPE = "envelope: "
+"""The beginning of a part of `WrittenCase.replaced` that is about the envelope."""
+
+
 def shown_lines(events: Sequence[Event], unused: Sequence[str], *, verbose: bool) -> Iterator[str]:
     """Yield the lines of `summary_lines` and those about unused goldens, as a terminal may show them."""
     yield from map(shown, summary_lines(events, verbose=verbose))
@@ -45,7 +51,7 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
         these = {f"{event['case']}/{event['writer']}": event for event in events if event["written"] == change}
         yield f"{plural(len(these), 'golden')} {change}: {few([*these], most=3)}"
         if change.endswith("replaced"):
-            yield from (f"  {golden}: {'; '.join(event['replaced'])}" for golden, event in these.items())
+            yield from (f"  {golden}: {'; '.join(in_brief(event['replaced']))}" for golden, event in these.items())
     crashed: dict[str, list[str]] = {}
     for event in events:
         crashed.setdefault(event["crash"], []).append(f"{event['case']}/{event['writer']}")
@@ -119,3 +125,19 @@ def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:
         f"{plural(len(events), 'case')} compared by the marker and options of this run, not by the rule in their "
         f"goldens. `jaxexport matrix` still uses the goldens' rule; to change that, add to the policy: {text[1:-1]}"
     )
+
+
+def in_brief(parts: Sequence[str]) -> list[str]:
+    """Return the parts of `WrittenCase.replaced` for a line of the summary.
+
+    All changes of the envelope are one part; of the modules it has the first change and the number of others.
+    """
+    envelope = [part.removeprefix(ENVELOPE) for part in parts if part.startswith(ENVELOPE)]
+    operations = [part for part in parts if part.startswith(MODULE)]
+    brief = [part for part in parts if not part.startswith((ENVELOPE, MODULE))]
+    if envelope:
+        brief.append(f"{ENVELOPE}{', '.join(envelope)}")
+    if operations:
+        more = f", and {plural(len(operations) - 1, 'other difference')}" if operations[1:] else ""
+        brief.append(f"{operations[0]}{more}")
+    return brief

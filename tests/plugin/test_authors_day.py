@@ -381,6 +381,9 @@ def test_a_review_writes_only_what_is_accepted(changed_project, tmp_path):
     assert text.count("Write it? ") == 4
     written = {name.split("/")[0] for name, content in project.stored().items() if before.get(name) != content}
     assert written == {"test_a.test_numbers"}
+    differences = re.search(r"test_a\.test_module/\S+ replaced:\n((?:  .*\n)+)", text.replace("\r", ""))[1].splitlines()
+    assert len(differences) > 1
+    assert all(line.startswith("  module: ") for line in differences)
     assert "1 golden replaced: test_a.test_numbers/" in text
     assert "3 goldens not replaced, as answered: test_a.test_module/" in text
     assert "1 golden not written, as answered: test_a.test_new/" in text

@@ -1,4 +1,4 @@
-"""A check of forecasts for held-out programs: `python -m tools.forecast_truth --heldout first|second`.
+"""A check of forecasts for held-out programs: `python -m tools.forecast_truth --heldout first|second|third`.
 
 Writers export a set of programs. Then forecasts are made for each of 12 releases of jaxlib and five other runtimes, and
 only then the cells run. `--record NAME` adds the result to record.json under a name. The exit code is 1 if a cell

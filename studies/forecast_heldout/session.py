@@ -44,6 +44,7 @@ PARTS = {"jaxlibs": (WRITERS, JAXLIBS), "runtimes": (WRITERS[-1:], RUNTIMES)}
 """The parts of the run, each with its writers and readers. Runtimes other than jaxlib run goldens of the newest jax."""
 JAXLIB = "jaxlib"
 MOST_UNKNOWN, MOST_UNKNOWN_ELSEWHERE = 0.05, 0.25
+TIMEOUT = "600"  # seconds for a cell; on a busy machine, a compilation may take longer than the default limit
 _ANSWERED = {
     **dict.fromkeys((Stage.DESERIALIZE, Stage.MODULE), LOADS),
     **dict.fromkeys((Stage.AUDIT, Stage.LOWER, Stage.COMPILE), COMPILES),
@@ -198,7 +199,8 @@ def run(name: str, goldens: Path | None, results: Path | None, record: str) -> i
 
 def _run_cells(goldens: Path, results: Path, writers: Sequence[str], readers: Sequence[str]) -> list[Result]:
     folders = ("--goldens", str(goldens), "--results", str(results), "--policy", str(POLICY))
-    _jaxexport("matrix", *folders, "--writers", ",".join(writers), "--readers", ",".join(readers), "--quiet")
+    chosen = ("--writers", ",".join(writers), "--readers", ",".join(readers))
+    _jaxexport("matrix", *folders, *chosen, "--timeout", TIMEOUT, "--quiet")
     return read_results(results)
 
 

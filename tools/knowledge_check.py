@@ -42,8 +42,12 @@ WITHOUT_X64 = "[JAX_ENABLE_X64=false]"
 """The setting of a reader that keeps 64-bit numbers off. Otherwise a cell turns them on where its golden had them."""
 
 
+RUNS_SINCE = {"pjrt": "0.5.1", "stablehlo": "0.5.0"}
+"""The oldest jaxlib whose client or interpreter a cell can call: the workers of export_core/runtimes say why."""
+
+
 def releases_of(consumer: str, settings: str = "") -> dict[str, str]:
-    """Return the build dates of a consumer's releases, oldest first.
+    """Return the build dates of a consumer's releases that a cell can call, oldest first.
 
     The keys are the releases' names as readers, such as 0.12.0 or iree==3.13.0. `settings`, such as `WITHOUT_X64`, are
     appended to the name of each release of jaxlib.
@@ -51,7 +55,9 @@ def releases_of(consumer: str, settings: str = "") -> dict[str, str]:
     calendar = load_calendar()
     if consumer == JAXLIB:
         return {version + settings: str(calendar.built(version)) for version in calendar.versions()}
-    return {f"{consumer}=={version}": str(one.built) for version, one in runtime_of(consumer).known(calendar).items()}
+    known = {version: str(one.built) for version, one in runtime_of(consumer).known(calendar).items()}
+    oldest = known.get(RUNS_SINCE.get(consumer, ""), "")
+    return {f"{consumer}=={version}": built for version, built in known.items() if built >= oldest}
 
 
 def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:

@@ -21,6 +21,7 @@ WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 _WIDE_TYPES = r"(?:^|[x<])(?:f64|u?i64|complex<f64>)"
 _SPECIAL = frozenset("*?[")
 CALL = "stablehlo.custom_call"
+ANY = ""  # In place of an operation: an entry that is not about certain operations.
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
@@ -137,6 +138,8 @@ class About:
     @cached_property
     def donates(self) -> bool:
         """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
+        if not any(map(self.names, DONATED)):  # Without reading attributes, for most artifacts.
+            return False
         main = self.artifact.module.main
         return main is not None and any(name in attributes for attributes in main.arg_attrs for name in DONATED)
 
@@ -232,3 +235,14 @@ The shipped entries have their keys in this order.
 def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
     """Return whether an artifact has all the properties in `concerns`, by which an entry says what it is about."""
     return all(HOLDS[key](about, value) for key, value in concerns.items())
+
+
+def operations_of(concerns: Mapping[str, Any]) -> Collection[str]:
+    """Return operations of which an artifact has one if it has all the properties in `concerns`.
+
+    It is `ANY` alone if the properties name no operations, or name them by patterns.
+    """
+    globs = concerns.get("operations") or [glob for glob, _ in concerns.get("uses", ())]
+    operations = [_operation_of(glob) for glob in globs]
+    is_named = operations and all(is_plain for _, is_plain in operations)
+    return dict.fromkeys(operation for operation, _ in operations) if is_named else (ANY,)

@@ -21,7 +21,6 @@ WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 _WIDE_TYPES = r"(?:^|[x<])(?:f64|u?i64|complex<f64>)"
 _SPECIAL = frozenset("*?[")
 CALL = "stablehlo.custom_call"
-ANY = ""  # In place of an operation: an entry that is not about certain operations.
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
@@ -237,12 +236,11 @@ def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
     return all(HOLDS[key](about, value) for key, value in concerns.items())
 
 
-def operations_of(concerns: Mapping[str, Any]) -> Collection[str]:
+def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:
     """Return operations of which an artifact has one if it has all the properties in `concerns`.
 
-    It is `ANY` alone if the properties name no operations, or name them by patterns.
+    Empty if the properties name no operations, or name them by patterns.
     """
     globs = concerns.get("operations") or [glob for glob, _ in concerns.get("uses", ())]
     operations = [_operation_of(glob) for glob in globs]
-    is_named = operations and all(is_plain for _, is_plain in operations)
-    return dict.fromkeys(operation for operation, _ in operations) if is_named else (ANY,)
+    return frozenset(name for name, _ in operations) if all(is_plain for _, is_plain in operations) else frozenset()

@@ -16,7 +16,7 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
-from export_core.knowledge.concerns import ANY, CALL, About, is_concerned, operations_of
+from export_core.knowledge.concerns import CALL, About, is_concerned, operations_of
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, places_of
 from export_core.releases.stable_targets import stable_targets
@@ -209,13 +209,12 @@ class _Consumer:
     @cached_property
     def entries(self) -> list[Entry]:
         """The entries that are about the artifact, and may hold for one of the releases."""
-        by_operation = _by_operation(self.name, self.platform, self.settings)
-        asked = dict(each for name in (ANY, *self.about.operations) for each in by_operation.get(name, ()))
         first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
         return [
             entry
-            for _, entry in sorted(asked.items())
+            for entry, operations in _asked(self.name, self.platform, self.settings)
             if (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
+            and (not operations or not operations.isdisjoint(self.about.operations))
             and is_concerned(self.about, entry.concerns)
         ]
 
@@ -293,17 +292,10 @@ class _Consumer:
 
 
 @lru_cache(maxsize=64)
-def _by_operation(name: str, platform: str, settings: tuple[str, ...]) -> Mapping[str, Sequence[tuple[int, Entry]]]:
-    """Return a consumer's entries for a platform and settings, each with its place, by operations that they are about.
-
-    An artifact that an entry is about has one of the operations under which the entry is.
-    """
-    found: dict[str, list[tuple[int, Entry]]] = {}
-    for place, entry in enumerate(entries_of(name)):
-        if entry.holds_with(platform, settings):
-            for operation in operations_of(entry.concerns):
-                found.setdefault(operation, []).append((place, entry))
-    return found
+def _asked(name: str, platform: str, settings: tuple[str, ...]) -> Sequence[tuple[Entry, frozenset[str]]]:
+    """Return a consumer's entries for a platform and settings, each with its `operations_of`."""
+    entries = (entry for entry in entries_of(name) if entry.holds_with(platform, settings))
+    return [(entry, operations_of(entry.concerns)) for entry in entries]
 
 
 def _holds_for(entry: Entry, built: str) -> bool:

@@ -137,6 +137,8 @@ class About:
     @cached_property
     def donates(self) -> bool:
         """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
+        if not any(map(self.names, DONATED)):  # Without reading attributes, for most artifacts.
+            return False
         main = self.artifact.module.main
         return main is not None and any(name in attributes for attributes in main.arg_attrs for name in DONATED)
 
@@ -232,3 +234,13 @@ The shipped entries have their keys in this order.
 def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
     """Return whether an artifact has all the properties in `concerns`, by which an entry says what it is about."""
     return all(HOLDS[key](about, value) for key, value in concerns.items())
+
+
+def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:
+    """Return operations of which an artifact has one if it has all the properties in `concerns`.
+
+    Empty if the properties name no operations, or name them by patterns.
+    """
+    globs = concerns.get("operations") or [glob for glob, _ in concerns.get("uses", ())]
+    operations = [_operation_of(glob) for glob in globs]
+    return frozenset(name for name, _ in operations) if all(is_plain for _, is_plain in operations) else frozenset()

@@ -9,16 +9,16 @@ A function that takes an artifact raises `ArtifactError` if one of the artifact'
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, is_concerned
+from export_core.knowledge.concerns import CALL, About, is_concerned, operations_of
 from export_core.knowledge.knowledge_base import Entry, entries_of
-from export_core.knowledge.measured import measured
+from export_core.knowledge.measured import measured, places_of
 from export_core.releases.stable_targets import stable_targets
 
 YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
@@ -212,9 +212,9 @@ class _Consumer:
         first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
         return [
             entry
-            for entry in entries_of(self.name)
+            for entry, operations in _asked(self.name, self.platform, self.settings)
             if (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
-            and entry.holds_with(self.platform, self.settings)
+            and (not operations or not operations.isdisjoint(self.about.operations))
             and is_concerned(self.about, entry.concerns)
         ]
 
@@ -228,7 +228,7 @@ class _Consumer:
         release = load.reader.release
         missing, places, title = frozenset[str](), 0, ""
         if self.table is not None:
-            places = self.table.places(release.version)
+            places = places_of(self.name, release.version)
             places, title = (places, release.title) if places & ~self.ran_all else (0, "")
         elif not release.runtime and (called := self.about.looked_up(self.platform)):
             missing = called - stable_targets(release.jax)
@@ -291,6 +291,13 @@ class _Consumer:
             yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
 
 
+@lru_cache(maxsize=64)
+def _asked(name: str, platform: str, settings: tuple[str, ...]) -> Sequence[tuple[Entry, frozenset[str]]]:
+    """Return a consumer's entries for a platform and settings, each with its `operations_of`."""
+    entries = (entry for entry in entries_of(name) if entry.holds_with(platform, settings))
+    return [(entry, operations_of(entry.concerns)) for entry in entries]
+
+
 def _holds_for(entry: Entry, built: str) -> bool:
     """Return whether a release has the fault of an entry by its date, or may have it if its date is not known."""
     return not built or entry.holds_for(built)
@@ -316,10 +323,15 @@ def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
 
     The worst of all found about a question and the questions before it is its answer, with all reasons for that answer.
     """
+    if not found:
+        return (_YES,) * 4
+    by_question: dict[int, list[Found]] = {}
+    for one in found:
+        by_question.setdefault(one[0], []).append(one)
     answers = []
     last, before = _YES, list[Found]()
     for question in range(4):
-        if own := [one for one in found if one[0] == question]:
+        if own := by_question.get(question):
             before += own
             worst = max((answer for _, answer, _ in before), key=_FROM_BEST.index)
             last = Answer(worst, tuple(dict.fromkeys(reason for _, answer, reason in before if answer == worst)))

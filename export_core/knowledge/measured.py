@@ -119,3 +119,9 @@ def measured() -> Mapping[str, Measured]:
         name: Measured(tuple(own["releases"]), own["operations"], own["some"], own["types"])
         for name, own in content.items()
     }
+
+
+@functools.lru_cache(maxsize=1024)  # of the two hundred releases that each artifact is asked about
+def places_of(runtime: str, release: str) -> int:
+    """Return what `Measured.places` returns for a release of a measured runtime."""
+    return measured()[runtime].places(release)

@@ -112,7 +112,11 @@ class _Walk:
         a call takes as long as all else that happens to an operation.
         """
         data, length_of = self._tables.data, walk.LENGTH
-        number, at = walk.varint(data, cursor.at)
+        at = cursor.at
+        if (first := data[at]) & 1:  # nearly every name: a varint of one byte
+            number, at = first >> 1, at + 1
+        else:
+            number, at = walk.varint(data, at)
         name, mask = self._names[number], data[at]
         at += 1
         at += length_of[data[at]]  # the location
@@ -123,12 +127,13 @@ class _Walk:
         kinds, at = walk.varints(data, at) if mask & walk.HAS_RESULTS else ([], at)
         operands, at = walk.varints(data, at) if mask & walk.HAS_OPERANDS else ([], at)
         cursor.at = at
-        given = [self._element(kind) for kind in kinds]
+        elements, types = self._elements, region.types
+        given = [elements.get(kind) or self._element(kind) for kind in kinds]
         # A value that is defined later, which only a damaged module has, is of no type.
-        taken = [region.types.get(operand, "none") for operand in operands]
+        taken = [types.get(operand, "none") for operand in operands]
         regions, isolated = walk.rest(cursor, self._tables, mask, len(given)) if mask & walk.HAS_REST else (0, False)
         for element in given:
-            region.types[region.next] = element
+            types[region.next] = element
             region.next += 1
         inside = set[str]() if name in _WITH_BODY else body
         if regions:

@@ -235,7 +235,10 @@ def varints(data: bytes | bytearray, at: int) -> tuple[list[int], int]:
 
     Only for bytes that `walk` has read: the number is not checked.
     """
-    count, at = varint(data, at)
+    if (first := data[at]) & 1:
+        count, at = first >> 1, at + 1
+    else:
+        count, at = varint(data, at)
     numbers = []
     for _ in range(count):
         if (first := data[at]) & 1:  # nearly all, without a call

@@ -199,6 +199,9 @@ def describe(
     jaxlibs = jaxlibs_of(readers)
     findings = audit_for(artifact, writer, terms.allow, jaxlibs or (newest if writer.candidates else ()))
     converted = _converted(artifact)
+    modules = tuple(_module(module, artifact.data) for module in artifact.modules)
+    jaxlib, others = [*readers_of(releases).values()], [*_readers_of_runtimes(terms)] if runtimes else []
+    known = [*forecasts(artifact, (*jaxlib, *others))]  # Asked once: what is read of the artifact serves all readers.
     facts = Inspection(
         format=FORMAT,
         file=artifact.name,
@@ -208,10 +211,10 @@ def describe(
         signature=_signature(artifact),
         custom_calls=tuple(finding for finding in findings if finding.standing != DISABLED),
         foreseen=foreseen_everywhere(artifact, next(iter((*jaxlibs, *newest)), None)),
-        modules=tuple(_module(module, artifact.data) for module in artifact.modules),
+        modules=modules,
         writer=writer,
-        readers=tuple(_reader(known) for known in forecasts(artifact, readers_of(releases).values())),
-        runtimes=tuple(_runtimes(artifact, terms)) if runtimes else (),
+        readers=tuple(map(_reader, known[: len(jaxlib)])),
+        runtimes=tuple(_runtimes(artifact, known[len(jaxlib) :])),
         stablehlo_promise=stablehlo_promise(artifact),
         converted=converted,
         saved_model=artifact.saved_model,
@@ -282,10 +285,16 @@ def _reader(known: Forecast) -> ReaderFacts:
     )
 
 
-def _runtimes(artifact: Artifact, terms: Terms) -> Iterator[RuntimeFacts]:
-    calls, runtimes = calls_of_jax(artifact), shipped_runtimes()
-    readers = [reader for name in runtimes for reader in readers_of_runtime(name, runtimes, terms.releases)]
-    for name, alike in groupby(forecasts(artifact, readers), lambda known: known.reader.release.family):
+def _readers_of_runtimes(terms: Terms) -> Iterator[Reader]:
+    """Yield the releases of all runtimes other than jaxlib, by runtime."""
+    runtimes = shipped_runtimes()
+    for name in runtimes:
+        yield from readers_of_runtime(name, runtimes, terms.releases)
+
+
+def _runtimes(artifact: Artifact, foreseen: Sequence[Forecast]) -> Iterator[RuntimeFacts]:
+    calls = calls_of_jax(artifact)
+    for name, alike in groupby(foreseen, lambda known: known.reader.release.family):
         by = {known.reader.release.version: _reader(known) for known in alike}
         yield RuntimeFacts(
             name,

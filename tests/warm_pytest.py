@@ -6,8 +6,10 @@ One of the texts below sets how the noise of goldens is measured.
 """
 
 import atexit
+import functools
 import gc
 import importlib
+import inspect
 import json
 import os
 import runpy
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -107,6 +110,8 @@ def main(workers: str) -> None:
     hash_of_this_interpreter()  # computed once for all forks
     load_calendar()
     bin_xml_escape("")  # compiles its pattern
+    read_packages_once()
+    look_for_fixtures_once()
     # Of plugins that are imported already, whose assertions pytest cannot rewrite.
     AssertionRewritingHook._warn_already_imported = lambda hook, name: None
     use_warm_workers(workers)
@@ -116,6 +121,44 @@ def main(workers: str) -> None:
         if (pid := os.fork()) == 0:
             run_pytest(*json.loads(line))
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def read_packages_once() -> None:
+    """Read the metadata of installed packages, which each run of pytest would read three times."""
+    for name in ("entry_points", "files", "metadata"):
+        once = functools.cached_property(getattr(metadata.Distribution, name).fget)
+        once.__set_name__(metadata.Distribution, name)
+        setattr(metadata.Distribution, name, once)
+    installed, anew = tuple(metadata.distributions()), metadata.distributions
+    for package in installed:
+        if any(point.group == "pytest11" for point in package.entry_points):
+            assert package.files or package.metadata
+    metadata.distributions = lambda **where: anew(**where) if where else iter(installed)
+
+
+def look_for_fixtures_once() -> None:
+    """Find the plugins without fixtures, since each run of pytest would look at every name of each plugin."""
+    from _pytest.fixtures import FixtureFunctionDefinition, FixtureManager
+
+    plugins = [module for name, module in sys.modules.items() if name.startswith(("_pytest.", "xdist.", "pytest_"))]
+    classes = [value for module in plugins for value in vars(module).values() if inspect.isclass(value)]
+    without = {
+        holder
+        for holder in (*plugins, *classes)
+        if not any(
+            type(value) is FixtureFunctionDefinition
+            for owner in (inspect.getmro(holder) if inspect.isclass(holder) else [holder])
+            for value in vars(owner).values()
+        )
+    }
+    parse = FixtureManager.parsefactories
+
+    def parse_some(manager: FixtureManager, *words: object, **named: object) -> None:
+        holder = named.get("holder")
+        if not (holder in without if inspect.ismodule(holder) else type(holder) in without):
+            parse(manager, *words, **named)
+
+    FixtureManager.parsefactories = parse_some
 
 
 def use_warm_workers(path: str) -> None:

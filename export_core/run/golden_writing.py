@@ -88,6 +88,10 @@ _COMPARATOR_ADVICE = (
 )
 
 
+SMALL_OUTPUTS = 100_000
+"""The most bytes of outputs of a first call that are stored for the first replay, which may never ask for them."""
+
+
 class OwnReader:
     """The interpreter of this process as the only reader of goldens, with a worker that runs until `close`.
 
@@ -147,7 +151,8 @@ class OwnReader:
 
         If a cold process dies, the call runs again in a process that has traced linear algebra; with `warm`, only in
         such a process. This process has traced the function, and until 0.9.2 LAPACK calls end a process that has not.
-        An artifact whose first call a process survived in an earlier run is not called.
+        An artifact whose first call a process survived in an earlier run is not called. If the golden's first replay
+        would do the same, it uses the reply and runs nothing.
         """
         limits, environment = CellLimits.of(self._options), self._environment
         manifest, files = uncalled.golden()
@@ -161,7 +166,8 @@ class OwnReader:
             request, ended = request_of(cell, folder, limits), ""
             for traced in (True,) if warm else (False, True):
                 try:
-                    reply = self.start_worker().submit(structs.replace(request, warm=traced)).result()
+                    asked = structs.replace(request, warm=traced)
+                    reply = self._first_runs.run(self.start_worker(), asked, most=SMALL_OUTPUTS)
                 except InfrastructureFault:  # the replay reports it
                     return ""
                 # In the first stage nothing of the artifact was called: a module of the user may end the process.

@@ -13,9 +13,12 @@ import pytest
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
 from export_core.export.produce import Uncalled, produce
+from export_core.goldens.store import staged_goldens
+from export_core.matrix import Verdict
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
+from export_core.readers.worker.client import ForkingWorker
 from export_core.readers.worker.protocol import Reply, Request, Stage
 from export_core.releases import load_calendar
 from export_core.run.golden_writing import OwnReader, require_first_call
@@ -57,6 +60,25 @@ def test_an_artifact_called_with_success_is_not_tried_again(first_call):
     assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 1)
     assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 0)
     assert first_call(uncalled_of(jnp.cos), LIVES, LIVES) == ("", 1)
+
+
+@pytest.mark.usefixtures("forked_workers")
+def test_the_first_replay_uses_the_reply_of_the_first_call(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
+    requests, submit = [], ForkingWorker.submit
+    monkeypatch.setattr(ForkingWorker, "submit", lambda *words: requests.append(words) or submit(*words))
+    case, uncalled = Case("a", "test_a.py::a", None, jax.jit(jnp.sin), (np.ones(3, np.float32),), {}), []
+    produced = produce(case, load_calendar(), reproducible=False, before_call=uncalled.append)
+    options = RunOptions(results=None, cache=False)
+    with (
+        closing(UserCode()) as user_code,
+        closing(OwnReader(Policy(), options, user_code)) as reader,
+        staged_goldens((produced.manifest, produced.files)) as goldens,
+    ):
+        assert (reader.first_call(uncalled[0]), len(requests)) == ("", 1)
+        for cells in (1, 2):
+            assert [result.verdict for result in reader.replay(goldens)] == [Verdict.PASS]
+            assert len(requests) == cells
 
 
 def test_an_artifact_that_crashes_only_cold_may_be_called(first_call):

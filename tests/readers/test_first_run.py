@@ -1,4 +1,4 @@
-"""The first replay of a golden after its noise was measured: that measurement answers it, once."""
+"""The first replay of a golden: its first call or the measurement of its noise answers it, once."""
 
 from concurrent.futures import Future
 from pathlib import Path
@@ -74,3 +74,11 @@ def test_a_crash_of_the_plain_call_answers_replays(tmp_path):
     runs.run(worker, measured(request_in(tmp_path / "first")))
     reply = runs.before(worker).submit(request_in(tmp_path / "again")).result()
     assert (reply.end, reply.signal, len(worker.requests)) == ("crash", 11, 1)
+
+
+def test_outputs_that_are_too_large_are_not_stored(tmp_path):
+    worker, runs = FakeWorker(Reply(Stage.RUN, "ok")), FirstRuns()
+    for number, (most, requests) in enumerate([(len(b"outputs"), 1), (len(b"outputs") - 1, 3)]):
+        assert runs.run(worker, request_in(tmp_path / f"first {number}"), most).end == "ok"
+        runs.before(worker).submit(request_in(tmp_path / f"again {number}"))
+        assert len(worker.requests) == requests

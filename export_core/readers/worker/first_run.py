@@ -24,15 +24,18 @@ class FirstRuns:
     def __init__(self) -> None:
         self._replies: dict[bytes, _Stored] = {}
 
-    def run(self, worker: Worker, request: Request) -> Reply:
+    def run(self, worker: Worker, request: Request, most: int | None = None) -> Reply:
         """Run a request in a cold process, and store its reply and outputs for one later replay.
 
-        Nothing is stored if a variant ended the process, or if the machine did, such as by a timeout.
+        Nothing is stored if a variant ended the process, if the machine did, such as by a timeout, or if the outputs
+        have more than `most` bytes.
         """
         reply = worker.submit(request).result()
         ended = reply.end in ("ok", "error", "crash")
         if ended and (reply.end == "ok" or not reply.variant):
             paths = [Path(check.outputs) if check.outputs else None for check in request.checks]
+            if most is not None and sum(path.stat().st_size for path in paths if path and path.exists()) > most:
+                return reply
             outputs = [read_regular(path) if path and path.exists() else None for path in paths]
             seconds = reply.ran or reply.seconds
             plain = msgspec.structs.replace(reply, variant="", failed={}, seconds=seconds, ran=0.0)

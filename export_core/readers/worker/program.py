@@ -534,6 +534,7 @@ class Server:
         self.first_is_over = False  # until then, cells run one at a time
         self.modules_known = False  # those of a cell that was compiled are imported here
         self.forks_ahead = True
+        self.begun = 0
         self.note = ""  # for people, and not about a cell: it leaves with the next reply
         self.pages: list[int] | None = None  # that each cell writes, whatever is in it; None before they are known
 
@@ -596,6 +597,9 @@ class Server:
         learn = not self.modules_known and not request["register"]
         cell.give(dict(request, learn=learn))
         self.running.append(cell)
+        self.begun += 1
+        # Not for the first cell, since many a worker of a run of pytest has no other.
+        may_wait = may_wait and self.begun > 1
         # Half as many as run: a cell takes longer than its spare process does to get ready, and each has memory.
         if may_wait and len(self.spares) < (len(self.running) + 1) // 2:
             self.spares.append(self.fork(spare=True))

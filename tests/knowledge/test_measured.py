@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import jax
 import pytest
+from jax import lax
+from jax.export import export
 from making import ARTIFACTS
 
-from export_core.artifact import read
-from export_core.knowledge import NO, UNKNOWN, YES, forecast
-from export_core.knowledge.concerns import About, is_concerned
+from export_core.artifact import read, read_bytes
+from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT, forecast
+from export_core.knowledge.concerns import CALL, About, is_concerned
+from export_core.knowledge.forecasting import _Consumer
 from export_core.knowledge.measured import MEASURED, Measured, measured
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
@@ -82,6 +86,42 @@ def test_a_use_matches_an_operation_and_its_types(uses, expected):
 def test_an_operation_never_measured_is_unknown():
     assert forecast_of("test_dtypes.test_tiny_dtype[float4_e2m1fn]", "tensorflow==2.21.0").runs.answer == UNKNOWN
     assert forecast_of("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
+
+
+def test_what_all_of_some_releases_fail_with_is_known():
+    failed = {"stablehlo.sort": {"*": 0b011}, "*": {"f8": 0b111}, CALL: {"mine": 0b001}}
+    table = TABLE._replace(failed=failed)
+    unseen = {
+        "stablehlo.sort": frozenset({"f32->f32"}),
+        "stablehlo.add": frozenset({"f8->f32", "i4->i4"}),
+        CALL: frozenset({"mine", "yours"}),
+    }
+    everything = {"stablehlo.sort": {"f32->f32"}, "stablehlo.add": {"f8->f32"}, CALL: {"mine"}}
+    assert table.failing(unseen, table.places("1.0")) == everything
+    assert table.failing(unseen, table.places("1.10")) == {"stablehlo.add": {"f8->f32"}}
+
+
+def approximate_maximum(*platforms):
+    exported = export(jax.jit(lambda x: lax.approx_max_k(x, 2)), platforms=platforms)
+    return read_bytes(bytes(exported(jax.ShapeDtypeStruct((8,), "float32")).serialize()))
+
+
+@pytest.mark.parametrize(
+    ("reader", "answer"),
+    [("pjrt==0.12.0.1", YES), ("iree==3.13.0", YES_BUT), ("litert==2.3.0", NO)],
+)
+def test_approx_max_k_is_forecast_as_it_was_measured(reader, answer):
+    known = forecast(approximate_maximum("cpu"), find_reader(reader, Terms(shipped_entries())))
+    assert known.numbers.answer == answer
+
+
+def test_a_custom_call_that_nobody_ran_is_unknown():
+    artifact = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")
+    for name in ("pjrt==0.12.0.1", "iree==3.13.0", "litert==2.3.0"):
+        about = _Consumer(About(artifact), name.partition("==")[0], "cpu", ())
+        vars(about.about).update(calls=frozenset({"my_target"}), uses={CALL: frozenset({"my_target"})})
+        places = about.table.places(name.partition("==")[2])
+        assert about.unmeasured(places) == ("", "", "", "custom call my_target")
 
 
 def test_a_custom_call_that_a_runtime_lacks_gives_a_no():

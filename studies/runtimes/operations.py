@@ -21,7 +21,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / ".nox" / "operations"
 READERS = (
     *(f"litert=={version}" for version in ("2.3.0", "2.1.2")),
-    *(f"iree=={version}[--iree-input-demote-f64-to-f32=false]" for version in ("3.13.0", "3.9.0", "3.6.0", "3.0.0")),
+    *(f"iree=={version}[--iree-input-demote-f64-to-f32=false]" for version in ("3.13.0", "3.9.0", "3.6.0")),
 )
 """The readers in which the programs run. By default IREE computes float64 in float32; the flag only turns that off."""
 READERS_OF_CALLS = ("pjrt==0.12.0.1",)

@@ -5,11 +5,11 @@ from pathlib import Path
 import jax
 import pytest
 from jax import lax
-from jax.export import export
+from jax.export import export, symbolic_shape
 from making import ARTIFACTS
 
 from export_core.artifact import read, read_bytes
-from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT, forecast
+from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT, entries_of, forecast
 from export_core.knowledge.concerns import CALL, About, is_concerned
 from export_core.knowledge.forecasting import _Consumer
 from export_core.knowledge.measured import MEASURED, Measured, measured
@@ -142,3 +142,34 @@ def test_a_forecast_depends_on_the_readers_settings():
     case = "test_dtypes.test_wide_dtype[float64]"
     assert forecast_of(case, "iree==3.13.0").runs.answer == NO
     assert forecast_of(case, "iree==3.13.0[--iree-input-demote-f64-to-f32=false]").runs.answer == YES
+
+
+def product(narrow, wide, platform):
+    exported = export(jax.jit(lambda x: lax.dot(x, x, preferred_element_type=wide)), platforms=(platform,))
+    return read_bytes(bytes(exported(jax.ShapeDtypeStruct((8, 8), narrow)).serialize()))
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "platform", "answer", "entry"),
+    [
+        ("int4", "int32", "cpu", NO, "cpu-products-of-4-bits"),
+        ("uint4", "int32", "cpu", NO, "cpu-products-of-4-bits"),
+        ("int4", "int4", "cpu", YES, ""),
+        ("int8", "int32", "cpu", YES, ""),
+        ("float4_e2m1fn", "float32", "cuda", UNKNOWN, "cuda-products-of-float4"),
+    ],
+)
+def test_products_of_narrow_numbers_are_known(narrow, wide, platform, answer, entry):
+    artifact, reader = product(narrow, wide, platform), find_reader("0.12.0.1", Terms(shipped_entries()))
+    assert forecast(artifact, reader, platform).compiles.answer == answer
+    concerned = [one.id for one in entries_of("jaxlib") if is_concerned(About(artifact), one.concerns)]
+    assert not entry or entry in concerned
+
+
+def test_a_composite_of_a_symbolic_size_is_known():
+    square = lax.composite(lambda x: x * x, name="own.square")
+    argument = jax.ShapeDtypeStruct(symbolic_shape("b"), "float32")
+    artifact = read_bytes(bytes(export(jax.jit(square))(argument).serialize()))
+    known = forecast(artifact, find_reader("0.12.0.1", Terms(shipped_entries())))
+    assert known.compiles.answer == YES_BUT
+    assert known.compiles.reasons[0].entry == "composite-of-a-symbolic-size"

@@ -130,7 +130,7 @@ def failing(found: ReleasesThatRan, runs: Iterable[Run]) -> ReleasesThatRan:
     """Return what releases fail with in each program that was run.
 
     An operation is there with the type "*", an element type with the operation "*". A custom call is there with its
-    target in place of a type, also if only one program shows it, since a runtime has a target or does not have it.
+    target in place of a type. For it one program is enough, since a runtime has a target or lacks it.
 
     Args:
         found: what ran.

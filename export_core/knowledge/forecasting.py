@@ -243,6 +243,7 @@ class _Consumer:
         if (answers := self._answers.get(alike)) is None:
             kind = _Kind(*alike)
             facts = *_by_load(kind), *self._by_bytes(kind, load.reader), *self._by_entries(load.reader)
+            facts += tuple(self._by_failures(kind))  # after the entries, which say what to do
             answers = self._answers[kind] = _answers(facts)
         return answers
 
@@ -251,6 +252,12 @@ class _Consumer:
         for entry in self.entries:
             if _holds_for(entry, reader.release.built):
                 yield from _by_entry(entry, self.about, reader)
+
+    def _by_failures(self, kind: _Kind) -> Iterator[Found]:
+        """Yield what a runtime has failed with in each program that was run."""
+        if kind.places and (failed := self.unmeasured(kind.places).failed):
+            builds = RUNS if self.name == "stablehlo" else COMPILES  # The interpreter compiles nothing.
+            yield builds, NO, Reason(f"{kind.title} failed in each program with {failed} that was run")
 
     def _by_bytes(self, kind: _Kind, reader: Reader) -> Iterator[Found]:
         """Yield what the artifact's bytes show, apart from whether the reader loads it."""
@@ -265,11 +272,9 @@ class _Consumer:
                 yield builds, NO, Reason(OF_DEVICES.format(", ".join(targets)))
             if devices > 1:
                 yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
-            calls, failed, partly, unseen = self.unmeasured(kind.places) if kind.places else _Unmeasured()
+            calls, _, partly, unseen = self.unmeasured(kind.places) if kind.places else _Unmeasured()
             if calls:
                 yield builds, NO, Reason(f"{kind.title} has no custom call {calls}")
-            if failed:
-                yield builds, NO, Reason(f"{kind.title} failed in each program with {failed} that was run")
             if partly:
                 yield COMPILES, YES_BUT, Reason(f"{kind.title} takes {partly} in some forms only")
             if unseen:

@@ -60,8 +60,8 @@ BUDGETS = {
         "% of the run more than their share",
         "the whole run",
     ),
-    # On a quiet machine with two cores: 0.59 times the wall time, and 0.99 times the processor time. Two thirds of it is
-    # XLA's compilation, which both sides do.
+    # On a quiet machine with two cores: 0.59 times the wall time, and 0.99 times the processor time. More than half of
+    # it is XLA's compilation, which both sides do.
     "nothing": Budget(
         "from nothing to the answer: ten tests, three writers, seven readers, uv's cache warm",
         0.62,

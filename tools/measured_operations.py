@@ -1,8 +1,8 @@
 """The writer of the table of operations that work in other runtimes: `python -m tools.measured_operations`.
 
-It makes export_core/knowledge/data/measured.json from two records in studies/runtimes. record.json has the goldens that
-passed (`nox -s runtimes`), operations.json the small programs that worked (`nox -s operations`). The table lists each
-operation with the element types for which it has worked.
+It makes export_core/knowledge/data/measured.json from two records in studies/runtimes. record.json has what the goldens
+did (`nox -s runtimes`), operations.json what small programs did (`nox -s operations`). The table lists each operation
+with the element types for which it has worked, and what has failed in each program.
 """
 
 from __future__ import annotations
@@ -10,15 +10,20 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.version import Version
 
 from export_core.artifact.bytecode.element_types import element_types
+from export_core.artifact.readers import loads
 from export_core.goldens import Golden, GoldenStore
 from export_core.knowledge.concerns import CALL
 from export_core.knowledge.measured import MEASURED
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
+from export_core.releases.calendar_entries import shipped_entries
 from export_core.releases.names import parts_of
 from studies.runtimes.operations import RECORD as PROGRAMS
 from studies.runtimes.record import RECORD, read_record
@@ -34,38 +39,57 @@ ALIKE = ("tensorflow", "savedmodel", "stablehlo")
 
 Evidence: 41 goldens need an operation with element types for which no other case has that operation. All of them ran,
 or an entry of the knowledge base says that they do not."""
+LEAST_FAILED = 3
+"""An operation or an element type counts as failing if at least so many programs failed that have nothing else unseen.
+
+Evidence: if all programs in which an operation or a type works are taken out of the records, where these are one or
+two, this rule calls none of the 600 failing."""
+USUAL = frozenset(("f32", "i32", "i1"))
+"""Element types of which one must have failed, before an operation counts as failing with all of them."""
+WORKS, NUMBERS, FAILS = "works", "numbers", "fails"
+UNPARSED = ("dialect 'sdy' does not", "unregistered operation 'vhlo", "unknown vhlo")
+"""What a program did whose bytecode a reader does not parse, as a forecast knows from its dialects and versions."""
 ReleasesThatRan = dict[str, dict[str, dict[str, set[str]]]]
 """The releases that ran an operation with some element types, by runtime, operation and types."""
 
 
-def recorded_runs() -> tuple[ReleasesThatRan, ReleasesThatRan]:
-    """Return the operations that ran, by the two records, and those of them that fail in some programs.
+class Run(NamedTuple):
+    """One run of a golden or of a small program in a reader that loads it."""
 
-    An operation that fails in as many programs as it works in, or more, is in neither.
+    reader: str
+    program: str  # The case of the golden, or the name of the program.
+    outcome: str  # WORKS, NUMBERS (other numbers) or FAILS.
+    operations: Mapping[str, Collection[str]]  # The operations, each with its element types.
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The runtime and its release."""
+        return parts_of(self.reader)[:2]
+
+    @property
+    def pairs(self) -> set[tuple[str, str]]:
+        """The operations, each with one of its element types, or "" if it has none."""
+        return {(name, of) for name, types in self.operations.items() for of in types or ("",)}
+
+
+def recorded_runs() -> tuple[ReleasesThatRan, ReleasesThatRan, ReleasesThatRan]:
+    """Return the operations that ran, by the two records, those of them that fail in some programs, and what fails.
+
+    An operation that fails in as many programs as it works in, or more, is in neither of the first two.
     """
     found: ReleasesThatRan = {}
-    record = read_record(RECORD)
-    goldens = {golden.id: golden for golden in GoldenStore(GOLDENS).goldens()}
-    needed = {name: needed_by(goldens[name]) for name in record.goldens if name in goldens}
-    for name, reader in record.readers.items():
-        for golden, letter in zip(record.goldens, reader.verdicts, strict=True):
-            if letter == "p" and golden in needed:
-                add(found, name, needed[golden])
-    programs = json.loads(PROGRAMS.read_text(encoding="utf-8")).values()
-    runs = [
-        (name, outcome == "works", program["operations"])
-        for program in programs
-        for name, outcome in program["in"].items()
-    ]
+    programs = [*runs_of_programs()]
+    runs = [*programs, *runs_of_goldens()]
     works: Counter[tuple[str, str, str]] = Counter()
     fails: Counter[tuple[str, str, str]] = Counter()
-    for name, is_good, operations in runs:
-        if is_good:
-            add(found, name, operations)
-            works.update((name, operation, of) for operation, types in operations.items() for of in types)
-    for name, is_good, operations in runs:
-        if not is_good:
-            fails.update((name, operation, of) for operation, of in contested(found, name, operations))
+    for run in runs:
+        if run.outcome == WORKS:
+            add(found, run.reader, run.operations)
+            works.update((run.reader, *pair) for pair in run.pairs)
+    failed = failing(found, runs)  # before a contested operation is taken out of `found`: it has run
+    for run in programs:
+        if run.outcome != WORKS:
+            fails.update((run.reader, *pair) for pair in contested(found, run.reader, run.operations))
     some: ReleasesThatRan = {}
     for (name, operation, of), count in fails.items():
         runtime, release, _ = parts_of(name)
@@ -73,7 +97,75 @@ def recorded_runs() -> tuple[ReleasesThatRan, ReleasesThatRan]:
             add(some, name, {operation: [of]})
         else:
             found[runtime][operation][of].discard(release)
-    return found, some
+    return found, some, failed
+
+
+def runs_of_programs() -> Iterator[Run]:
+    """Yield the runs of the small programs of operations.json, without those that a reader did not parse."""
+    for name, program in json.loads(PROGRAMS.read_text(encoding="utf-8")).items():
+        for reader, text in program["in"].items():
+            outcome = WORKS if text == WORKS else FAILS if text.startswith(FAILS) else NUMBERS
+            if not any(message in text for message in UNPARSED):
+                yield Run(reader, name, outcome, program["operations"])
+
+
+def runs_of_goldens() -> Iterator[Run]:
+    """Yield the runs of the goldens of record.json for one device, in the readers that load them."""
+    record, terms = read_record(RECORD), Terms(shipped_entries())
+    goldens = {golden.id: golden for golden in GoldenStore(GOLDENS).goldens()}
+    readers = [find_reader(name, terms) for name in record.readers]
+    for place, name in enumerate(record.goldens):
+        if (golden := goldens.get(name)) is None:
+            continue
+        artifact, operations = golden.read_artifact(), needed_by(golden)
+        for load, (reader, row) in zip(loads(artifact, readers), record.readers.items(), strict=True):
+            letter = row.verdicts[place]
+            # A golden with assertions of shapes also fails if a call that must be refused was not.
+            is_refused = letter in "rc" or (letter == "e" and "shape_assertion" not in operations.get(CALL, ()))
+            if letter == "p" or (is_refused and load.ok is not False and artifact.devices == 1):
+                yield Run(reader, name.partition("/")[0], WORKS if letter == "p" else FAILS, operations)
+
+
+def failing(found: ReleasesThatRan, runs: Iterable[Run]) -> ReleasesThatRan:
+    """Return what releases fail with in each program that was run.
+
+    An operation is there with the type "*", an element type with the operation "*". A custom call is there with its
+    target in place of a type. For it one program is enough, since a runtime has a target or lacks it.
+
+    Args:
+        found: what ran.
+        runs: the runs.
+    """
+    evidence: dict[tuple[str, str, str, str], set[str]] = {}
+    usual: set[tuple[str, str, str, str]] = set()
+    kinds = {runtime: types_in(operations) for runtime, operations in found.items()}
+    for run in runs:
+        if run.outcome != FAILS:
+            continue
+        runtime, release = run.place
+        ran = found.get(runtime, {})
+        new = {(name, of) for name, of in run.pairs if release not in ran.get(name, {}).get(of, ())}
+        names = {name for name, _ in new}
+        if names == {CALL}:
+            if len(new) == 1:
+                evidence.setdefault((runtime, release, *next(iter(new))), set()).add(run.program)
+            continue
+        if len(names) == 1 and not any(release in releases for releases in ran.get(*names, {}).values()):
+            key = (runtime, release, *names, "*")
+            evidence.setdefault(key, set()).add(run.program)
+            if {kind for _, of in new for kind in kinds_in(of)} <= USUAL:
+                usual.add(key)
+        unknown = [{kind for kind in kinds_in(of) if release not in kinds[runtime].get(kind, ())} for _, of in new]
+        if new and CALL not in names and len(common := set[str].intersection(*unknown)) == 1:
+            key = (runtime, release, "*", *common)
+            evidence.setdefault(key, set()).add(run.program)
+            usual.add(key)
+    failed: ReleasesThatRan = {}
+    for key, programs in evidence.items():
+        runtime, release, name, of = key
+        if name == CALL or (key in usual and len(programs) >= LEAST_FAILED):
+            failed.setdefault(runtime, {}).setdefault(name, {}).setdefault(of, set()).add(release)
+    return failed
 
 
 def contested(
@@ -123,12 +215,13 @@ def add(found: ReleasesThatRan, reader: str, operations: Mapping[str, Iterable[s
             by_types.setdefault(of, set()).add(release)
 
 
-def text_of(found: ReleasesThatRan, some: ReleasesThatRan) -> str:
+def text_of(found: ReleasesThatRan, some: ReleasesThatRan, failed: ReleasesThatRan) -> str:
     """Return the text of measured.json, in which each operation is a line.
 
     Args:
         found: the operations that ran.
         some: those of them that fail in some programs.
+        failed: what fails in each program.
     """
     runtimes = []
     for runtime, operations in sorted(found.items()):
@@ -137,7 +230,11 @@ def text_of(found: ReleasesThatRan, some: ReleasesThatRan) -> str:
         head = f' {json.dumps(runtime)}: {{"releases": {json.dumps(releases)}'
         parts = [
             f' "{key}": {{\n' + ",\n".join(rows(table, releases)) + "\n }"
-            for key, table in (("operations", operations), ("some", some.get(runtime, {})))
+            for key, table in (
+                ("operations", operations),
+                ("some", some.get(runtime, {})),
+                ("failed", failed.get(runtime, {})),
+            )
         ]
         kinds = {kind: bits(ran, releases) for kind, ran in sorted(types_in(operations).items())}
         own = json.dumps(kinds if runtime in ALIKE else {})
@@ -150,10 +247,14 @@ def types_in(operations: Mapping[str, Mapping[str, set[str]]]) -> dict[str, set[
     found: dict[str, set[str]] = {}
     for name, types in operations.items():
         for of, ran in types.items() if name != CALL else ():
-            for kind in of.replace("->", ",").split(","):
+            for kind in kinds_in(of):
                 found.setdefault(kind, set()).update(ran)
-    found.pop("", None)
     return found
+
+
+def kinds_in(of: str) -> set[str]:
+    """Return the single element types of a text such as ``f32,i32->f32``."""
+    return {kind for kind in of.replace("->", ",").split(",") if kind}
 
 
 def rows(operations: Mapping[str, Mapping[str, set[str]]], releases: Sequence[str]) -> Iterator[str]:

@@ -258,6 +258,18 @@ def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
     return tuple(sorted(x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x))
 
 
+OF_DEVICES = "only the plugin of a GPU or a TPU has {}"
+
+
+def calls_of_devices(artifact: Artifact) -> tuple[str, ...]:
+    """Return the custom-call targets of an artifact that are kernels of a GPU or a TPU.
+
+    No runtime for a CPU has them.
+    """
+    prefixes = tuple(start for name, starts in _PREFIXES.items() if name != "cpu" for start in starts)
+    return tuple(sorted({call.target for call in artifact.custom_calls if call.target.startswith(prefixes)}))
+
+
 MAX_PAYLOAD = 64 << 20  # bytes of a payload that is decoded to find its version
 
 _STARTS = (

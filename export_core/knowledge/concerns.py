@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.audit import belongs, calls_of_jax, looked_up
+from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, looked_up
 from export_core.artifact.bytecode.element_types import element_types, without_version
 from export_core.artifact.bytecode.sections import STRINGS, Tables
 
@@ -42,6 +42,11 @@ class About:
     def calls_of_jax(self) -> tuple[str, ...]:
         """The custom-call targets in the artifact that only jax registers on a CPU, sorted."""
         return calls_of_jax(self.artifact)
+
+    @cached_property
+    def calls_of_devices(self) -> tuple[str, ...]:
+        """The custom-call targets in the artifact that are kernels of a GPU or a TPU, sorted."""
+        return calls_of_devices(self.artifact)
 
     def looked_up(self, platform: str) -> frozenset[str]:
         """Return the custom-call targets in the artifact that XLA looks up by name on a platform."""

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.audit import ONLY_JAX
+from export_core.artifact.audit import OF_DEVICES, ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
 from export_core.knowledge.concerns import CALL, About, is_concerned, operations_of
@@ -165,9 +165,10 @@ class _Kind(NamedTuple):
 class _Unmeasured(NamedTuple):
     """The parts of an artifact that some releases of a runtime were not seen to run, as text; "" for none."""
 
-    calls: str  # The targets of custom calls.
-    partly: str  # The operations that passed in some forms only.
-    unseen: str  # The operations, with element types, that were not seen to pass.
+    calls: str = ""  # The targets of the custom calls that failed.
+    failed: str = ""  # The operations, with element types, that failed in each program.
+    partly: str = ""  # The operations that passed in some forms only.
+    unseen: str = ""  # The operations and custom calls of which nothing is known.
 
 
 class _Consumer:
@@ -200,11 +201,16 @@ class _Consumer:
         """Return what the artifact uses that the measured releases `places` were not seen to run."""
         if (known := self._unmeasured.get(places)) is None and self.table is not None:
             unseen = self.table.unseen(self.needed, places)
-            calls = sorted(self.about.calls & unseen.pop(CALL, frozenset()) - {*self.about.calls_of_jax})
-            names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
+            failing = self.table.failing(unseen, places)
+            left = {name: types - failing.get(name, frozenset()) for name, types in unseen.items()}
+            calls = failing.pop(CALL, frozenset())
+            denied = {*self.about.calls_of_jax, *(() if self.about.has_branches else self.about.calls_of_devices)}
+            left_calls = left.pop(CALL, frozenset()) - denied
+            unknown = [*_named(left), *(f"custom call {target}" for target in sorted(left_calls))]
             partly = self.table.in_some_forms(self.needed, places)
-            known = self._unmeasured[places] = _Unmeasured(", ".join(calls), few(partly), few(names))
-        return known or _Unmeasured("", "", "")
+            texts = ", ".join(sorted(calls)), few(_named(failing)), few(partly), few(unknown)
+            known = self._unmeasured[places] = _Unmeasured(*texts)
+        return known or _Unmeasured()
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -237,6 +243,7 @@ class _Consumer:
         if (answers := self._answers.get(alike)) is None:
             kind = _Kind(*alike)
             facts = *_by_load(kind), *self._by_bytes(kind, load.reader), *self._by_entries(load.reader)
+            facts += tuple(self._by_failures(kind))  # after the entries, which say what to do
             answers = self._answers[kind] = _answers(facts)
         return answers
 
@@ -245,6 +252,12 @@ class _Consumer:
         for entry in self.entries:
             if _holds_for(entry, reader.release.built):
                 yield from _by_entry(entry, self.about, reader)
+
+    def _by_failures(self, kind: _Kind) -> Iterator[Found]:
+        """Yield what a runtime has failed with in each program that was run."""
+        if kind.places and (failed := self.unmeasured(kind.places).failed):
+            builds = RUNS if self.name == "stablehlo" else COMPILES  # The interpreter compiles nothing.
+            yield builds, NO, Reason(f"{kind.title} failed in each program with {failed} that was run")
 
     def _by_bytes(self, kind: _Kind, reader: Reader) -> Iterator[Found]:
         """Yield what the artifact's bytes show, apart from whether the reader loads it."""
@@ -255,9 +268,11 @@ class _Consumer:
             builds = RUNS if reader.release.family == "stablehlo" else COMPILES  # The interpreter compiles nothing.
             if targets := about.calls_of_jax:
                 yield builds, NO, Reason(ONLY_JAX.format(", ".join(targets)))
+            if (targets := about.calls_of_devices) and not about.has_branches:
+                yield builds, NO, Reason(OF_DEVICES.format(", ".join(targets)))
             if devices > 1:
                 yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
-            calls, partly, unseen = self.unmeasured(kind.places) if kind.places else ("", "", "")
+            calls, _, partly, unseen = self.unmeasured(kind.places) if kind.places else _Unmeasured()
             if calls:
                 yield builds, NO, Reason(f"{kind.title} has no custom call {calls}")
             if partly:
@@ -296,6 +311,11 @@ def _asked(name: str, platform: str, settings: tuple[str, ...]) -> Sequence[tupl
     """Return a consumer's entries for a platform and settings, each with its `operations_of`."""
     entries = (entry for entry in entries_of(name) if entry.holds_with(platform, settings))
     return [(entry, operations_of(entry.concerns)) for entry in entries]
+
+
+def _named(operations: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return the names of operations, each with one of its element types: ``stablehlo.add of f32->f32``."""
+    return [f"{name}{f' of {of}' if of else ''}" for name, types in operations.items() for of in sorted(types)]
 
 
 def _holds_for(entry: Entry, built: str) -> bool:

@@ -1,4 +1,4 @@
-"""The operations, with element types, that runtimes other than jaxlib were seen to run in cells that passed."""
+"""The operations, with element types, that runtimes other than jaxlib were seen to run, and those that fail in them."""
 
 import functools
 import json
@@ -31,6 +31,13 @@ class Measured(NamedTuple):
     """For each element type, the releases that ran any operation with it, as bits.
 
     Empty for a runtime with a kernel for each operation and element type, where one type shows nothing about another.
+    """
+
+    failed: Mapping[str, Mapping[str, int]] = {}
+    """What a release failed with in each program that was run, as bits of the releases.
+
+    For an operation that fails with every element type, the type is "*"; for an element type that every operation fails
+    with, the operation is "*". A custom call has its target in place of a type.
     """
 
     def ran_all(self, needed: Mapping[str, frozenset[str]]) -> int:
@@ -75,6 +82,26 @@ class Measured(NamedTuple):
                 found[name] = frozenset(new)
         return found
 
+    def failing(self, unseen: Mapping[str, frozenset[str]], places: int) -> dict[str, frozenset[str]]:
+        """Return those of the operations that `unseen` returns with which all of some releases fail.
+
+        Args:
+            unseen: Operations, each with its element types.
+            places: The releases, as bits.
+        """
+        kinds, found = self.failed.get("*", {}), {}
+        for name, types in unseen.items():
+            own = self.failed.get(name, {})
+            bad = [
+                of
+                for of in types
+                if _has(own.get("*", own.get(of, 0)), places)
+                or any(_has(kinds.get(kind, 0), places) for kind in of.replace("->", ",").split(","))
+            ]
+            if bad:
+                found[name] = frozenset(bad)
+        return found
+
     def _is_seen(self, seen: Mapping[str, int], of: str, places: int) -> bool:
         """Return whether releases run an operation with an element type with which they were not seen to run it.
 
@@ -116,7 +143,7 @@ def measured() -> Mapping[str, Measured]:
     with open(MEASURED, "rb") as file:  # noqa: PTH123
         content = json.loads(file.read())
     return {
-        name: Measured(tuple(own["releases"]), own["operations"], own["some"], own["types"])
+        name: Measured(tuple(own["releases"]), own["operations"], own["some"], own["types"], own["failed"])
         for name, own in content.items()
     }
 

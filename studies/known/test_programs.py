@@ -97,6 +97,7 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "update_from_itself": (lambda x, i: x.at[i].set(x[:3], mode="promise_in_bounds"), floats(1, 2, 3, 4), FROM_FIRST),
     "transform_of_24": (jnp.fft.fft, np.arange(24, dtype=np.complex64)),
     "real_transform_of_6": (jnp.fft.rfft, floats(1, 2, 3, 4, 5, 6)),
+    "approximate_minimum": (lambda x: lax.approx_min_k(x, 2)[0], floats(3, 1, 2, 5)),
     "scatter_between_axes": (lambda x: x.at[:, 0, 1].set(0), ones(2, 3, 4)),
     "gradient_of_windows_of_ties": (
         lambda x: jax.grad(lambda x: windows(x).sum())(x.astype(np.float32)),  # of integers, which noise does not move

@@ -19,13 +19,23 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / ".nox" / "operations"
-READERS = ("litert==2.3.0", "iree==3.13.0[--iree-input-demote-f64-to-f32=false]")
+READERS = (
+    *(f"litert=={version}" for version in ("2.3.0", "2.1.2")),
+    *(f"iree=={version}[--iree-input-demote-f64-to-f32=false]" for version in ("3.13.0", "3.9.0", "3.6.0")),
+)
 """The readers in which the programs run. By default IREE computes float64 in float32; the flag only turns that off."""
+READERS_OF_CALLS = ("pjrt==0.12.0.1",)
+"""The readers in which only the programs with a custom call run, since XLA treats all operations and types alike.
+
+The interpreter is not one of them: it ends its process by a signal at a call that it does not know."""
 RECORD = Path(__file__).with_name("operations.json")
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 ALL = (*FLOATS, *INTEGERS, "bool", "complex64")
-SHORT = {"bool": "i1", "complex64": "c64"}
+NARROW = (
+    *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e4m3"),
+    *("float8_e3m4", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4"),
+)
 EPSILONS = {"float16": 2e-3, "bfloat16": 2e-2}
 SECONDS = 60
 
@@ -113,6 +123,9 @@ def programs():
         "while": lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1][::-1]), (0, x))[1],
         "scan": lambda x: lax.scan(lambda c, y: (y, c), x[0], x)[1], "fori": lambda x: lax.fori_loop(0, 3, lambda i, y: y[::-1], x),
         "cond": lambda x: lax.cond(x[0, 0] == x[1, 0], lambda y: y, lambda y: y[::-1], x),
+        "fori_add": lambda x: lax.fori_loop(0, 3, lambda i, y: y + x, x),
+        "while_of_number": lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + c[1]), (0, x[0, 0])),
+        "case": lambda x: lax.switch(x[0, 0].astype("int32"), [lambda y: y, lambda y: y + y, lambda y: y * y], x),
     }  # fmt: skip
     for (name, function), dtype in itertools.product(moved.items(), ALL):
         yield f"{name}[{dtype}]", function, (matrix(dtype),), None
@@ -173,6 +186,14 @@ def programs():
             (matrix(dtype),),
             None,
         )
+    for dtype in NARROW:
+        wide = "float32" if dtype[0] == "f" else "int32"
+        narrow = jnp.asarray([[1, 2, 4], [1, 4, 2]]).astype(dtype)
+        yield f"convert[{dtype}-{wide}]", lambda x, w=wide: x.astype(w), (narrow,), None
+        yield f"convert[{wide}-{dtype}]", lambda x, d=dtype: x.astype(d), (narrow.astype(wide),), None
+        yield f"reshape[{dtype}]", lambda x: x.reshape(3, 2), (narrow,), None
+        yield f"transpose[{dtype}]", lambda x: x.T, (narrow,), None
+        yield f"dot[{dtype}-{wide}]", lambda x, w=wide: lax.dot(x, x.T, preferred_element_type=w), (narrow,), None
     image, kernel = numbers("float32", 1, 6, 6, 4), numbers("float32", 3, 3, 4, 4)
     dims = ("NHWC", "HWIO", "NHWC")
     for name, options in {
@@ -200,12 +221,8 @@ def programs():
     yield "conv_transpose[float32]", lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME"), (image, kernel), None
     pool = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")  # noqa: E731
     yield "max_pool[float32]", pool, (image,), None
-    yield (
-        "avg_pool[float32]",
-        lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID") / 4,
-        (image,),
-        None,
-    )
+    sums = lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")  # noqa: E731
+    yield "avg_pool[float32]", lambda x: sums(x) / 4, (image,), None
     pool_gradient = jax.grad(lambda x: pool(x).sum())
     distinct = (np.arange(144) * 37 % 144).reshape(image.shape).astype(np.float32)
     yield "max_pool_gradient[float32]", pool_gradient, (image,), None
@@ -237,6 +254,8 @@ def programs():
         yield f"{kind}[float32]", lambda x, k=kind: getattr(jnp.fft, k)(x), (argument,), None
     for size in (8, 16):
         yield f"rfft_of_{size}[float32]", jnp.fft.rfft, (numbers("float32", size),), None
+        for kind in ("fft", "ifft", "irfft"):
+            yield f"{kind}_of_{size}[float32]", getattr(jnp.fft, kind), (numbers("complex64", size),), None
     yield (
         "rng_bits[uint32]",
         lambda k: lax.rng_bit_generator(k, (4,), dtype="uint32")[1],
@@ -246,6 +265,55 @@ def programs():
     yield "bitcast[float32]", lambda x: lax.bitcast_convert_type(x, "int32"), (vector("float32"),), None
     yield "bitcast[int32]", lambda x: lax.bitcast_convert_type(x, "float32"), (vector("int32"),), None
     yield "barrier[float32]", lax.optimization_barrier, (vector("float32"),), None
+    yield (
+        "rng_bits[uint64]",
+        lambda k: lax.rng_bit_generator(k, (4,), dtype="uint32")[1],
+        (np.arange(2, dtype=np.uint64),),
+        None,
+    )
+    # Nobody can compare the numbers of this generator, only that they are within their limits.
+    yield "rng_uniform[float32]", lambda x: lax.rng_uniform(np.float32(0), x, (4,)) <= x, (np.float32(1),), None
+    yield (
+        "random_bits[uint32]",
+        lambda k: jax.random.bits(jax.random.wrap_key_data(k), (4,)),
+        (np.zeros(2, "uint32"),),
+        None,
+    )
+    yield (
+        "reduce_own[float32]",
+        lambda x: lax.reduce(x, np.float32(0), lambda a, b: a + b + a * b, (1,)),
+        (matrix("float32"),),
+        None,
+    )
+    for name, reducer, start in (
+        ("own", lambda a, b: a * b + b, 1.0),
+        ("of_larger_size", lambda a, b: jnp.where(jnp.abs(a) >= jnp.abs(b), a, b), 0.0),
+    ):
+        yield (
+            f"reduce_window_{name}[float32]",
+            lambda x, r=reducer, s=start: lax.reduce_window(x, np.float32(s), r, (2, 2), (2, 2), "VALID"),
+            (matrix("float32"),),
+            None,
+        )
+    yield (
+        "pool_tangent[float32]",
+        lambda x: jax.jvp(lambda x: pool(x), (x,), (x * 2,))[1],
+        (image,), None,
+    )  # fmt: skip
+    yield "composite[float32]", lax.composite(lambda x: x * x, name="own.square"), (vector("float32"),), None
+    yield (
+        "ragged_dot[float32]",
+        lax.ragged_dot,
+        (matrix("float32"), numbers("float32", 2, 6, 3), np.array([1, 3])),
+        None,
+    )
+    for name, function in {"mul": lambda x: x * 2, "rev": lambda x: x[::-1], "abs": jnp.abs}.items():
+        yield f"{name}[complex128]", function, (vector("complex64").astype("complex128"),), None
+    for dtype in ("float32", "bfloat16", "float16", "int32"):
+        for name, function in {"max": lax.approx_max_k, "min": lax.approx_min_k}.items():
+            if dtype != "int32":
+                yield f"approx_{name}_k[{dtype}]", lambda x, f=function: f(x, 3), (vector(dtype),), None
+                yield f"approx_{name}_k_of_matrix[{dtype}]", lambda x, f=function: f(x, 3), (matrix(dtype),), None
     yield "cholesky[float32]", jnp.linalg.cholesky, (np.eye(3, dtype=np.float32) * 2,), None
     yield (
         "solve_triangular[float32]",
@@ -265,6 +333,8 @@ def programs():
         "dot": lambda x: x @ jnp.ones((6, 2), x.dtype), "dot_self": lambda x: x @ x.T, "ones": lambda x: jnp.ones((x.shape[0], 2), x.dtype),
         "dim": lambda x: x * x.shape[0], "argmax": lambda x: jnp.argmax(x, 1), "scan": lambda x: lax.scan(lambda c, y: (c + y, c), x[:, 0], x.T)[1],
         "layer_norm": lambda x: (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1e-5), "rev": lambda x: x[:, ::-1],
+        "mask": lambda x: jnp.where(x > 1, x.shape[0], 0), "top_k": lambda x: lax.top_k(x, 2), "fft": lambda x: jnp.fft.rfft(x)[:, 0].real,
+        "approx_max_k": lambda x: lax.approx_max_k(x, 2), "min_rows": lambda x: x.min(1), "mean_rows": lambda x: x.mean(1),
         "dense": lambda x: jax.nn.relu(x @ jnp.ones((6, 2), x.dtype) + 1), "convert": lambda x: x.astype("int32"), "tanh": jnp.tanh,
     }  # fmt: skip
     # Every operation by elements, since shapes that are not known are broadcast by other operations.
@@ -279,6 +349,15 @@ def programs():
         ("b, 6, 6, 4", None),
     )
     yield "symbolic_max_pool[float32]", pool, (image,), ("b, 6, 6, 4",)
+    yield "symbolic_sum_pool[float32]", sums, (image,), ("b, 6, 6, 4",)
+    yield "symbolic_any[bool]", lambda x: x.any(1), (matrix("bool"),), ("b, 6",)
+    yield "symbolic_select[bool]", lambda x: jnp.where(x, 1.0, 0.0), (matrix("bool"),), ("b, 6",)
+    for name in ("uniform", "bits"):
+        yield (
+            f"symbolic_random_{name}[float32]",
+            lambda x, k, n=name: getattr(jax.random, n)(jax.random.wrap_key_data(k), x.shape) + x.astype("uint32" if n == "bits" else x.dtype),
+            (matrix("float32"), np.zeros(2, "uint32")), ("b, 6", None),
+        )  # fmt: skip
     yield (
         "symbolic_batch_dot[float32]",
         lambda x, y: jnp.einsum("bij,bjk->bik", x, y),
@@ -334,6 +413,7 @@ def write(folder: Path) -> None:
                 "call": call,
                 "leaves": [np.asarray(value) for value in arguments],
                 "expected": expected,
+                "has_calls": "stablehlo.custom_call" in exported.mlir_module(),
             }
             path.with_suffix(".pickle").write_bytes(pickle.dumps(content))
 
@@ -347,6 +427,8 @@ def _wire(aval):
 
 def run(folder: Path, reader: str, half: Path) -> None:
     """Run every program that has not run in a reader yet, and append a line of JSON with its outcome to a file.
+
+    In one of `READERS_OF_CALLS`, only programs with a custom call run.
 
     Args:
         folder: the folder of the exported programs and of the file.
@@ -364,7 +446,7 @@ def run(folder: Path, reader: str, half: Path) -> None:
     known |= {json.loads(line)["name"] for line in target.read_text().splitlines()} if target.exists() else set()
     for path in sorted(folder.glob("*.pickle")):
         program = pickle.loads(path.read_bytes())
-        if program["name"] in known:
+        if program["name"] in known or (reader in READERS_OF_CALLS and not program["has_calls"]):
             continue
         with target.open("a") as file:
             file.write(json.dumps({"name": program["name"], "said": in_process(module, program)}) + "\n")
@@ -420,22 +502,29 @@ def difference(found, expected) -> str:
 
 
 def record(folder: Path) -> None:
-    """Write operations.json: the operations of each program and its outcome in each reader, also from earlier runs."""
+    """Write operations.json: the operations of each program and its outcome in each reader, also from earlier runs.
+
+    Operations have their element types, custom calls their targets.
+    """
     from export_core.artifact import read_bytes
     from export_core.artifact.bytecode.element_types import element_types
+    from export_core.knowledge.concerns import CALL
 
     earlier = json.loads(RECORD.read_text(encoding="utf-8"))
     results: dict[str, dict[str, str]] = {name: program["in"] for name, program in earlier.items()}
-    for path in sorted(folder.glob("*.jsonl")):
-        for line in map(json.loads, path.read_text().splitlines()):
-            results.setdefault(line["name"], {})[path.stem] = line["said"]
+    for reader in (*READERS, *READERS_OF_CALLS):
+        path = folder / f"{reader}.jsonl"
+        for line in map(json.loads, path.read_text().splitlines()) if path.exists() else ():
+            results.setdefault(line["name"], {})[reader] = line["said"]
     lines = []
     for path in sorted(folder.glob("*.mlirbc")):
         name = pickle.loads(path.with_suffix(".pickle").read_bytes())["name"]
         if any(text.startswith("signal") for text in results.get(name, {}).values()):
             continue  # a program that ends other software is not recorded
-        types = element_types(read_bytes(path.read_bytes(), str(path)).module)
-        operations = {operation: sorted(own) for operation, own in types.items()}
+        artifact = read_bytes(path.read_bytes(), str(path))
+        operations = {operation: sorted(own) for operation, own in element_types(artifact.module).items()}
+        if CALL in operations:
+            operations[CALL] = sorted({call.target for call in artifact.custom_calls})
         lines.append(f" {json.dumps(name)}: {json.dumps({'operations': operations, 'in': results.get(name, {})})}")
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
@@ -451,7 +540,7 @@ def main() -> None:
     write(FOLDER)
     calendar = load_calendar()
     with ReaderEnvironments(calendar, notify=print) as environments:
-        for reader in READERS:
+        for reader in (*READERS, *READERS_OF_CALLS):
             (release,) = runtime_readers(reader, calendar)
             environment = environments.build(Placement(release))
             own = [str(FOLDER), reader, str(runtime_of(reader).half)]

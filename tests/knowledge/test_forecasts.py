@@ -194,9 +194,10 @@ def test_an_operation_that_a_runtime_refuses_is_no(golden, reader, entry):
     assert known.runs.reasons[0].entry == entry
 
 
-def test_a_scatter_that_litert_has_not_run_is_unknown():
+def test_a_scatter_that_failed_in_each_program_is_no():
     known = of(golden_of("test_primitives.test_scatter").read_artifact(), "litert==2.3.0")
-    assert known.runs.answer == UNKNOWN
+    assert known.runs.answer == NO
+    assert "failed in each program with stablehlo.scatter(add)" in str(known.runs.reasons[-1])
 
 
 def test_litert_runs_a_top_k_whose_decomposition_sorts():

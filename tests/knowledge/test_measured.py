@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import jax
 import pytest
+from jax import lax
+from jax.export import export, symbolic_shape
 from making import ARTIFACTS
 
-from export_core.artifact import read
-from export_core.knowledge import NO, UNKNOWN, YES, forecast
-from export_core.knowledge.concerns import About, is_concerned
+from export_core.artifact import read, read_bytes
+from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT, entries_of, forecast
+from export_core.knowledge.concerns import CALL, About, is_concerned
+from export_core.knowledge.forecasting import _Consumer
 from export_core.knowledge.measured import MEASURED, Measured, measured
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
@@ -84,6 +88,42 @@ def test_an_operation_never_measured_is_unknown():
     assert forecast_of("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
 
 
+def test_what_all_of_some_releases_fail_with_is_known():
+    failed = {"stablehlo.sort": {"*": 0b011}, "*": {"f8": 0b111}, CALL: {"mine": 0b001}}
+    table = TABLE._replace(failed=failed)
+    unseen = {
+        "stablehlo.sort": frozenset({"f32->f32"}),
+        "stablehlo.add": frozenset({"f8->f32", "i4->i4"}),
+        CALL: frozenset({"mine", "yours"}),
+    }
+    everything = {"stablehlo.sort": {"f32->f32"}, "stablehlo.add": {"f8->f32"}, CALL: {"mine"}}
+    assert table.failing(unseen, table.places("1.0")) == everything
+    assert table.failing(unseen, table.places("1.10")) == {"stablehlo.add": {"f8->f32"}}
+
+
+def approximate_maximum(*platforms):
+    exported = export(jax.jit(lambda x: lax.approx_max_k(x, 2)), platforms=platforms)
+    return read_bytes(bytes(exported(jax.ShapeDtypeStruct((8,), "float32")).serialize()))
+
+
+@pytest.mark.parametrize(
+    ("reader", "answer"),
+    [("pjrt==0.12.0.1", YES), ("iree==3.13.0", YES_BUT), ("litert==2.3.0", NO)],
+)
+def test_approx_max_k_is_forecast_as_it_was_measured(reader, answer):
+    known = forecast(approximate_maximum("cpu"), find_reader(reader, Terms(shipped_entries())))
+    assert known.numbers.answer == answer
+
+
+def test_a_custom_call_that_nobody_ran_is_unknown():
+    artifact = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")
+    for name in ("pjrt==0.12.0.1", "iree==3.13.0", "litert==2.3.0"):
+        about = _Consumer(About(artifact), name.partition("==")[0], "cpu", ())
+        vars(about.about).update(calls=frozenset({"my_target"}), uses={CALL: frozenset({"my_target"})})
+        places = about.table.places(name.partition("==")[2])
+        assert about.unmeasured(places) == ("", "", "", "custom call my_target")
+
+
 def test_a_custom_call_that_a_runtime_lacks_gives_a_no():
     known = forecast_of("test_safety_checks.test_allowed_target", "iree==3.13.0")
     assert known.runs.answer == NO
@@ -102,3 +142,34 @@ def test_a_forecast_depends_on_the_readers_settings():
     case = "test_dtypes.test_wide_dtype[float64]"
     assert forecast_of(case, "iree==3.13.0").runs.answer == NO
     assert forecast_of(case, "iree==3.13.0[--iree-input-demote-f64-to-f32=false]").runs.answer == YES
+
+
+def product(narrow, wide, platform):
+    exported = export(jax.jit(lambda x: lax.dot(x, x, preferred_element_type=wide)), platforms=(platform,))
+    return read_bytes(bytes(exported(jax.ShapeDtypeStruct((8, 8), narrow)).serialize()))
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "platform", "answer", "entry"),
+    [
+        ("int4", "int32", "cpu", NO, "cpu-products-of-4-bits"),
+        ("uint4", "int32", "cpu", NO, "cpu-products-of-4-bits"),
+        ("int4", "int4", "cpu", YES, ""),
+        ("int8", "int32", "cpu", YES, ""),
+        ("float4_e2m1fn", "float32", "cuda", UNKNOWN, "cuda-products-of-float4"),
+    ],
+)
+def test_products_of_narrow_numbers_are_known(narrow, wide, platform, answer, entry):
+    artifact, reader = product(narrow, wide, platform), find_reader("0.12.0.1", Terms(shipped_entries()))
+    assert forecast(artifact, reader, platform).compiles.answer == answer
+    concerned = [one.id for one in entries_of("jaxlib") if is_concerned(About(artifact), one.concerns)]
+    assert not entry or entry in concerned
+
+
+def test_a_composite_of_a_symbolic_size_is_known():
+    square = lax.composite(lambda x: x * x, name="own.square")
+    argument = jax.ShapeDtypeStruct(symbolic_shape("b"), "float32")
+    artifact = read_bytes(bytes(export(jax.jit(square))(argument).serialize()))
+    known = forecast(artifact, find_reader("0.12.0.1", Terms(shipped_entries())))
+    assert known.compiles.answer == YES_BUT
+    assert known.compiles.reasons[0].entry == "composite-of-a-symbolic-size"

@@ -14,11 +14,10 @@ from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries
 from studies.runtimes.operations import READERS, RECORD
+from tools.measured_operations import UNPARSED
 
 PROGRAMS = json.loads(RECORD.read_text(encoding="utf-8"))
 PLAIN = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")
-PARSING = "fails: dialect 'sdy'"
-"""What a program did that already the dialects in it exclude, which neither entries nor operations show."""
 
 
 class Program(About):
@@ -38,7 +37,8 @@ class Program(About):
 def outcomes(reader: str) -> Iterator[tuple[Program, bool]]:
     """Yield each program that ran in a reader, and whether it worked."""
     for name, program in PROGRAMS.items():
-        if (outcome := program["in"].get(reader)) and not outcome.startswith(PARSING):
+        # Dialects and versions exclude a program that was not parsed, which neither entries nor operations show.
+        if (outcome := program["in"].get(reader)) and not any(message in outcome for message in UNPARSED):
             yield Program(name, program["operations"]), outcome == "works"
 
 
@@ -56,7 +56,7 @@ def concerned(program: Program, reader: str) -> list[Entry]:
 @pytest.mark.parametrize("reader", READERS)
 def test_no_entry_denies_a_program_that_worked(reader):
     worked = [program for program, is_good in outcomes(reader) if is_good]
-    assert len(worked) > 100
+    assert len(worked) > 40
     assert [(one.name, entry.id) for one in worked for entry in concerned(one, reader) if entry.is_sure] == []
 
 

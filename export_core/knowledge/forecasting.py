@@ -203,8 +203,8 @@ class _Consumer:
             unseen = self.table.unseen(self.needed, places)
             failing = self.table.failing(unseen, places)
             left = {name: types - failing.get(name, frozenset()) for name, types in unseen.items()}
-            calls = failing.pop(CALL, frozenset())
             denied = {*self.about.calls_of_jax, *(() if self.about.has_branches else self.about.calls_of_devices)}
+            calls = failing.pop(CALL, frozenset()) - denied
             left_calls = left.pop(CALL, frozenset()) - denied
             unknown = [*_named(left), *(f"custom call {target}" for target in sorted(left_calls))]
             partly = self.table.in_some_forms(self.needed, places)

@@ -256,8 +256,10 @@ class _Consumer:
     def _by_failures(self, kind: _Kind) -> Iterator[Found]:
         """Yield what a runtime has failed with in each program that was run."""
         if kind.places and (failed := self.unmeasured(kind.places).failed):
-            builds = RUNS if self.name == "stablehlo" else COMPILES  # The interpreter compiles nothing.
-            yield builds, NO, Reason(f"{kind.title} failed in each program with {failed} that was run")
+            reason = Reason(f"{kind.title} failed in each program with {failed} that was run")
+            if self.name != "stablehlo":  # The interpreter compiles nothing.
+                yield COMPILES, UNKNOWN, reason  # The programs failed there or when they were called.
+            yield RUNS, NO, reason
 
     def _by_bytes(self, kind: _Kind, reader: Reader) -> Iterator[Found]:
         """Yield what the artifact's bytes show, apart from whether the reader loads it."""

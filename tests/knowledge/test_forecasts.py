@@ -198,6 +198,7 @@ def test_a_scatter_that_failed_in_each_program_is_no():
     known = of(golden_of("test_primitives.test_scatter").read_artifact(), "litert==2.3.0")
     assert known.runs.answer == NO
     assert "failed in each program with stablehlo.scatter(add)" in str(known.runs.reasons[-1])
+    assert known.compiles.answer == UNKNOWN  # those programs failed when they were called, others when compiled
 
 
 def test_litert_runs_a_top_k_whose_decomposition_sorts():

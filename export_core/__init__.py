@@ -14,6 +14,10 @@ _MODULES = {
 }
 
 
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
+
+
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

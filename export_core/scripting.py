@@ -21,7 +21,7 @@ from export_core.export.produce import Uncalled, export_again, free_caches, inst
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.numbers.measuring_noise import MeasuredNoise
-from export_core.numbers.noise import outputs_to_name
+from export_core.numbers.noise import output_paths, outputs_to_name
 from export_core.numbers.shows_nothing import leaf_paths, remark_lines, unknown_leaves
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, find_policy
@@ -143,7 +143,9 @@ def write_golden(
     (golden,) = (golden for golden in store.generations(case) if golden.manifest.writer.id == writer)
     remarks = [remark for one in measured if isinstance(one, MeasuredNoise) for remark in one.remarks]
     shown = [] if values["nothing_to_compare"] else remark_lines(remarks, values["constant"] or ())
-    return WrittenGolden(golden, str(status), crash, (*(outputs_to_name(noise) if noise else ()), *shown))
+    return WrittenGolden(
+        golden, str(status), crash, (*(outputs_to_name(noise, output_paths(golden)) if noise else ()), *shown)
+    )
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import numpy as np
 
 from export_core.artifact import ArtifactError, read_bytes
 from export_core.artifact.export_changes import export_changes, independent_changes, operations_that_differ
-from export_core.base.tolerances import FLOATS
+from export_core.base.tolerances import FLOATS, ROUNDING
 from export_core.base.untrusted import read_regular
 from export_core.export.produce import ProducedGolden, outputs_for
 from export_core.goldens import Check, Golden, Leaf
@@ -58,6 +58,8 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     numbers: list[str] = []
     if comparable and produced.outputs is not None and not then.options.without_outputs:
         numbers += _changed_numbers(produced, produced.outputs, wanted)
+    if export and now.writer.id == then.writer.id:  # the numbers changed because of it, however little
+        numbers = [_without_rounding(text) for text in numbers]
     # Another writer's flags have other defaults: only flags set by a variable are compared.
     flags = [
         f"{flag}: golden {then.flags[flag]}; now {value}, see {flag.upper()}"
@@ -67,6 +69,12 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     if numbers and now.writer.id == then.writer.id and (both := processors(then.computed_on, os.environ)):
         flags.append(f"processor: {both}: numbers may depend on it")
     return Changes([*changes, *numbers], export, flags)
+
+
+def _without_rounding(text: str) -> str:
+    """Return the text of a difference without the line that says that it looks like rounding."""
+    guess = f"looks like: {ROUNDING}"
+    return "\n".join(line for line in text.split("\n") if not line.strip().startswith(guess))
 
 
 def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:

@@ -31,7 +31,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
-from export_core.numbers.noise import WHAT_TO_DO, not_seen, outputs_to_name
+from export_core.numbers.noise import WHAT_TO_DO, not_seen, output_paths, outputs_to_name
 from export_core.numbers.shows_nothing import MEANT, Remark, leaf_paths, remark_lines, unknown_leaves
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
@@ -437,7 +437,8 @@ class Recorder:
         """Add to an event the remarks on a golden that has just been written."""
         case, writer = event["case"], event["writer"]
         noise = produced.manifest.noise
-        named = outputs_to_name(noise) if noise else []
+        (golden,) = (one for one in self._store.generations(case) if one.manifest.writer.id == writer)
+        named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
         # A golden without values has a reason, which is in its marker.
         remarks = () if self._marked["nothing_to_compare"] else self._remarks.get(case, ())
@@ -449,7 +450,6 @@ class Recorder:
         if not produced.manifest.reproducible:
             named = [*named, "not reproducible: two exports differed, so tests compare only its outputs"]
         alone = case in self._not_repeated and self._exports_new_twice
-        (golden,) = (one for one in self._store.generations(case) if one.manifest.writer.id == writer)
         parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from export_core.artifact.audit import PLATFORMS
+from export_core.base.platforms import PLATFORMS
 from export_core.features.inspect.coverage import SECTIONS, Coverage, Row, coverage
 from export_core.goldens import GoldenStore
 from tools import renew

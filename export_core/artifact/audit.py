@@ -16,6 +16,7 @@ from export_core.artifact.bytecode.sections import MAGIC, Tables
 from export_core.artifact.bytecode.values import Values
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.unread import Unread
+from export_core.base.platforms import PLATFORMS
 from export_core.releases.stable_targets import stable_targets
 
 STABLE = "stable"  # listed by the writer's and by the reader's release, or by all that are known
@@ -176,7 +177,6 @@ _PREFIXES = {
     "rocm": ("hipsolver_", "hipsparse_", "hipblas_", "hip_", "__hip", "__gpu$"),
     "tpu": ("tpu_custom_call",),
 }
-PLATFORMS = (*_PREFIXES,)
 # Targets of the TPU compiler, which have no prefix. ApproxTopK is none of them: XLA replaces it by a sort elsewhere.
 _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr"})
 

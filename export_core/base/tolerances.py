@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from export_core.base.platforms import PLATFORMS, similar_platform
 from export_core.base.text import did_you_mean
 
 COMPARATORS = ("allclose", "exact", "shape", "eigh", "eig", "svd", "qr", "lu", "schur")
@@ -21,7 +22,6 @@ WITHOUT_TOLERANCE = ("exact", "shape")  # Comparators that look at no tolerance.
 
 AMOUNTS = ("rtol", "atol", "ulp")  # The kinds of tolerances.
 
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 DEFAULT_RTOL = {
     "float64": 1e-10,
@@ -216,14 +216,6 @@ def problem_of_tolerances(tolerances: Tolerances) -> str:
                     except ValueError as error:
                         return f"{platform}: {dtype}: {name}: {error}"
     return ""
-
-
-def similar_platform(name: str) -> str:
-    """Return a hint at the platform that a wrong name may mean, to follow a sentence; "" if none is similar."""
-    # What JAX's own `jax.devices("gpu")` takes; an artifact is exported for one of the two.
-    if name.lower() == "gpu":
-        return " Did you mean 'cuda' or 'rocm'?"
-    return did_you_mean(name.lower(), PLATFORMS)
 
 
 def problem_of_name(name: str) -> str:

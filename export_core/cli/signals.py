@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = "\njaxexport: stopping the running cells; press Ctrl-C again to quit at once\n"
+_STOPPING = {
+    signal.SIGINT: "\njaxexport: stopping the running cells; press Ctrl-C again to quit at once\n",
+    signal.SIGTERM: "\njaxexport: stopping the running cells; a second SIGTERM quits at once\n",
+}
 
 
 class Interrupted(KeyboardInterrupt):
@@ -37,7 +40,7 @@ def interruptible() -> Iterator[None]:
         for name in _SIGNALS:
             signal.signal(name, second)
         # Not print: it takes a lock, which the interrupted code may hold.
-        os.write(2, _STOPPING.encode())
+        os.write(2, _STOPPING[signal.Signals(number)].encode())
         raise Interrupted(number)
 
     def second(number: int, frame: FrameType | None) -> None:

@@ -176,7 +176,8 @@ _FUNCTIONALIZE = (
     "process."
 )
 _EQUINOX = (
-    "The variable EQX_ON_ERROR=off leaves equinox's checks out, and throw=False those of the solvers that use it."
+    "With the variable EQX_ON_ERROR=nan, set before each start of Python, a check of equinox gives NaN where it fails; "
+    "throw=False leaves out those of the solvers that use it."
 )
 _HIDDEN = "No equation of the function makes the call: it comes from lowering a primitive, or from a derivative."
 

@@ -301,7 +301,7 @@ class GoldenStore:
         except OSError as error:
             raise GoldenError(
                 f"{target}: cannot write this golden: {error.strerror or error}. Nothing stored was changed; "
-                "make room or fix the permissions, then run `pytest --update-goldens` again."
+                "make room or fix the permissions, then write it again, such as with `pytest --update-goldens`."
             ) from error
         try:
             atomic.sync_folder(target.parent)

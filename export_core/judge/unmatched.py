@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from export_core.base.tolerances import PLATFORMS
+from export_core.base.platforms import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import entry_name

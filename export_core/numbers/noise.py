@@ -324,6 +324,18 @@ def call_paths(golden: Golden, order: int) -> tuple[list[str], list[str]]:
     return arguments, results
 
 
+def output_paths(golden: Golden) -> dict[str, str]:
+    """Return the path of each output of a golden's calls in the trees of its function, by the output's name.
+
+    Raises `ArtifactError` or `GoldenError` if its artifact cannot be read.
+    """
+    return {
+        output_name(check.name, number): path
+        for check in golden.calls.values()
+        for number, path in enumerate(call_paths(golden, check.vjp)[1])
+    }
+
+
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
     """Return whether, in every output, at least half of the elements would not show a wrong number."""
     outputs = sum(leaf.data.size > 0 for file in golden.calls for leaf in from_npz(golden.folder / file))
@@ -416,8 +428,11 @@ def _in_units(leaf: Leaf, noise: Array) -> float:
     return float(noise.max()) / unit if unit else math.inf
 
 
-def outputs_to_name(record: NoiseRecord) -> list[str]:
-    """Return lines for a writer about outputs that show nothing, or may not be equal in another release."""
+def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None) -> list[str]:
+    """Return lines for a writer about outputs that show nothing, or may not be equal in another release.
+
+    `paths` are those of `output_paths`, if they are known.
+    """
     unstable = (
         f"output {name}: {plural(count, 'element')} must be equal, but differed in some runs"
         for name, count in record.unstable.items()
@@ -427,7 +442,7 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
         "golden.yaml says under noise.failed; compared with the default tolerances"
         for name in record.unmeasured
     )
-    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping), *unstable, *unmeasured]
+    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping, paths or {}), *unstable, *unmeasured]
 
 
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
@@ -449,11 +464,7 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
                 for number, (leaf, own) in enumerate(zip(outputs[file], noises, strict=True)):
                     if own is not None and leaf.dtype not in FLOATS and (count := int((own > 0).sum())):
                         jumping[output_name(golden.calls[file].name, number)] = (count, own.size)
-            leaves = {
-                output_name(check.name, number): path
-                for check in (golden.calls.values() if jumping else ())
-                for number, path in enumerate(call_paths(golden, check.vjp)[1])
-            }
+            leaves = output_paths(golden) if jumping else {}
             texts = [*_undecided(undecided_outputs(golden, noise, record.jumping, outputs)), *_jumping(jumping, leaves)]
         except (ArtifactError, GoldenError) as error:
             texts = [f"its noise cannot be read: {error}"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from export_core.base.tolerances import PLATFORMS
+from export_core.base.platforms import PLATFORMS
 from export_core.releases import JaxlibRelease, JaxRelease, Windows
 from export_core.releases.calendar import RuntimeRelease
 from export_core.releases.names import title_of

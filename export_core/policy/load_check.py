@@ -13,6 +13,7 @@ from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED, ONLY_JAX, calls_of_jax
 from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime
 from export_core.artifact.writers import audit_calls, find_writer
+from export_core.base.platforms import PLATFORMS, PlatformError, similar_platform
 from export_core.base.text import did_you_mean
 from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
 from export_core.policy.terms import Terms, promised_days
@@ -58,9 +59,10 @@ class LoadCheck:
 
     @property
     def ok(self) -> bool | None:
-        """True if it loads and every custom call is promised (for a bare module: listed); None if that is not known.
+        """True if it loads, every custom call is promised (for a bare module: listed), and nothing is known against it.
 
-        False, too, if the reader is known not to compile or run it, or to compute other numbers.
+        False also if the reader is known not to compile or run it, or to compute other numbers. None if it is not known
+        whether it loads.
         """
         return False if self.unpromised or self.numbers == NO else self.loads
 
@@ -100,8 +102,12 @@ def check(
 
     Raises:
         ArtifactError: it cannot be read.
+        PlatformError: there is no such platform.
         ReleaseError: the reader is in no calendar, or no jaxlib is installed.
     """
+    if platform and platform not in PLATFORMS:
+        expected = f"expected one of {', '.join(PLATFORMS)}, found {platform!r}.{similar_platform(platform)}"
+        raise PlatformError(f"platform: {expected}")
     data = path_or_bytes
     artifact = read_bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else read(data)
     terms = _shipped_terms()

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from export_core.base.platforms import PLATFORMS, similar_platform
 from export_core.base.text import close_match, did_you_mean, shortened
-from export_core.base.tolerances import PLATFORMS, similar_platform
 from export_core.policy.entries import WRITTEN
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import policy_schema

@@ -10,8 +10,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, is_normalized_name
 
 from export_core.base import tolerances
+from export_core.base.platforms import PLATFORMS, similar_platform
 from export_core.base.text import did_you_mean
-from export_core.base.tolerances import AMOUNTS, PLATFORMS
+from export_core.base.tolerances import AMOUNTS
 from export_core.policy.entries import (
     ALL,
     LONGEST_DAYS,
@@ -89,7 +90,7 @@ def _simple_keys(policy: Policy) -> Problems:
     if not any(reader.strip() for reader in policy.readers.split(",")):
         yield ("readers",), "expected window, all, newest, deployed or jaxlib versions, found none."
     if policy.platforms is not None:
-        unknown = {repr(name): tolerances.similar_platform(name) for name in policy.platforms if name not in PLATFORMS}
+        unknown = {repr(name): similar_platform(name) for name in policy.platforms if name not in PLATFORMS}
         for name, similar in (unknown if policy.platforms else {"none": ""}).items():
             yield ("platforms",), f"expected some of {', '.join(PLATFORMS)}, found {name}.{similar}"
 

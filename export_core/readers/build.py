@@ -31,7 +31,6 @@ from typing import Self
 import filelock
 import msgspec
 from packaging.version import InvalidVersion, Version
-from uv import find_uv_bin
 
 from export_core.base.atomic import write_whole
 from export_core.base.cache_folder import cache_path
@@ -76,10 +75,21 @@ def environments_folder() -> Path:
 
 
 def uv_command() -> str:
-    """Return the path of the uv that is installed with this package."""
+    """Return the path of the uv that is installed with this package.
+
+    Raises `EnvironmentFailed` if there is none.
+    """
     # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
     with _SYSCONFIG_LOCK:
-        return str(find_uv_bin())
+        try:
+            from uv import find_uv_bin
+
+            return str(find_uv_bin())
+        except (ImportError, FileNotFoundError):
+            raise EnvironmentFailed(
+                f"expected the command uv, which pytest-jaxexport requires, in the environment of {sys.executable}; "
+                "found none. Install it there again, such as with `pip install uv`."
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -322,14 +332,18 @@ def _reason(output: str) -> str:
 
     Where there is little room, only the first line is shown.
     """
-    lines = without_credentials(output).strip().splitlines()[-LAST_LINES:]
+    printed = without_credentials(output).strip().splitlines()
+    lines = printed[-LAST_LINES:]
     if "Traceback (most recent call last)" in output:
         return "\n".join([lines[-1], *lines])
     # uv breaks its sentences at 80 columns, and draws a frame beside them.
     text = " ".join(filter(None, (line.strip(_FRAME) for line in lines))).removeprefix("error: ")
     # That the network is off, or no wheel fits this machine: what to do follows from the hint alone.
     before, _, hint = text.partition("hint: ")
-    return f"{hint} {before}".strip()
+    # The error of a build backend, such as setuptools, is above the advice that follows it.
+    above = [line.strip() for line in printed[:-LAST_LINES]]
+    causes = [line.removeprefix("error: ") for line in above if line.startswith("error: ")]
+    return " ".join(filter(None, (*causes[-1:], hint, before.strip())))
 
 
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:

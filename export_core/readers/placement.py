@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 
 import msgspec
 
-from export_core.base.tolerances import PLATFORMS, similar_platform
+from export_core.base.platforms import PLATFORMS, similar_platform
 from export_core.readers.errors import PlacementError
 from export_core.releases import Release
 from export_core.releases.runtimes import runtime_of

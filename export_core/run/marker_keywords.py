@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from export_core.base.errors import ExportCompatError
+from export_core.base.platforms import PLATFORMS, similar_platform
 from export_core.base.text import close_match
-from export_core.base.tolerances import PLATFORMS, problem_of_name, read_amount, similar_platform
+from export_core.base.tolerances import problem_of_name, read_amount
 from export_core.policy.feature_keys import marker_keywords
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ signature, since somebody who can write one file of the folder can write all of 
 import contextlib
 import hashlib
 import io
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -374,7 +375,8 @@ def read_summary(folder: Path) -> Summary:
     try:
         summary: Summary = decode_json(read_named(path, LARGEST), Summary)
     except OSError:
-        found = "a run that has not finished: `jaxexport matrix --resume` continues it."
+        where = "" if folder == USUAL_FOLDER else f" --results {shlex.quote(str(folder))}"
+        found = f"a run that has not finished: `jaxexport matrix --resume{where}` continues it."
         advice = finished_before(folder).strip()
         if not (folder / PLAN).exists():
             found, advice = "none.", f"Run `jaxexport matrix` first, or name the folder of a run. {advice}".strip()

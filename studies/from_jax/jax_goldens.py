@@ -29,8 +29,8 @@ from export_core.artifact.envelope.fields import ByteSpan, Dim
 from export_core.artifact.envelope.formats import WIDE_NR_DEVICES, fields_of
 from export_core.artifact.main_check import fits
 from export_core.base.errors import PREFIX, ExportCompatError
+from export_core.base.platforms import PLATFORMS
 from export_core.base.text import plural
-from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer
 from export_core.goldens.adopt import StatedFacts, adopt_artifact
 from export_core.goldens.arrays import Array

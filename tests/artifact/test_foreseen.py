@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from export_core.artifact import read
-from export_core.artifact.audit import PLATFORMS, belongs, foreseen
+from export_core.artifact.audit import belongs, foreseen
+from export_core.base.platforms import PLATFORMS
 from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import audit_text, screen
 from export_core.policy.terms import Terms

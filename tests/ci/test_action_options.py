@@ -101,10 +101,12 @@ ELSEWHERE_OR_NOWHERE = ["--help", "-h", "-hh", "--version", "--results=old", "--
         ),
     ],
 )
-def test_options_that_do_not_fit_a_step_are_refused(step, options, message):
+def test_options_that_do_not_fit_a_step_are_refused(step, options, message, tmp_path):
+    (tmp_path / "results").mkdir()  # of an earlier use of the action in this job
     ran = step(options=options)
     assert (ran.code, ran.words) == (2, None)
     assert message in ran.output
+    assert not (tmp_path / "results").exists()
 
 
 def test_every_option_of_the_command_is_refused_or_accepted():

@@ -90,7 +90,8 @@ def test_an_interrupted_run_cleans_up_and_can_be_resumed(small, tmp_path, number
     ended, printed = run.ended()
     assert ended == code, printed
     assert "Traceback" not in printed
-    assert "stopping the running cells; press Ctrl-C again to quit at once" in printed
+    again = "press Ctrl-C again to quit at once" if number is signal.SIGINT else "a second SIGTERM quits at once"
+    assert f"stopping the running cells; {again}" in printed
     summary = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
     assert summary in printed
     assert "1 are left: the same command with --resume continues. Nothing was judged." in printed

@@ -153,7 +153,10 @@ def test_a_pipe_is_written_to_and_not_replaced(command):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda new: (new / "summary.json").unlink(), "not finished: `jaxexport matrix --resume` continues it"),
+        (
+            lambda new: (new / "summary.json").unlink(),
+            "not finished: `jaxexport matrix --resume --results new` continues it",
+        ),
         (lambda new: (new / "summary.json").write_text("{}"), "summary.json: not a summary"),
         (lambda new: (new / "results.jsonl").write_bytes(b""), "each of 2 planned cells, found none for 2"),
         (lambda new: (new / "results.jsonl").write_bytes(b"no\n"), "results.jsonl:1: not a result"),

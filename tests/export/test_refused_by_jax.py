@@ -251,7 +251,7 @@ def test_the_library_of_a_callback_is_named() -> None:
     assert re.match(
         r"pure_callback \(equinox/_errors.py\) at .*test_refused_by_jax.py:\d+ in step: return error_if", text
     )
-    assert "EQX_ON_ERROR=off" in text
+    assert "EQX_ON_ERROR=nan" in text
 
 
 @pytest.mark.parametrize("file", ["/lib/site-packages/equinox/_module.py", "<string>"], ids=["equinox", "init"])
@@ -268,7 +268,7 @@ def test_a_callback_without_an_equation_is_reported(monkeypatch):
     assert text.startswith("No equation of the function makes the call")
     assert "EQX_ON_ERROR" not in text
     monkeypatch.setitem(sys.modules, "equinox", object())
-    assert "EQX_ON_ERROR=off" in describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
+    assert "EQX_ON_ERROR=nan" in describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
 
 
 def test_a_triton_kernel_without_a_gpu_is_an_error(monkeypatch):

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import manifest, writer
 
-from export_core.base.tolerances import COMPARATORS, FLOATS, PLATFORMS
+from export_core.base.platforms import PLATFORMS
+from export_core.base.tolerances import COMPARATORS, FLOATS
 from export_core.goldens import Check, Comparison, GoldenError, Manifest, Options, Writer
 from export_core.goldens.manifest import FORMAT, Signature
 from export_core.goldens.manifest_file import dump_manifest, load_manifest

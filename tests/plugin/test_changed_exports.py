@@ -115,6 +115,23 @@ def test_recorded_factors_that_are_gone_are_a_change(projects):
     assert "factors: golden eigh (0, 1); now none of these" in report.text
 
 
+def test_a_changed_constant_is_not_called_rounding(projects):
+    test = """
+        import numpy as np, jax, jax.numpy as jnp, pytest
+
+        @pytest.mark.export_compat
+        def test_scaled(export_golden):
+            export_golden(jax.jit(lambda x: jnp.sin(x * FACTOR)), np.linspace(0, 3, 64, dtype=np.float32))
+    """
+    project = projects(test_a=test.replace("FACTOR", "1.5"))
+    assert project.pytest("--update-goldens").code == 0
+    project.write(test_a=test.replace("FACTOR", "1.500005"))
+    text = project.pytest()["test_scaled"].text
+    assert "numbers: output 0 float32[64]: " in text
+    assert "module: @main: constant: value: dense<1.5> : tensor<f32> → dense<1.5000050067901611>" in text
+    assert "looks like: rounding" not in text
+
+
 def test_unchanged_exports_pass(written):
     assert written.pytest().code == 0
 

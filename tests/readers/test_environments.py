@@ -371,12 +371,26 @@ ImportError: libmissing.so: cannot open shared object file
             "Failed to fetch: `https://packages.example/simple/jax/` Caused by: dns error: failed to lookup address "
             "information",
         ),
+        (
+            "  × Failed to build `mine`\nerror: Multiple top-level packages discovered\n" + "advice\n" * 12,
+            "Multiple top-level packages discovered" + " advice" * 12,
+        ),
         (NO_FILE, f"ImportError: libmissing.so: cannot open shared object file\n{NO_FILE.strip()}"),
     ],
-    ids=["offline", "no answer", "import"],
+    ids=["offline", "no answer", "build backend", "import"],
 )
 def test_the_reason_of_a_uv_failure_is_extracted(printed, reason):
     assert module._reason(printed) == reason
+
+
+@pytest.mark.parametrize("error", [ImportError("no module uv"), FileNotFoundError("uv")], ids=["module", "command"])
+def test_a_missing_uv_is_named_with_what_to_do(error, monkeypatch):
+    def find_uv_bin():
+        raise error
+
+    monkeypatch.setattr("uv.find_uv_bin", find_uv_bin)
+    with pytest.raises(EnvironmentFailed, match=r"expected the command uv, .* found none\. .*`pip install uv`"):
+        module.uv_command()
 
 
 def test_an_offline_run_says_uvs_reason(jaxexport, cache, cwd, monkeypatch):

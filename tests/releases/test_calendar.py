@@ -8,7 +8,7 @@ from jax._src.lib import check_jaxlib_version
 from making import day, make_wheel
 from packaging.version import Version
 
-from export_core.base.tolerances import similar_platform
+from export_core.base.platforms import similar_platform
 from export_core.matrix.selection import MatrixError, choose_readers, known_releases
 from export_core.policy import Policy, PolicyError, find_policy
 from export_core.policy.entries import ExtraReleases

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from export_core.base.platforms import PLATFORMS
 from export_core.base.text import did_you_mean
-from export_core.base.tolerances import PLATFORMS
 from export_core.policy.entries import Patterns, Platforms
 from export_core.policy.feature_keys import FeatureKey, Key, Problems
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.audit import PLATFORMS, belongs
+from export_core.artifact.audit import belongs
 from export_core.artifact.envelope.fields import Envelope, Tree
 from export_core.base.layout import aligned
+from export_core.base.platforms import PLATFORMS
 from export_core.base.text import printable
 from export_core.goldens import Golden, Manifest
 

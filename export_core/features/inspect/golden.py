@@ -19,7 +19,7 @@ from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
-from export_core.numbers.noise import call_paths, not_seen, not_seen_text, outputs_to_name
+from export_core.numbers.noise import call_paths, not_seen, not_seen_text, output_paths, outputs_to_name
 from export_core.policy import Policy
 
 MOST = 8  # The most lines of one kind, and the most values of one array.
@@ -71,7 +71,7 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
         yield f"as the golden recorded: {comparison_in_words(manifest.comparison)}"
     else:
         yield "by the noise that its writer measured" if manifest.noise else "by the default of each dtype"
-        yield from outputs_to_name(manifest.noise) if manifest.noise else ()
+        yield from _outputs_to_name(golden) if manifest.noise else ()
         yield from (not_seen_text({name: part}, most=1) for name, part in _not_seen(golden).items())
     if (rule or manifest.comparison).compare == Comparison().compare:
         for group in golden.factors:
@@ -79,6 +79,14 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
     for name in dict.fromkeys((manifest.writer.platform, *manifest.options.platforms)):
         if name in policy.tolerances:
             yield f"or wider, by tolerances.{name} of the policy"
+
+
+def _outputs_to_name(golden: Golden) -> list[str]:
+    assert golden.manifest.noise is not None
+    try:
+        return outputs_to_name(golden.manifest.noise, output_paths(golden))
+    except (ArtifactError, GoldenError):  # the list of its files reports what is wrong with it
+        return outputs_to_name(golden.manifest.noise)
 
 
 def _not_seen(golden: Golden) -> dict[str, float]:

@@ -15,6 +15,7 @@ from commands import assert_bad_input
 
 import export_core
 from export_core.artifact import ArtifactError, read
+from export_core.base.platforms import PlatformError
 from export_core.features.inspect.named_readers import find_readers
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
@@ -292,3 +293,16 @@ def test_the_help_of_readers_option_lists_every_form(command, jaxexport):
     text = " ".join(jaxexport(command, "--help").out.split())
     for form in ("jaxlib releases, also as newest or as a range such as '>=0.11,<0.12'", "'iree>=3.9'", "litert for"):
         assert form in text
+
+
+@pytest.mark.parametrize(
+    ("platform", "hint"), [("gpu", " Did you mean 'cuda' or 'rocm'?"), ("CPU", " Did you mean 'cpu'?"), ("npu2", "")]
+)
+def test_a_check_for_an_unknown_platform_is_refused(platform, hint):
+    message = f"platform: expected one of cpu, cuda, rocm, tpu, found '{platform}'.{hint}"
+    with pytest.raises(PlatformError, match=f"^{re.escape(message)}$"):
+        export_core.check(DATA / "0.9.2" / "mlp.jaxexport", "0.9.2", platform)
+
+
+def test_the_package_lists_its_functions():
+    assert {"check", "export_artifact", "write_golden"} <= {*dir(export_core)}

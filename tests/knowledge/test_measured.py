@@ -166,6 +166,7 @@ def test_products_of_narrow_numbers_are_known(narrow, wide, platform, answer, en
     assert not entry or entry in concerned
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="older jax refuses to export it")
 def test_a_composite_of_a_symbolic_size_is_known():
     square = lax.composite(lambda x: x * x, name="own.square")
     argument = jax.ShapeDtypeStruct(symbolic_shape("b"), "float32")

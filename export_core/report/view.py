@@ -72,7 +72,7 @@ _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "
     "tolerance, which may not fit this program."
 )
-_UNDECIDED = "Some stored outputs would not show a wrong number: rounding alone moves them as far."
+_UNDECIDED = "{} with outputs that would not show a wrong number, since rounding alone moves them as far: {}."
 _WITHOUT_NOISE = "{} without noise: {}. `jaxexport goldens verify --noise` measures it."
 _INPUTS_ONLY = (
     "{} with noise of inputs only: {}. A correct reader may look broken where numbers come from constants inside. "
@@ -114,7 +114,8 @@ def _other_findings(run: Run) -> Iterator[Finding]:
     yield from map(_change, summary.custom_call_changes)
     if summary.undecided:
         details = (("outputs", first_lines(summary.undecided, "summary.json")), ("to do", WHAT_TO_DO))
-        yield Finding(NOT_DECIDED, 0, _UNDECIDED, details)
+        goldens = [*dict.fromkeys(line.partition(": ")[0] for line in summary.undecided)]
+        yield Finding(NOT_DECIDED, 0, _of_goldens(_UNDECIDED, goldens), details)
     for accepted in summary.accepted:
         yield Finding(ACCEPTED, 0, accepted.sentence, (("reason", accepted.reason),), brief=accepted.brief)
     about_the_run: dict[FindingKind, Iterable[str]] = {

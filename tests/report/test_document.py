@@ -82,7 +82,11 @@ SENTENCES = [
         "--baseline OLD`.",
     ),
     ("CONVERSION", "It fixes 1 of 1 failing cell: 1 by its envelope only."),
-    ("NOT DECIDED", "Some stored outputs would not show a wrong number: rounding alone moves them as far."),
+    (
+        "NOT DECIDED",
+        "1 golden with outputs that would not show a wrong number, since rounding alone moves them as far: "
+        "t.wrong/0.9.2-cpu.",
+    ),
     ("FORECAST", "1 cell forecast to fail, and worked."),
     ("NO NOISE", "1 golden without noise: t.kept/0.9.2-cpu. `jaxexport goldens verify --noise` measures it."),
     (

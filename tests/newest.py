@@ -15,7 +15,7 @@ NEWEST = (
     *(f"tests/readers/test_{name}.py" for name in ("ahead", "figures", "moved_inside", "worker_checks")),
     *(f"tests/goldens/test_{name}.py" for name in ("adopted_meshes", "arrays", "made_inputs")),
     "tests/artifact/test_installed_jax.py",
-    "tests/knowledge/test_measured.py::test_a_composite",
+    "tests/knowledge/test_measured.py",
     "tests/matrix/test_replay.py",
     "tests/features/why/test_explained_runtimes.py",
     *(f"studies/tests/{name}/" for name in ("custom_calls", "export_docs")),

@@ -166,7 +166,7 @@ def test_a_gradient_that_cancels_is_named_by_its_leaf(project, written):
 def test_integers_that_one_bit_moves_far_are_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert (
-        f"output 0: {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"
+        f"output 0 (result): {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"
         in written.text
     )
 

@@ -163,5 +163,8 @@ def test_the_screen_names_outputs_that_jump(copied, jaxexport):
     assert "noise:\n" in text
     path.write_text(text.replace("noise:\n", "noise:\n  jumping: {'0': [2, 9]}\n"))
     out = " ".join(jaxexport("inspect", CASE).out.split())
-    assert "by the noise that its writer measured output 0 (result[0]): 2 of 9 elements jump: their last bit decides" in out
+    assert (
+        "by the noise that its writer measured output 0 (result[0]): 2 of 9 elements jump: their last bit decides"
+        in out
+    )
     assert "errors below this part of the largest number are not seen: " in out

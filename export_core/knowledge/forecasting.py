@@ -100,7 +100,7 @@ class Forecast(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """What a reader may not do, by the reasons of `spoiled`, such as ``not compile``; "" if its answer is `YES`."""
+        """The step that the reader may fail at, such as ``not compile``; "" if `spoiled` is `YES`."""
         spoiled = self.spoiled
         if spoiled.answer == YES:
             return ""

@@ -34,7 +34,7 @@ class Measured(NamedTuple):
     """
 
     failed: Mapping[str, Mapping[str, int]] = {}
-    """What a release failed with in each program that was run, as bits of the releases.
+    """The operations and types with which each program failed, and the releases in which they did, as bits.
 
     For an operation that fails with every element type, the type is "*"; for an element type that every operation fails
     with, the operation is "*". A custom call has its target in place of a type.

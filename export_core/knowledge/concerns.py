@@ -20,8 +20,28 @@ WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 # A text, which `re` compiles at its first use: few artifacts need it.
 _WIDE_TYPES = r"(?:^|[x<])(?:f64|u?i64|complex<f64>)"
 _SPECIAL = frozenset("*?[")
+_OF_PATTERNS = frozenset(".^$*+?{}[]()|\\")  # All characters that mean something else in a regular expression.
 CALL = "stablehlo.custom_call"
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
+
+
+class Uses(tuple[tuple[str, str], ...]):
+    """Pairs of a glob for an operation and a regular expression for its element types, sorted once for `has_use`."""
+
+    @cached_property
+    def by_operation(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The pairs whose globs name one operation, with or without its body, by that operation."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for glob, pattern in self:
+            operation, is_plain = _operation_of(glob)
+            if is_plain:
+                found.setdefault(operation, []).append((glob, pattern))
+        return found
+
+    @cached_property
+    def of_any_operation(self) -> list[tuple[str, str]]:
+        """All other pairs."""
+        return [(glob, pattern) for glob, pattern in self if not _operation_of(glob)[1]]
 
 
 class About:
@@ -87,15 +107,21 @@ class About:
         The glob matches the operation, and the expression is found in its types. An operation without element types
         counts as having the type "".
         """
-        for glob, pattern in uses:
-            operation, is_plain = _operation_of(glob)
-            # Without a walk over the module, for most entries.
-            if operation in self.operations if is_plain else _any_matches(self.operations, (operation,)):
-                forms = self.forms.get(operation, {}) if is_plain else self.uses
-                named = [types for name, types in forms.items() if _matches(name, glob)]
-                if any(_is_found(pattern, of) for types in named for of in types or ("",)):
+        uses = uses if isinstance(uses, Uses) else Uses(uses)
+        # Without a walk over the module, for most entries.
+        for operation in uses.by_operation.keys() & self.operations:
+            for glob, pattern in uses.by_operation[operation]:
+                named = self.forms.get(operation, {})
+                if any(_is_found(pattern, of) for name in named if _matches(name, glob) for of in named[name] or ("",)):
                     return True
-        return False
+        return any(
+            _is_found(pattern, of)
+            for glob, pattern in uses.of_any_operation
+            if _any_matches(self.operations, (_operation_of(glob)[0],))
+            for name, types in self.uses.items()
+            if _matches(name, glob)
+            for of in types or ("",)
+        )
 
     @cached_property
     def types(self) -> str:
@@ -105,7 +131,7 @@ class About:
     def has_type(self, pattern: str) -> bool:
         """Return whether a regular expression is found in one of the artifact's types. `^` matches its first one."""
         if (answer := self._typed.get(pattern)) is None:
-            answer = self._typed[pattern] = re.search(pattern, self.types) is not None
+            answer = self._typed[pattern] = _is_found(pattern, self.types)
         return answer
 
     @cached_property
@@ -191,6 +217,8 @@ def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
 
     Most globs are plain names, which are looked up without comparing each name.
     """
+    if not names:  # Most artifacts have no custom calls.
+        return False
     for glob in globs:
         if glob in names if _SPECIAL.isdisjoint(glob) else any(_matches(name, glob) for name in names):
             return True
@@ -212,9 +240,9 @@ def _matches(name: str, glob: str) -> bool:
 def _is_found(pattern: str, text: str) -> bool:
     """Return whether a regular expression is found in a text.
 
-    A pattern of letters and digits alone is searched for as a plain text, which is faster.
+    A pattern without special characters is searched for as a plain text, which is faster.
     """
-    return pattern in text if not pattern or pattern.isalnum() else re.search(pattern, text) is not None
+    return pattern in text if _OF_PATTERNS.isdisjoint(pattern) else re.search(pattern, text) is not None
 
 
 HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
@@ -238,7 +266,11 @@ The shipped entries have their keys in this order.
 
 def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
     """Return whether an artifact has all the properties in `concerns`, by which an entry says what it is about."""
-    return all(HOLDS[key](about, value) for key, value in concerns.items())
+    # Without `all`, which takes half of the time: each forecast comes here often.
+    for key, value in concerns.items():  # noqa: SIM110
+        if not HOLDS[key](about, value):
+            return False
+    return True
 
 
 def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:

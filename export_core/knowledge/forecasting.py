@@ -16,9 +16,10 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, is_concerned, operations_of
+from export_core.knowledge.concerns import CALL, About, Uses, is_concerned, operations_of
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, places_of
+from export_core.releases.names import parts_of
 from export_core.releases.stable_targets import stable_targets
 
 YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
@@ -61,6 +62,7 @@ class Answer(NamedTuple):
 
 
 _YES = Answer(YES)
+_NONE_MISSING = frozenset[str]()
 
 
 class Forecast(NamedTuple):
@@ -134,20 +136,27 @@ def forecasts(
 ) -> Iterator[Forecast]:
     """Yield what each of several readers will do with an artifact. The other arguments are those of `forecast`."""
     platform, about = platform or usual_platform(artifact), About(artifact)
-    results, consumers = loads(artifact, readers), dict[tuple[str, tuple[str, ...]], _Consumer]()
-    of: list[_Consumer | None] = []
+    results, consumers = loads(artifact, readers), dict[tuple[str, str], _Consumer]()
+    of: list[tuple[_Consumer | None, str]] = []
     for load in results:
-        consumer = None
+        consumer, version = None, ""
         if load.ok is not False:  # what it does not load, it does not run
             release = load.reader.release
-            key = release.family, release.settings
+            family, version, in_brackets = parts_of(release.runtime)
+            key = family, release.with_settings or in_brackets
             if (consumer := consumers.get(key)) is None:
                 own = _abilities(settings, release.x64) + release.settings
-                consumer = consumers[key] = _Consumer(about, release.family or "jaxlib", platform, own)
+                consumer = consumers[key] = _Consumer(about, family or "jaxlib", platform, own)
             consumer.built.add(release.built)
-        of.append(consumer)
-    for load, consumer in zip(results, of, strict=True):
-        answers = (Answer(NO, tuple(map(Reason, load.reasons))),) * 4 if consumer is None else consumer.answers(load)
+        of.append((consumer, version))
+    refused: dict[tuple[str, ...], tuple[Answer, ...]] = {}  # The answers of those that do not load it, by reasons.
+    for load, (consumer, version) in zip(results, of, strict=True):
+        if consumer is not None:
+            answers = consumer.answers(load, version)
+        elif (known := refused.get(load.reasons)) is not None:
+            answers = known
+        else:
+            answers = refused[load.reasons] = (Answer(NO, tuple(map(Reason, load.reasons))),) * 4
         yield Forecast(load.reader, platform, *answers)
 
 
@@ -157,7 +166,6 @@ class _Kind(NamedTuple):
     era: int  # How many of `_Consumer.dates` are not after its build date; -1 if that date is not known.
     missing: frozenset[str]  # The custom-call targets of the artifact that a jaxlib does not promise to have.
     places: int  # The measured releases that stand for a release of another runtime; 0 if they ran all of the artifact.
-    title: str  # The title of the release if `places` is not 0.
     ok: bool | None  # Whether the release loads the artifact; None if that cannot be known.
     reasons: tuple[str, ...]  # Why that is not known.
 
@@ -216,11 +224,14 @@ class _Consumer:
     def entries(self) -> list[Entry]:
         """The entries that are about the artifact, and may hold for one of the releases."""
         first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
+        asked = _asked(self.name, self.platform, self.settings)
+        named = asked.by_operation.keys() & self.about.operations
+        places = {*asked.of_any, *(place for name in named for place in asked.by_operation[name])}
         return [
             entry
-            for entry, operations in _asked(self.name, self.platform, self.settings)
-            if (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
-            and (not operations or not operations.isdisjoint(self.about.operations))
+            for place in sorted(places)
+            if (entry := asked.entries[place])
+            and (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
             and is_concerned(self.about, entry.concerns)
         ]
 
@@ -229,17 +240,21 @@ class _Consumer:
         """The dates at which one of `entries` begins or ends to hold, sorted."""
         return sorted({date for entry in self.entries for date in (entry.since, entry.mended) if date})
 
-    def answers(self, load: LoadResult) -> tuple[Answer, ...]:
-        """Return the answers for a release, which may load the artifact: found once for all releases of its kind."""
+    def answers(self, load: LoadResult, version: str) -> tuple[Answer, ...]:
+        """Return the answers for a release, which may load the artifact: found once for all releases of its kind.
+
+        `version` is the version of its runtime; "" for a jaxlib.
+        """
         release = load.reader.release
-        missing, places, title = frozenset[str](), 0, ""
+        missing, places = _NONE_MISSING, 0
         if self.table is not None:
-            places = places_of(self.name, release.version)
-            places, title = (places, release.title) if places & ~self.ran_all else (0, "")
+            places = places_of(self.name, version or release.jaxlib)
+            if not places & ~self.ran_all:
+                places = 0
         elif not release.runtime and (called := self.about.looked_up(self.platform)):
             missing = called - stable_targets(release.jax)
         era = bisect_right(self.dates, release.built) if release.built else -1
-        alike = (era, missing, places, title, load.ok, load.reasons)  # Fields of `_Kind`, which costs more to make.
+        alike = (era, missing, places, load.ok, load.reasons)  # Fields of `_Kind`, which costs more to make.
         if (answers := self._answers.get(alike)) is None:
             kind = _Kind(*alike)
             facts = *_by_load(kind), *self._by_bytes(kind, load.reader), *self._by_entries(load.reader)
@@ -256,7 +271,7 @@ class _Consumer:
     def _by_failures(self, kind: _Kind) -> Iterator[Found]:
         """Yield what a runtime has failed with in each program that was run."""
         if kind.places and (failed := self.unmeasured(kind.places).failed):
-            reason = Reason(f"{kind.title} failed in each program with {failed} that was run")
+            reason = Reason(f"this release failed in each program with {failed} that was run")
             if self.name != "stablehlo":  # The interpreter compiles nothing.
                 yield COMPILES, UNKNOWN, reason  # The programs failed there or when they were called.
             yield RUNS, NO, reason
@@ -276,11 +291,11 @@ class _Consumer:
                 yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
             calls, _, partly, unseen = self.unmeasured(kind.places) if kind.places else _Unmeasured()
             if calls:
-                yield builds, NO, Reason(f"{kind.title} has no custom call {calls}")
+                yield builds, NO, Reason(f"this release has no custom call {calls}")
             if partly:
-                yield COMPILES, YES_BUT, Reason(f"{kind.title} takes {partly} in some forms only")
+                yield COMPILES, YES_BUT, Reason(f"this release takes {partly} in some forms only")
             if unseen:
-                text = f"no run of {unseen} in {kind.title} is known"
+                text = f"no run of {unseen} in this release is known"
                 yield builds, UNKNOWN, Reason(text, "`jaxexport matrix` runs it.")
             for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
                 if not call.runs_on_cpu:
@@ -308,11 +323,29 @@ class _Consumer:
             yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
 
 
+class _Asked(NamedTuple):
+    """A consumer's entries for a platform and settings. The other fields have places in `entries`."""
+
+    entries: Sequence[Entry]
+    by_operation: Mapping[str, Sequence[int]]  # The entries that are about artifacts with some operations, by those.
+    of_any: Sequence[int]  # All other entries.
+
+
 @lru_cache(maxsize=64)
-def _asked(name: str, platform: str, settings: tuple[str, ...]) -> Sequence[tuple[Entry, frozenset[str]]]:
-    """Return a consumer's entries for a platform and settings, each with its `operations_of`."""
-    entries = (entry for entry in entries_of(name) if entry.holds_with(platform, settings))
-    return [(entry, operations_of(entry.concerns)) for entry in entries]
+def _asked(name: str, platform: str, settings: tuple[str, ...]) -> _Asked:
+    entries = [
+        entry._replace(concerns={key: Uses(value) if key == "uses" else value for key, value in entry.concerns.items()})
+        for entry in entries_of(name)
+        if entry.holds_with(platform, settings)
+    ]
+    by_operation, of_any = dict[str, list[int]](), list[int]()
+    for place, entry in enumerate(entries):
+        operations = operations_of(entry.concerns)
+        for operation in operations:
+            by_operation.setdefault(operation, []).append(place)
+        if not operations:
+            of_any.append(place)
+    return _Asked(entries, by_operation, of_any)
 
 
 def _named(operations: Mapping[str, frozenset[str]]) -> list[str]:

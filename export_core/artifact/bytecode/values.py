@@ -251,14 +251,16 @@ class Values:
         if code == TEXT:
             text = bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 4096)])
             return text.rstrip(b"\0").decode("utf-8", "replace")
-        match dialect, code:
+        if (plain := PLAIN_TYPES.get(dialect, {}).get(code)) is not None:
+            return plain
+        match dialect, code:  # the most frequent first
+            case ("vhlo", 20) | ("builtin", 13):
+                return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
             case ("vhlo", 1) | ("builtin", 9):
                 return f"complex<{self.type(self._type_ref(cursor), depth)}>"
             case ("vhlo", 8) | ("builtin", 2):
                 inputs, outputs = self._types_of(cursor, depth), self._types_of(cursor, depth)
                 return f"({', '.join(inputs)}) -> ({', '.join(outputs)})"
-            case ("vhlo", 20) | ("builtin", 13):
-                return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
             case ("vhlo", 21):
                 encoding = self._attribute(self.reference(cursor), depth)[0]
                 return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}, {encoding}>"
@@ -272,7 +274,7 @@ class Values:
             case ("builtin", 0):
                 width = cursor.varint("an integer's width")
                 return f"{('i', 'si', 'ui', '?')[width & 3]}{width >> 2}"
-        return PLAIN_TYPES.get(dialect, {}).get(code, f"!{dialect}<code {code}>")
+        return f"!{dialect}<code {code}>"
 
     def _types_of(self, cursor: Cursor, depth: int) -> list[str]:
         count = cursor.count("types")
@@ -280,8 +282,16 @@ class Values:
         return [self.type(self._type_ref(cursor), depth) for _ in range(count)]
 
     def _shape(self, cursor: Cursor) -> str:
-        sizes = [cursor.signed("a dimension") for _ in range(cursor.count("dimensions"))]
-        return "".join("?x" if size == DYNAMIC else f"{size}x" for size in sizes)
+        data, end, sizes = cursor.data, cursor.end, []
+        for _ in range(cursor.count("dimensions")):
+            at = cursor.at
+            if at < end and data[at] & 3 == 1:  # A size below 64: a varint of one byte, of a number without a sign.
+                sizes.append(f"{data[at] >> 2}x")
+                cursor.at = at + 1
+            else:
+                size = cursor.signed("a dimension")
+                sizes.append("?x" if size == DYNAMIC else f"{size}x")
+        return "".join(sizes)
 
     def function_type(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the types of the arguments and of the results of a function; `index` is its type's number."""

@@ -202,7 +202,7 @@ def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
         for number, cost in [(_simple(factor), _FIXED_PATTERN_BITS), (factor, _FREE_NUMBER_BITS)]:
             if number not in (0, -1):
                 allowed = elements.allowed * max(1.0, abs(number))
-                yield f"a constant factor of {number:.6g}", fit(number * want, cost, allowed)
+                yield f"a constant factor of {_in_digits(number)}", fit(number * want, cost, allowed)
     offset = _median(got - want)
     cost = _FREE_NUMBER_BITS if elements.eps else _FIXED_PATTERN_BITS
     yield f"a constant offset of {offset:.6g}", fit(want + offset, cost)
@@ -219,6 +219,12 @@ def _simple(factor: complex) -> float:
         if whole not in (0, 1) and abs(value - whole) <= 1e-3 * abs(value):
             return 1 / whole if invert else float(whole)
     return 0.0
+
+
+def _in_digits(factor: complex) -> str:
+    """Return a factor in six digits, or as 1 and its difference from 1 where six digits would show only 1."""
+    text = f"{factor:.6g}"
+    return f"1 {factor.real - 1:+.3g}".replace(" +", " + ").replace(" -", " - ") if text in ("1", "1+0j") else text
 
 
 def _median(values: Array) -> complex:

@@ -88,8 +88,9 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
         if not difference and first.count != shard.count:
             difference = f"divided into {first.count} shards, now {shard.count}"
         if difference:
+            own = f" (now: {folder})" if ", now " in difference else ""
             raise RunError(
-                f"{folder}: mixed plans: expected the plan of {finished[0]}, found {difference}. Run all shards with "
+                f"{folder}: mixed plans: expected the plan of {finished[0]}, found {difference}{own}. Run all shards with "
                 "the same options on the same commit, and with --as-of if they may start on different days."
             )
         if shard in shards:

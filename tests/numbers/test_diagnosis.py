@@ -84,6 +84,8 @@ PLANTED = {
     "signs of small ones": (WRONG_SIGN, negated_small, SIGNED),
     "zeros": ("the elements that differ are zero", lambda rng, x: x * 0, ARRAYS),
     "factor": ("a constant factor of 2", lambda rng, x: (x * 2).astype(x.dtype), ARRAYS),
+    "factor close to 1": ("a constant factor of 1 + 1e-07", lambda rng, x: x * (1 + 1e-7), ("double",)),
+    "factor below 1": ("a constant factor of 1 - 2e-08", lambda rng, x: x * (1 - 2e-8), ("double",)),
     "offset": ("a constant offset of 3", lambda rng, x: x + x.dtype.type(3), ARRAYS),
     "transposed": ("transposed", lambda rng, x: x.T, ("matrix", "product", "integers", "bytes")),
     "bfloat16": ("rounded to bfloat16", lambda rng, x: narrowed(x, BFLOAT16), [*SINGLE, "double"]),

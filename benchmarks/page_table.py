@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,12 +53,26 @@ class PageTable:
             raise ValueError(f"{page}: expected a page that can be written, found one that cannot")
         return cls(page, before, after)
 
-    def write(self, lines: Sequence[Line], machine: str) -> None:
-        """Replace the table by the lines that have a budget, and write all lines into a CSV file beside the page."""
-        table, rows = io.StringIO(newline=""), [COLUMNS, *map(columns, lines)]
+    def write(self, lines: Mapping[str, Sequence[Line]], machine: str) -> None:
+        """Replace the lines of some kinds in a CSV file beside the page, and make the page's table anew from that file.
+
+        The table has the lines with a budget. Lines of other kinds stay as they are, with the day of their measurement.
+
+        Args:
+            lines: The lines of each kind that was measured.
+            machine: What they were measured on.
+        """
+        file, today = self.page.with_suffix(".csv"), datetime.date.today().isoformat()
+        old = list(csv.reader(file.read_text(encoding="utf-8").splitlines()))[1:] if file.exists() else []
+        kept: dict[str, list[list[str]]] = {}
+        for row in old:
+            kept.setdefault(row[0], []).append(row)
+        new = {kind: [[kind, today, *columns(line)] for line in own] for kind, own in lines.items()}
+        rows = [["kind", "day", *COLUMNS], *(row for own in {**kept, **new}.values() for row in own)]
+        table = io.StringIO(newline="")
         csv.writer(table, lineterminator="\n").writerows(rows)
-        write_whole(self.page.with_suffix(".csv"), [table.getvalue().encode()])
-        measured, budget = COLUMNS.index("measured"), COLUMNS.index("budget")
-        shown = [(*row[:measured], *row[measured + 1 :]) for row in rows if row[budget]]
+        write_whole(file, [table.getvalue().encode()])
+        measured, budget = 2 + COLUMNS.index("measured"), 2 + COLUMNS.index("budget")
+        shown = [(*row[2:measured], *row[measured + 1 :]) for row in rows if row[budget]]
         text = "".join(f"| {' | '.join(row)} |\n" for row in (shown[0], ("-",) * len(shown[0]), *shown[1:]))
         write_whole(self.page, [f"{self.before}{BEGIN}{text}\n{machine}\n{END}{self.after}".encode()])

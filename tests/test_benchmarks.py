@@ -1,5 +1,6 @@
 """The benchmarks: their command and tables, and that they count each result and each process."""
 
+import datetime
 import os
 import runpy
 import subprocess
@@ -58,14 +59,29 @@ def test_a_pages_table_has_budgets_and_its_csv_all_lines(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"Budgets.\n{BEGIN}old\n{END}More.\n")
     reading = Line("reading", "1 ms", "2 ms", "0.5 times", "1 time", True)
-    PageTable.of(page).write([reading, Line("a fork, alone", "3 ms", "", "", "", True)], "a machine")
+    lines = {"reading": [reading], "cells": [Line("a fork, alone", "3 ms", "", "", "", True)]}
+    PageTable.of(page).write(lines, "a machine")
     text = page.read_text()
     assert (text.startswith("Budgets.\n" + BEGIN), text.endswith(END + "More.\n")) == (True, True)
     assert "| reading | 2 ms | 0.5 times | 1 time | ok |" in text
     assert "old" not in text
     assert "a fork" not in text
     rows = (tmp_path / "page.csv").read_text().splitlines()
-    assert rows[1:] == ["reading,1 ms,2 ms,0.5 times,1 time,ok", '"a fork, alone",3 ms,,,,']
+    day = datetime.date.today()
+    assert rows[1:] == [f"reading,{day},reading,1 ms,2 ms,0.5 times,1 time,ok", f'cells,{day},"a fork, alone",3 ms,,,,']
+
+
+def test_a_part_measured_again_replaces_its_own_lines(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}{END}")
+    first = {
+        kind: [Line(f"{kind} {number}", "", "", "old", "1", True) for number in (1, 2)] for kind in ("a", "b", "c")
+    }
+    PageTable.of(page).write(first, "a machine")
+    PageTable.of(page).write({"b": [Line("b 3", "", "", "new", "1", False)]}, "a machine")
+    lines = [line.split(" | ")[0] for line in page.read_text().splitlines() if " | 1 | " in line]
+    assert lines == ["| a 1", "| a 2", "| b 3", "| c 1", "| c 2"]
+    assert "| b 3 |  | new | 1 | MISSED |" in page.read_text()
 
 
 def test_a_page_without_a_table_is_refused(tmp_path):

@@ -90,8 +90,8 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
         if difference:
             own = f" (now: {folder})" if ", now " in difference else ""
             raise RunError(
-                f"{folder}: mixed plans: expected the plan of {finished[0]}, found {difference}{own}. Run all shards with "
-                "the same options on the same commit, and with --as-of if they may start on different days."
+                f"{folder}: mixed plans: expected the plan of {finished[0]}, found {difference}{own}. Run all shards "
+                "with the same options on the same commit, and with --as-of if they may start on different days."
             )
         if shard in shards:
             raise RunError(

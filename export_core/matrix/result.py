@@ -20,7 +20,7 @@ import msgspec
 
 from export_core.base.error_grid import ErrorGrid
 from export_core.base.text import first_line
-from export_core.base.tolerances import GARBAGE, ROUNDING
+from export_core.base.tolerances import GARBAGE, NEAR, NOISE_FACTOR, ROUNDING
 from export_core.goldens import Writer
 from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.readers.cell import Cell, CellKey
@@ -213,6 +213,26 @@ class Result(msgspec.Struct, frozen=True, gc=False):
         """Whether its numbers are beyond any tolerance: not finite, zero, or far beyond the expected range."""
         is_finite = self.max_abs_error is not None
         return self.verdict is Verdict.NUMERICS and not (is_finite and not self.looks_like.startswith(GARBAGE))
+
+    @property
+    def times_allowed(self) -> float | None:
+        """How many times its largest error is what is allowed: by noise, else in the output that the message names.
+
+        None if that is not known, as for elements that must be equal.
+        """
+        if self.max_noise_error is not None:
+            return self.max_noise_error / NOISE_FACTOR
+        pairs = zip(self.error_grid.errors, self.error_grid.allowed, strict=True) if self.error_grid else ()
+        return max((error / allowed for error, allowed in pairs if error is not None and allowed), default=None)
+
+    @property
+    def is_beyond_rounding(self) -> bool:
+        """Whether no rounding is known to give its numbers: they are garbage, or far more off than rounding is.
+
+        False if nobody knows how far they may be off.
+        """
+        is_far = (self.times_allowed or 0.0) > NEAR
+        return self.verdict is Verdict.NUMERICS and (self.is_garbage or is_far)
 
     @property
     def fails_audit(self) -> bool:

@@ -160,6 +160,7 @@ def explain(
     tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
     rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
+    against = "" if any(reference.for_stored for reference in references) else _against(references)
     is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
         cell=str(choice.cell.key),
@@ -168,7 +169,7 @@ def explain(
         because=because,
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
-        steps=tuple(_steps(choice, result, cause, issue, releases, is_bisected=is_bisected)),
+        steps=tuple(_steps(choice, result, cause, issue, releases, against, is_bisected=is_bisected)),
         earlier=tuple(_earlier(choice, result, cause, load)),
         bisection=bisection,
         others=choice.others,
@@ -271,12 +272,16 @@ def _doubt(result: Result, references: Sequence[Reference]) -> str:
     """
     if result.verdict is not Verdict.NUMERICS:
         return ""
-    against = [f"`{reference.label}`" for reference in references if reference.for_stored is False]
-    if against:
-        size = no_rounding(result)
-        said = f"{' and '.join(against)} below {'speaks' if len(against) == 1 else 'speak'} against them"
-        return f"{said}, and {size}" if size else said
+    if against := _against(references):
+        return ", and ".join(filter(None, (against, no_rounding(result))))
     return "" if any(reference.for_stored for reference in references) else no_rounding(result)
+
+
+def _against(references: Sequence[Reference]) -> str:
+    """Return which references speak against the golden's stored outputs; "" if none does."""
+    labels = [f"`{reference.label}`" for reference in references if reference.for_stored is False]
+    verb = "speaks" if len(labels) == 1 else "speak"
+    return f"{' and '.join(labels)} {verb} against the stored outputs" if labels else ""
 
 
 def _way_out(result: Result) -> str:
@@ -311,6 +316,7 @@ def _steps(
     cause: FailureCause,
     issue: KnownIssue | None,
     rows: Sequence[InRelease],
+    against: str,
     *,
     is_bisected: bool,
 ) -> Iterator[str]:
@@ -331,6 +337,8 @@ def _steps(
         return
     if cause is FailureCause.STORED:
         yield from steps_in_doubt(result, choice.cell.golden.folder)
+        if result.processors and not beyond_rounding(result):
+            yield FAR_ON_ANOTHER_PROCESSOR
         return
     if cause is FailureCause.PROCESSOR:
         yield FAR_ON_ANOTHER_PROCESSOR if beyond_rounding(result) else OTHER_PROCESSOR.to_do
@@ -339,6 +347,12 @@ def _steps(
         yield DEVICE_LIMIT.to_do
         return
     if cause is FailureCause.NUMBERS:
+        writer = result.writer.release
+        if against and not any(row.verdict.works for row in rows if row.reader == writer):
+            yield (
+                f"Replay it in its own writer first (`--readers {writer.name}`): {against}. If it fails there too, no "
+                "release is to blame, and the golden's stored outputs are in doubt."
+            )
         yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."
         if result.is_garbage:
             yield NOT_TO_ALLOW

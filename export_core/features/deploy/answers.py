@@ -424,9 +424,17 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
     if own:
         commands = [f"`{why_command('explain', result)}`" for result in own.values()]
         yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
-    if len(elsewhere) + len(own) == len(failing):
+    done = {subject.name for subject in elsewhere} | own.keys()
+    rest = [subject for subject in failing if subject.name not in done]
+    if not rest:
         return
-    how = f"with jaxlib {target.release} or older" if not target.reader else "where a reason above says how"
+    how = "where a reason above says how"
+    if not target.reader:
+        # An artifact of an older release may have failed for its age.
+        built = built_on(target.release, question.calendar)
+        writers = [subject.golden.manifest.writer for subject in rest if subject.golden]
+        are_younger = built is not None and all(writer.built > built for writer in writers)
+        how = f"with jaxlib {target.release}{' or older' if are_younger else ''}"
     which = "the others" if elsewhere or own else "them"
     yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release}`."
 

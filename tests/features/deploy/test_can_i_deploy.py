@@ -436,7 +436,15 @@ def test_a_golden_that_its_writer_fails_is_to_be_explained(ask):
         assert "convert" not in out
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.ERROR, "0.10.2"))
     out = " ".join(ask(CASE, "edge", code=1).out.split())
-    assert "Export them again with jaxlib 0.10.2 or older, or try `jaxexport convert FILE --for 0.10.2`." in out
+    assert "Export them again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2`." in out
+
+
+@pytest.mark.parametrize(("writer", "how"), [("0.12.0.1", "0.10.2 or older"), ("0.9.2", "0.10.2")])
+def test_only_younger_artifacts_are_for_older_releases(project, ask, writer, how):
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, writer))
+    stored(ran(Verdict.ERROR, "0.10.2", writer, case=OTHER, stage=Stage.COMPILE, message="no such operation"))
+    out = " ".join(ask(OTHER, "edge", code=1).out.split())
+    assert f"Export them again with jaxlib {how}, or try" in out
 
 
 def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
@@ -453,7 +461,7 @@ def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
     assert [sentence.partition("/0.9.2-cpu")[0] for sentence in upgrade["instead"]] == [
         "Not exported for cpu: tests.test_a.test_tpu",
         f"Fails in the release that wrote it: {OTHER}",
-        "Export the others again with jaxlib 0.10.2 or older, or try `jaxexport convert FILE --for 0.10.2`.",
+        "Export the others again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2`.",
     ]
 
 

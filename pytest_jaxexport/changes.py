@@ -6,6 +6,7 @@ First comes what counts as a change, then jaxprs and StableHLO side by side. Ren
 import difflib
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import starmap, zip_longest
@@ -23,7 +24,7 @@ from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
-from export_core.numbers.compare import GoldenOutputs
+from export_core.numbers.compare import Difference, GoldenOutputs
 from export_core.numbers.elements import bits_of, ulp_distance
 from export_core.numbers.shows_nothing import leaf_paths
 from export_core.readers.hardware import instructions_used, processors
@@ -55,9 +56,10 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     if now.writer.id == then.writer.id:
         changes += _changed_options_and_names(produced, wanted.golden)
     export = [] if changes else _changed_export(produced, wanted.golden)
-    numbers: list[str] = []
+    found: list[tuple[str, Difference]] = []
     if comparable and produced.outputs is not None and not then.options.without_outputs:
-        numbers += _changed_numbers(produced, produced.outputs, wanted)
+        found += _changed_numbers(produced, produced.outputs, wanted)
+    numbers = [f"{what}: {difference}" for what, difference in found]
     if export and now.writer.id == then.writer.id:  # the numbers changed because of it, however little
         numbers = [_without_rounding(text) for text in numbers]
     # Another writer's flags have other defaults: only flags set by a variable are compared.
@@ -66,9 +68,20 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
         for flag, value in now.flags.items()
         if then.flags.get(flag, value) != value and (now.writer.id == then.writer.id or flag.upper() in os.environ)
     ]
-    if numbers and now.writer.id == then.writer.id and (both := processors(then.computed_on, os.environ)):
+    is_own, is_beyond = now.writer.id == then.writer.id, any(difference.is_beyond_rounding for _, difference in found)
+    both = processors(then.computed_on, os.environ) if numbers and is_own else ""
+    if both and not is_beyond:
         flags.append(f"processor: {both}: numbers may depend on it")
+    if is_own and is_beyond and then.reproducible and not (changes or export):
+        flags.append(_IN_DOUBT.format(shlex.quote(str(wanted.golden.folder))))
     return Changes([*changes, *numbers], export, flags)
+
+
+_IN_DOUBT = (
+    "golden: the program is the golden's, and no rounding of a processor is known to give such numbers. Unless the "
+    "test is not deterministic, the golden's stored outputs are in doubt: look at the history of its folder with "
+    "`git log -- {}`, and restore it if they were changed."
+)
 
 
 def _without_rounding(text: str) -> str:
@@ -121,7 +134,9 @@ def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> I
     yield from _changed_names("leaves", *(side.flattened.paths if side.flattened else () for side in (now, then)))
 
 
-def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: GoldenOutputs) -> Iterator[str]:
+def _changed_numbers(
+    produced: ProducedGolden, values: Sequence[Leaf], wanted: GoldenOutputs
+) -> Iterator[tuple[str, Difference]]:
     reference = wanted.golden
     inputs = reference.inputs()
     if bits_of(produced.inputs) != bits_of(inputs):
@@ -129,7 +144,7 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
         values = outputs_for(produced, inputs)
     difference = wanted.compare(Check("", outputs=OUTPUTS), reference.outputs(), values)
     if not difference.ok:
-        yield f"numbers: {difference}"
+        yield "numbers", difference
     for check in reference.manifest.checks:  # derivatives and further calls
         if check.inputs is None or check.outputs is None:
             continue
@@ -139,7 +154,7 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
             continue
         difference = wanted.compare(check, from_npz(reference.folder / check.outputs), from_npz(outputs))
         if not difference.ok:
-            yield f"numbers of {check.name}: {difference}"
+            yield f"numbers of {check.name}", difference
 
 
 NEARLY = 16

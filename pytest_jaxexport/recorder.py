@@ -525,7 +525,7 @@ class Recorder:
             )
         )
         if wrong := [result for result in results if result.judgement.fails_run]:
-            findings = (broken_cell(result, known_issues(policy.known_issues)) for result in wrong)
+            findings = (broken_cell(result, known_issues(policy.known_issues), policy.goldens) for result in wrong)
             self._fail("\n\n".join(map(_as_text, findings)))
 
     def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:

@@ -1,6 +1,13 @@
-"""The places in an array where numbers differ, by parts of it: each has its worst error and the allowed error."""
+"""The places in an array where numbers differ, by parts of it, and how far off numbers are beside what is allowed.
+
+Each part has its worst error and the allowed error.
+"""
+
+import math
 
 import msgspec
+
+from export_core.base.tolerances import GARBAGE, NEAR, NOISE_FACTOR
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_LINE = 16, 32, 96
 """The most rows and columns of parts for an array with several axes, and the most parts for an array with one axis."""
@@ -29,3 +36,28 @@ class ErrorGrid(msgspec.Struct, frozen=True, gc=False):
                 f"each of their parts, found {self.rows} rows, {self.columns} columns, {len(self.errors)} errors and "
                 f"{len(self.allowed)} allowed errors"
             )
+
+
+def times_allowed(max_noise_error: float | None, grid: ErrorGrid | None) -> float | None:
+    """Return how many times the largest error is what is allowed: by noise, else in one output.
+
+    None if that is not known, as for elements that must be equal.
+
+    Args:
+        max_noise_error: the largest error in units of the noise; None without noise.
+        grid: where the errors of one output are.
+    """
+    if max_noise_error is not None:
+        return max_noise_error / NOISE_FACTOR
+    pairs = zip(grid.errors, grid.allowed, strict=True) if grid else ()
+    return max((error / allowed for error, allowed in pairs if error is not None and allowed), default=None)
+
+
+def is_garbage(max_abs_error: float | None, looks_like: str) -> bool:
+    """Return whether numbers are beyond any tolerance: not finite, zero, or far beyond the expected range."""
+    return max_abs_error is None or not math.isfinite(max_abs_error) or looks_like.startswith(GARBAGE)
+
+
+def is_far_off(times: float | None) -> bool:
+    """Return whether an error, in units of what is allowed, is more than rounding is known to give."""
+    return times is not None and times > NEAR

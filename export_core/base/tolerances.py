@@ -62,6 +62,8 @@ ALL_ZERO, NAN_TO_ZERO = "the elements that differ are zero", "NaN replaced by ze
 BEYOND = "beyond the range: "
 GARBAGE = (ALL_ZERO, NAN_TO_ZERO, BEYOND)
 """The beginnings of descriptions of differences that no tolerance should hide."""
+NOISE_FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/evidence/numbers-measured.md.
+NEAR = 100  # Times what is allowed: a larger error is not rounding.
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from export_core.base.error_grid import ErrorGrid
+from export_core.base.error_grid import ErrorGrid, is_far_off, is_garbage, times_allowed
 from export_core.base.text import first_line
-from export_core.base.tolerances import GARBAGE, ROUNDING
+from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
 from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.readers.cell import Cell, CellKey
@@ -211,8 +211,23 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_garbage(self) -> bool:
         """Whether its numbers are beyond any tolerance: not finite, zero, or far beyond the expected range."""
-        is_finite = self.max_abs_error is not None
-        return self.verdict is Verdict.NUMERICS and not (is_finite and not self.looks_like.startswith(GARBAGE))
+        return self.verdict is Verdict.NUMERICS and is_garbage(self.max_abs_error, self.looks_like)
+
+    @property
+    def times_allowed(self) -> float | None:
+        """How many times its largest error is what is allowed: by noise, else in the output that the message names.
+
+        None if that is not known, as for elements that must be equal.
+        """
+        return times_allowed(self.max_noise_error, self.error_grid)
+
+    @property
+    def is_beyond_rounding(self) -> bool:
+        """Whether no rounding is known to give its numbers: they are garbage, or far more off than rounding is.
+
+        False if nobody knows how far they may be off.
+        """
+        return self.is_garbage or (self.verdict is Verdict.NUMERICS and is_far_off(self.times_allowed))
 
     @property
     def fails_audit(self) -> bool:

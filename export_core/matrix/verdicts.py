@@ -90,13 +90,26 @@ AUDIT_FAILED = failing(
     "the policy or in the marker). `jaxexport audit CASE/WRITER` shows all that the audit finds.",
 )
 """The finding for cells that the audit stopped before anything was compiled, inside or outside the window."""
+_ON_ITS_PROCESSOR = (
+    "Replay it on the processor that wrote it, without settings that choose other instructions. If it passes there, no "
+    "release is to blame: write the golden on a processor like those that read it{}. If it fails there too, check the "
+    "test, and the history of the golden's folder."
+)
 OTHER_PROCESSOR = failing(
     "OTHER PROCESSOR",
-    "Replay it on the processor that wrote it, without settings that choose other instructions. If it passes there, no "
-    "release is to blame: write the golden on a processor like those that read it, or allow the difference with a rule "
-    "(`numbers` in the policy) and its reason. If it fails there too, check the test.",
+    _ON_ITS_PROCESSOR.format(", or allow the difference with a rule (`numbers` in the policy) and its reason"),
 )
 """The finding for a golden whose own writer gives different numbers on a different processor or with other settings."""
+FAR_ON_ANOTHER_PROCESSOR = _ON_ITS_PROCESSOR.format("")
+"""The advice in place of that of `OTHER_PROCESSOR` if the numbers are too far off for a rule that allows them."""
+STORED_IN_DOUBT = (
+    "Look at the history of the golden's folder: `git log -- {}`. If its outputs were changed, restore them. "
+    "`jaxexport goldens verify` checks that its files are those that its golden.yaml lists. If nothing was changed, "
+    "check the test, and write the golden again."
+)
+"""The advice about a golden whose stored outputs are in doubt; ``{}`` is its folder."""
+WITHOUT_FLAGS = "Replay it without these XLA_FLAGS first: they may change numbers by any amount."
+"""The first advice about such a golden if it was read with flags that change numbers."""
 OTHER_NUMBERS = failing(
     "OTHER NUMBERS",
     "This runtime promises nothing, and a silently wrong number is never fine: `{}` asks which side is right.",

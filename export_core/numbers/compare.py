@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from export_core.base.error_grid import ErrorGrid
+from export_core.base.error_grid import ErrorGrid, is_far_off, is_garbage, times_allowed
 from export_core.base.text import plural
 from export_core.base.tolerances import (
     FLOATS,
@@ -87,6 +87,12 @@ class Difference:
     grid: ErrorGrid | None = None  # Where the errors are in the output.
     first: Difference | None = None  # Of several outputs: the first that is out of tolerance, with its own errors.
     others: str = ""  # How many other outputs are out of tolerance, and the worst of them; empty if none is.
+
+    @property
+    def is_beyond_rounding(self) -> bool:
+        """Whether no rounding is known to give these numbers. False if nobody knows how far they may be off."""
+        is_far = is_far_off(times_allowed(self.max_noise_error, self.grid))
+        return not self.ok and (is_far or is_garbage(self.max_abs_error, self.kind))
 
     def __str__(self) -> str:
         if self.first is not None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from export_core.base.error_grid import LONGEST_LINE, MOST_COLUMNS, MOST_ROWS, ErrorGrid
-from export_core.base.tolerances import ALL_ZERO, BEYOND, FLOATS, NAN_TO_ZERO, ROUNDING
+from export_core.base.tolerances import ALL_ZERO, BEYOND, FLOATS, NAN_TO_ZERO, NEAR, ROUNDING
 from export_core.goldens.arrays import Array
 from export_core.numbers.elements import finfo, to_double
 
@@ -46,7 +46,6 @@ A single rounding gives about minus the bits minus 1.5; products and sums of rou
 _BETWEEN = (-14.4, -5.0)  # The levels with several possible causes: sums in float16, means in bfloat16.
 _ENOUGH = 16  # The fewest elements whose distribution says something.
 _SMALLEST_FLOAT16 = 2.0**-24
-_NEAR = 100  # Times what is allowed: a larger error is not rounding.
 _FAR = 1000  # Times the largest expected number, and times what is allowed: a larger number is garbage.
 
 
@@ -302,7 +301,7 @@ def _rounding(elements: _Elements, want: Array, got: Array) -> str:
     and `got` are elements of the whole array.
     """
     errors = np.abs(elements.got - elements.want)
-    if elements.limit is not None and (errors > _NEAR * elements.allowed).any():
+    if elements.limit is not None and (errors > NEAR * elements.allowed).any():
         return ""
     worst, sizes = errors.max(), np.abs(elements.expected)
     scale = sizes.max(initial=0.0, where=np.isfinite(sizes))

@@ -25,14 +25,14 @@ from msgspec import to_builtins
 
 from export_core.artifact.errors import ArtifactError
 from export_core.base.text import plural
-from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
+from export_core.base.tolerances import FLOATS, NOISE_FACTOR, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import KEYS, Array, Noise, from_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.numbers.elements import finfo, to_double
 from export_core.numbers.shows_nothing import leaf_paths
 
-FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/evidence/numbers-measured.md.
+FACTOR = NOISE_FACTOR  # Under the name by which the rules and the studies know it.
 FACTOR_OF_INPUTS = 8.0  # How many times its noise if only inputs were moved: such noise is smaller.
 
 UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.0))

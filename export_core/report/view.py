@@ -48,9 +48,13 @@ from export_core.report.wording import (
     error_size,
     evidence,
     first_lines,
+    golden_folder,
     named_folder,
+    no_rounding,
     owed_to,
     promises_nothing,
+    steps_in_doubt,
+    stored_in_doubt,
     unplanned_sentence,
     why_command,
     writer_and_reader,
@@ -79,9 +83,9 @@ _INPUTS_ONLY = (
     "`jaxexport goldens verify --noise --again` measures it again; golden.yaml says why it knows inputs only."
 )
 _UNFIT = "This is not a broken promise: the golden's own writer cannot replay it{}."
-_OF_PROCESSOR = (
-    "This is not a broken promise: the golden's own writer gives other numbers too. Unless the test is not "
-    "deterministic, the difference depends on the processor or its settings: {}."
+_OTHER_NUMBERS_TOO = "This is not a broken promise: the golden's own writer gives other numbers too. {}"
+_OF_PROCESSOR = _OTHER_NUMBERS_TOO.format(
+    "Unless the test is not deterministic, the difference depends on the processor or its settings: {}."
 )
 
 
@@ -138,11 +142,11 @@ def _of_goldens(sentence: str, goldens: Sequence[str]) -> str:
     return sentence.format(plural(len(goldens), "golden"), few(goldens)) if goldens else ""
 
 
-def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
+def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str = Policy().goldens) -> Finding:
     """Return the finding for one cell that fails its run. Its kind is a broken promise unless another kind fits better.
 
     For example, a failure in the golden's own writer breaks no promise. `issues` are the known upstream issues, in
-    which the cell's own issue is looked up.
+    which the cell's own issue is looked up, and `goldens` is the folder of goldens.
     """
     kind = result.judgement.facts.kind or BROKEN_PROMISE
     if result.judgement.facts.works:
@@ -150,13 +154,16 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
     unfit = is_own_writer(result) and issue is None and not result.fails_audit
     because = _OF_PROCESSOR.format(result.processors) if result.processors else _UNFIT.format("")
+    doubt = no_rounding(result) if unfit else ""
+    if doubt:
+        because = _OTHER_NUMBERS_TOO.format(stored_in_doubt(doubt))
     sentence = " ".join(filter(None, (cell_sentence(result), because if unfit else "")))
     details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
     if result.fails_audit:
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
     elif unfit and result.judgement.is_breach:
-        kind = OTHER_PROCESSOR if result.processors else NOT_REPLAYABLE
-        details = (*evidence(result), ("to do", kind.to_do))
+        kind = OTHER_PROCESSOR if result.processors and not doubt else NOT_REPLAYABLE
+        details = (*evidence(result), ("to do", _in_doubt_to_do(result, goldens) if doubt else kind.to_do))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
         kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
     elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and promises_nothing(result.reader):
@@ -178,10 +185,14 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     elif cause.judgement is Judgement.OUTSIDE and example.control is Control.ALIKE:
         kind = DEVICE_LIMIT
     issue = issue_of(cause, run.summary)
-    fault = device_limit(example)
+    fault, doubted = device_limit(example), None
     if kind is NOT_REPLAYABLE:
         fault = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
-        if both := _processors(group, run):
+        own = _in_own_writers(group, run)
+        doubted = max((one for one in own if one.is_beyond_rounding), key=_noise_error, default=None)
+        if doubted:
+            fault = _OTHER_NUMBERS_TOO.format(stored_in_doubt(no_rounding(doubted)))
+        elif both := _processors(own):
             kind, fault = OTHER_PROCESSOR, _OF_PROCESSOR.format(both)
     elif cause.change:
         fault = ""
@@ -194,6 +205,8 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         todo = _MEASURE_FIRST
     if kind in (AUDIT_FAILED, OTHER_PROCESSOR, DEVICE_LIMIT):
         todo = kind.to_do
+    if doubted:
+        todo = _in_doubt_to_do(doubted, run.policy.goldens)
     # The outputs of these goldens that jump or would not show a wrong number, each with its leaf.
     goldens = tuple({f"{result.golden}: " for result in group})
     undecided = [line for line in run.summary.undecided if line.startswith(goldens)]
@@ -211,13 +224,21 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     return Finding(kind, number, sentence, texts, tuple(group), cause, brief, fault)
 
 
-def _processors(group: Sequence[Result], run: Run) -> str:
-    """Return which processors wrote and read goldens that fail in their own writer.
+def _in_own_writers(group: Sequence[Result], run: Run) -> list[Result]:
+    """Return the cells of a run that show that the own writers of these cells' goldens cannot replay them."""
+    goldens = {result.golden for result in group}
+    return [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
+
+
+def _noise_error(result: Result) -> float:
+    return result.max_noise_error or 0.0
+
+
+def _processors(own: Sequence[Result]) -> str:
+    """Return which processors wrote and read goldens that fail in their own writer, in the cells `own`.
 
     The text is "" if a golden fails in its own writer on the same processor.
     """
-    goldens = {result.golden for result in group}
-    own = [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
     texts = dict.fromkeys(result.processors for result in own)
     return "" if "" in texts else "; ".join(texts)
 
@@ -279,6 +300,12 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, folder: Path
         every = ",".join(cause.writers)
         return f"{RUN_CONTROL.format(every)} {step}"
     return step
+
+
+def _in_doubt_to_do(result: Result, goldens: str) -> str:
+    """Return the advice about a golden whose stored outputs are in doubt, by its cell in its own writer."""
+    steps = steps_in_doubt(result, golden_folder(result, goldens))
+    return " ".join([*steps, f"`{why_command('explain', result)}` compares both sides with double precision."])
 
 
 def _of_rounding(example: Result) -> str:

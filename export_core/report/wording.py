@@ -13,13 +13,22 @@ from export_core.base.exit_code import ExitCode
 from export_core.base.facts import labelled_facts
 from export_core.base.processes import shell_settings
 from export_core.base.text import few, first_line, plain_text, plural
+from export_core.base.tolerances import GARBAGE
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
 from export_core.judge.known import expired_by_noun, may_excuse
 from export_core.matrix import Verdict
 from export_core.matrix.result import Control, release_name
-from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, WORKING
+from export_core.matrix.verdicts import (
+    MISSING_RESULT,
+    NOTHING_PROMISED,
+    STALE_LIST,
+    STORED_IN_DOUBT,
+    VERDICTS,
+    WITHOUT_FLAGS,
+    WORKING,
+)
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, ONE_OF_SEVERAL, OPTIONS, RESULTS
@@ -466,6 +475,47 @@ def device_limit(result: Result) -> str:
         Control.NOT_RUN: f"Whether {writer}, which wrote it, compiles it for {device} is not known: it was not run.",
     }
     return f"{what}. {shown[result.control]}" if is_too_large else shown[result.control]
+
+
+def beyond_rounding(result: Result) -> str:
+    """Return how far off the numbers of a cell are that no rounding is known to give; "" for any other cell."""
+    if not result.is_beyond_rounding:
+        return ""
+    if result.looks_like.startswith(GARBAGE):
+        return result.looks_like
+    if result.is_garbage:
+        return "not finite, which rounding gives only at the edge of what a function is defined for"
+    if result.max_noise_error is not None:
+        return f"{result.max_noise_error:.3g} times the noise"
+    return f"{result.times_allowed:.3g} times what is allowed"
+
+
+def stored_in_doubt(why: str) -> str:
+    """Return a sentence that doubts the stored outputs of a golden whose own writer gives other numbers.
+
+    `why` is the evidence: what contradicts the stored outputs.
+    """
+    return f"Unless the test is not deterministic, the golden's stored outputs are in doubt: {why}."
+
+
+def no_rounding(result: Result) -> str:
+    """Return why no rounding explains the numbers of a cell, for `stored_in_doubt`; "" if rounding may explain them."""
+    size = beyond_rounding(result)
+    return f"no rounding of a processor is known to give such numbers ({size})" if size else ""
+
+
+def steps_in_doubt(result: Result, folder: Path) -> list[str]:
+    """Return what to do about a golden whose stored outputs are in doubt; `folder` is the golden's."""
+    first = [WITHOUT_FLAGS] if "XLA_FLAGS=" in result.processors else []
+    return [*first, STORED_IN_DOUBT.format(shlex.quote(str(folder)))]
+
+
+def golden_folder(result: Result, goldens: str) -> Path:
+    """Return the folder of a cell's golden; `goldens` is the folder of all, unless the cell's command names another."""
+    with contextlib.suppress(ValueError):  # results of others may hold any text
+        named = dict(itertools.pairwise(shlex.split(result.reproduce)))
+        goldens = named.get(OPTIONS["goldens"].flag, goldens)
+    return Path(goldens, result.golden)
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import pytest
 from projects import Projects
 
+from export_core.goldens.arrays import from_npz, leaf_of, to_npz
+from export_core.goldens.store import MANIFEST, OUTPUTS, sha256
 from export_core.readers.hardware import instruction_set, instructions_used
 
 FLAGS = {"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}
@@ -51,3 +53,20 @@ def test_different_numbers_name_both_processors(written):
     report = written.project.pytest()["test_wave"]
     assert report.outcome == "failed"
     assert f"processor: written on {OLDER}, read on {OWN}: numbers may depend on it" in report.text
+
+
+def test_changed_outputs_are_not_blamed_on_the_processor(written, tmp_path):
+    project = written.project.copy(tmp_path / "changed")
+    project.write(test_a=TEST.replace("rtol=0, atol=0", ""))  # no error is known to be far where none is allowed
+    (outputs,) = project.goldens.glob(f"*/*/{OUTPUTS}")
+    manifest, before = outputs.with_name(MANIFEST), sha256(outputs.read_bytes())
+    first, *others = from_npz(outputs)
+    values = first.numpy().copy()
+    values[0] *= 1.01
+    outputs.write_bytes(to_npz([leaf_of(values), *others]))
+    manifest.write_text(manifest.read_text().replace(before, sha256(outputs.read_bytes())))
+    text = project.pytest()["test_wave"].text
+    assert "no rounding of a processor is known to give such numbers" in text
+    assert "the golden's stored outputs are in doubt" in text
+    assert f"`git log -- {outputs.parent}`" in text
+    assert "numbers may depend on it" not in text

@@ -9,6 +9,7 @@ import pytest
 from making import document, result, summarize
 from rich.console import Console
 
+from export_core.base.error_grid import ErrorGrid
 from export_core.base.text import first_line, ranges
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
@@ -166,6 +167,62 @@ def test_a_broken_promise_shows_the_processors():
     own = result(case="t.f", reader="0.9.2", processors="")
     (finding,) = findings(own, wrong("0.10.2", processors=BOTH))
     assert (finding.title, dict(finding.details)["processor"]) == ("BROKEN PROMISE", BOTH)
+
+
+GRID = ErrorGrid(1, 2, 1, 2, (0.5, 1e-9), (1e-3, 1e-3))
+IN_DOUBT = "the golden's stored outputs are in doubt: no rounding of a processor is known to give such numbers"
+
+
+@pytest.mark.parametrize(
+    "processors", [BOTH.partition(" with ")[0], ""], ids=["another processor", "the same processor"]
+)
+@pytest.mark.parametrize(
+    ("changes", "size"),
+    [
+        ({"max_noise_error": 3.55e4}, "3.55e+04 times the noise"),
+        ({"max_noise_error": 3.55e3}, "3.55e+03 times the noise"),
+        ({"error_grid": GRID}, "500 times what is allowed"),
+        ({"looks_like": "NaN replaced by zeros"}, "NaN replaced by zeros"),
+        ({"max_abs_error": None}, "not finite, which rounding gives only at the edge of what a function is defined "),
+    ],
+    ids=["1 %", "0.1 %", "without noise", "garbage", "not finite"],
+)
+def test_no_processor_is_blamed_for_numbers_so_far_off(changes, size, processors):
+    own = wrong("0.9.2", processors=processors, **changes)
+    reader = wrong("0.10.2", processors=processors, **changes)
+    for finding in (*findings(own, reader), broken_cell(own)):
+        assert finding.title == "NOT REPLAYABLE"
+        assert f"{IN_DOUBT} ({size}" in finding.sentence
+        assert "This is not a broken promise: the golden's own writer gives other numbers too." in finding.sentence
+        advice = dict(finding.details)["to do"]
+        assert advice.startswith("Look at the history of the golden's folder: `git log -- golden/t.f/0.9.2-cpu`. ")
+        assert "`jaxexport explain --case t.f --writer 0.9.2 --reader 0.9.2` compares both sides" in advice
+        assert "rule" not in advice
+        assert "depends on the processor" not in finding.text
+    assert summarize([own]).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"max_noise_error": 6.8},
+        {"max_noise_error": 380.0},
+        {"error_grid": msgspec.structs.replace(GRID, errors=(0.09, None))},
+        {"error_grid": msgspec.structs.replace(GRID, allowed=(0.0, 0.0))},
+    ],
+    ids=["few times the noise", "less than 100 times what is allowed", "without noise", "equal values"],
+)
+def test_numbers_that_rounding_may_give_name_the_processor(changes):
+    own = wrong("0.9.2", processors=BOTH, **changes)
+    assert [finding.title for finding in (*findings(own), broken_cell(own))] == ["OTHER PROCESSOR"] * 2
+
+
+def test_the_history_is_that_of_the_run_s_own_goldens():
+    command = "jaxexport matrix --cases t.f --writers 0.9.2 --readers 0.9.2 --goldens 'my goldens'"
+    own = wrong("0.9.2", max_noise_error=1e5, reproduce=command)
+    for finding in (*findings(own), broken_cell(own)):
+        assert "`git log -- 'my goldens/t.f/0.9.2-cpu'`" in dict(finding.details)["to do"]
+    assert "`git log -- kept/t.f/0.9.2-cpu`" in broken_cell(wrong("0.9.2", max_noise_error=1e5), (), "kept").text
 
 
 def test_crash_and_same_processor_say_not_replayable():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,12 +21,13 @@ from export_core.artifact.audit import ONLY_JAX, calls_of_jax
 from export_core.artifact.readers import fails_when_called
 from export_core.base.errors import ExportCompatError
 from export_core.base.layout import wrapped
-from export_core.base.text import did_you_mean, plain_text, plural
+from export_core.base.text import did_you_mean, few, plain_text, plural
 from export_core.goldens import Golden, GoldenError
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.judge.accepted import Accepted
+from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
 from export_core.knowledge import NO, Forecast, forecast, forecasts
@@ -46,12 +48,21 @@ from export_core.releases import Calendar
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import built_on, runtime_of
 from export_core.report.document import Finding
-from export_core.report.wording import counts_line
+from export_core.report.wording import counts_line, why_command
 from export_core.run.plan_record import by_another_tool, hash_of
 from export_core.run.results import read_run
 from export_core.run.run import Run
 
-StoredResults = dict[tuple[str, str, str], Result]  # Results by golden, jaxlib and platform.
+Place = tuple[str, str, str]  # A golden, a jaxlib and a platform.
+StoredResults = dict[Place, Result]
+
+
+class StoredEvidence(NamedTuple):
+    """The stored results that count, and the places of those that do not since their golden was changed."""
+
+    results: StoredResults
+    of_other_content: frozenset[Place]
+
 
 ASKED = "deploy"  # The folder inside the results folder for the run that answers what is unknown.
 
@@ -124,6 +135,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     partly: str = ""
     """If `to` is empty: the first later release that runs all of these artifacts, though others fail in it."""
     failing: list[str] = []  # The artifacts of the target that fail in `partly`, each with how it fails.
+    instead: list[str] = []  # If `to` and `partly` are empty: what to do instead, in sentences.
 
 
 class Deployability(msgspec.Struct, frozen=True):
@@ -147,7 +159,8 @@ class Question:
 
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
     upstream issues by id. A printed `jaxexport matrix` command gets the `options`, and `results` as its folder. `cases`
-    are all cases of the project, or empty if the user named artifacts. `policy` says how outputs are compared.
+    are all cases of the project, or empty if the user named artifacts. `policy` says how outputs are compared. Of the
+    places `of_other_content`, a stored result does not count since the golden was changed.
     """
 
     calendar: Calendar
@@ -158,6 +171,7 @@ class Question:
     results: Path
     cases: Collection[str] = ()
     policy: Policy = _DEFAULT
+    of_other_content: Collection[Place] = ()
 
 
 _CONVERTED = "converted"  # The folder for the converted golden, in the command that answers for a converted file.
@@ -302,7 +316,10 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         how += f", but may {foreseen.doubt}: {_reasons(foreseen)};"
     else:
         how += ", and"
-    return DeployAnswer.UNKNOWN, f"it {how} no stored result shows that it runs", None
+    shown = "no stored result shows that it runs"
+    if subject.golden and (subject.golden.id, target.release, target.platform) in question.of_other_content:
+        shown = "the stored result does not count: the golden was changed since that run"
+    return DeployAnswer.UNKNOWN, f"it {how} {shown}", None
 
 
 def _reasons(known: Forecast) -> str:
@@ -387,7 +404,48 @@ def _upgrade_of(target: DeploymentTarget, answered: Sequence[_Answered], questio
             return Upgrade(*named, version, foreseen, len(outlooks))
         if not upgrade.partly:
             upgrade = Upgrade(*named, "", foreseen, len(outlooks), version, failing)
+    if not upgrade.partly:
+        upgrade = msgspec.structs.replace(upgrade, instead=[*_instead(target, answered, question)])
     return upgrade
+
+
+def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: Question) -> Iterator[str]:
+    """Yield what to do about the artifacts that do not run in a target, if no later release runs all of them."""
+    failing = [each.subject for each in answered if each.outlook]
+    elsewhere = [subject for subject in failing if _is_refused_on(subject.artifact, target.platform)]
+    if elsewhere:
+        names = few([subject.name for subject in elsewhere])
+        yield (
+            f"Not exported for {target.platform}: {names}. Export them again for it too (`platforms` in the marker), "
+            "or leave their cases out of the target's `cases`."
+        )
+    own = {subject.name: result for subject in failing if (result := _in_own_writer(subject, question))}
+    own = {name: result for name, result in own.items() if name not in {subject.name for subject in elsewhere}}
+    if own:
+        commands = [f"`{why_command('explain', result)}`" for result in own.values()]
+        yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
+    done = {subject.name for subject in elsewhere} | own.keys()
+    rest = [subject for subject in failing if subject.name not in done]
+    if not rest:
+        return
+    how = "where a reason above says how"
+    if not target.reader:
+        # An artifact of an older release may have failed for its age.
+        built = built_on(target.release, question.calendar)
+        writers = [subject.golden.manifest.writer for subject in rest if subject.golden]
+        are_younger = built is not None and all(writer.built > built for writer in writers)
+        how = f"with jaxlib {target.release}{' or older' if are_younger else ''}"
+    which = "the others" if elsewhere or own else "them"
+    yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release}`."
+
+
+def _in_own_writer(subject: Subject, question: Question) -> Result | None:
+    """Return the stored result of an artifact in the release that wrote its golden if it fails there; else None."""
+    if subject.golden is None:
+        return None
+    writer = subject.golden.manifest.writer
+    result = _stored(subject, writer.jaxlib, writer.platform, question)
+    return result if result is not None and fails_in_own_writer(result) else None
 
 
 def _failing_in(
@@ -444,7 +502,7 @@ def stored_evidence(
     policy: Policy,
     day: datetime.date,
     notify: Callable[[str], None],
-) -> StoredResults:
+) -> StoredEvidence:
     """Return the results in these folders about goldens; for the same cell, the run that ended last counts.
 
     A run counts only if all that decides its verdicts is unchanged, such as the policy's comparisons, as in `jaxexport
@@ -476,13 +534,20 @@ def stored_evidence(
         else:
             hashes[golden.id] = hash_of(golden.manifest)
     evidence: StoredResults = {}
+    others: set[Place] = set()
     before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
         # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
         counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
-        evidence |= {(result.golden, result.reader.name, result.platform): result for result in counted}
-    return evidence
+        evidence |= {_place_of(result): result for result in counted}
+        other = [one for one in run.results if run.goldens.get(one.golden) != hashes.get(one.golden)]
+        others |= {_place_of(one) for one in other if one.golden in hashes and one.golden in run.goldens}
+    return StoredEvidence(evidence, frozenset(others))
+
+
+def _place_of(result: Result) -> Place:
+    return result.golden, result.reader.name, result.platform
 
 
 def ran(result: Result) -> bool:
@@ -682,13 +747,8 @@ def _upgrade(upgrade: Upgrade) -> str:
             f"{title_of(upgrade.partly)} runs {these} ({shown_by}), but {'; '.join(failing)}"
         )
     if not upgrade.to:
-        how = "where a reason above says how"
-        if "==" not in upgrade.jaxlib:
-            how = f"with jaxlib {upgrade.jaxlib} or older, for its platform"
-        return plain_text(
-            f"{upgrade.target}: no later release is known to run all of them. Export them again {how}, or try "
-            f"`jaxexport convert FILE --for {upgrade.jaxlib}`."
-        )
+        instead = " ".join(upgrade.instead)
+        return plain_text(f"{upgrade.target}: no later release is known to run all of them. {instead}")
     what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
     foreseen = " (foreseen, not run yet)" if upgrade.foreseen else ""
     to = upgrade.to.replace("==", " ")

@@ -89,15 +89,17 @@ def can_i_deploy(
     folders = [folder] if results else []
     folders += [path for path in (folder, folder / answers.ASKED) if path not in folders and (path / SUMMARY).exists()]
     project = ProjectOptions(Path(goldens) if goldens else None, policy_file, day if as_of else None)
+    evidence = answers.stored_evidence(folders, compared, policy, day, partial(echo, err=True))
     question = answers.Question(
         calendar.as_of(day),
         terms_of(policy),
-        answers.stored_evidence(folders, compared, policy, day, partial(echo, err=True)),
+        evidence.results,
         {issue.id: issue for issue in known_issues(policy.known_issues)},
         option_words(project),
         folder / answers.ASKED,
         () if names else {golden.manifest.case for golden in compared},
         policy,
+        evidence.of_other_content,
     )
     subjects = answers.subjects_named(names or answers.cases_of(targets, compared, to), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)

@@ -381,7 +381,10 @@ def test_a_platform_missing_from_the_artifact_is_a_no(ask):
     ended = ask(CASE, "gpu", code=1)
     assert "it was exported for cpu, and not for cuda" in ended.out
     out = " ".join(ended.out.split())
-    assert "Export them again with jaxlib 0.10.2 or older, for its platform, or try `jaxexport convert FILE" in out
+    advice = f"Not exported for cuda: {CASE}/0.9.2-cpu. Export them again for it too (`platforms` in the marker), or "
+    assert advice in out
+    assert "or older" not in out, "no release runs it on another platform"
+    assert "convert" not in out
 
 
 def test_a_cell_that_was_only_compiled_is_unknown(ask):
@@ -405,6 +408,61 @@ def test_results_of_a_changed_golden_or_rule_do_not_count(ask, change):
     else:
         Path("export_compat.yaml").write_text(f"{POLICY}numbers: [{{cases: ['*'], compare: exact, reason: r}}]\n")
     assert answers(ask(CASE, "serving", "--json"))[0][2] == "unknown"
+    out = " ".join(ask(CASE, "serving", code=3).out.split())
+    of_other_content = "should load, and the stored result does not count: the golden was changed since that run"
+    assert (of_other_content in out) is (change == "golden")
+    assert ("no stored result shows that it runs" in out) is (change == "rule")
+
+
+def test_a_new_result_of_a_changed_golden_counts(ask):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    store = GoldenStore(Path("golden"))
+    store.remove(store.goldens()[0])
+    write_golden(store, manifest(CASE, "0.9.2"), files(2.0, jaxlib="0.9.2"))
+    stored(ran(Verdict.PASS, "0.9.2"), folder=".jaxexport/deploy")
+    assert "it ran in jaxlib 0.9.2" in ask(CASE, "serving", code=0).out
+
+
+def test_a_golden_that_its_writer_fails_is_to_be_explained(ask):
+    stored(ran(Verdict.NUMERICS, "0.9.2", message="off by 3", max_abs_error=3.0), ran(Verdict.ERROR, "0.10.2"))
+    for target, jaxlib in (("serving", "0.9.2"), ("edge", "0.10.2")):
+        ended = ask(CASE, target, code=1)
+        out = " ".join(ended.out.split())
+        assert (
+            f"upgrade {target}: no later release is known to run all of them. Fails in the release that wrote it: "
+            f"{CASE}/0.9.2-cpu. To see why: `jaxexport explain --case {CASE} --writer 0.9.2 --reader 0.9.2`."
+        ) in out
+        assert f"with jaxlib {jaxlib} or older" not in out
+        assert "convert" not in out
+    stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.ERROR, "0.10.2"))
+    out = " ".join(ask(CASE, "edge", code=1).out.split())
+    assert "Export them again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2`." in out
+
+
+@pytest.mark.parametrize(("writer", "how"), [("0.12.0.1", "0.10.2 or older"), ("0.9.2", "0.10.2")])
+def test_only_younger_artifacts_are_for_older_releases(project, ask, writer, how):
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, writer))
+    stored(ran(Verdict.ERROR, "0.10.2", writer, case=OTHER, stage=Stage.COMPILE, message="no such operation"))
+    out = " ".join(ask(OTHER, "edge", code=1).out.split())
+    assert f"Export them again with jaxlib {how}, or try" in out
+
+
+def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
+    store = GoldenStore(project / "golden")
+    envelope = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope
+    tpu = {**files(), ARTIFACT: encode(envelope._replace(platforms=("tpu",), vjp=None))}
+    write_golden(store, manifest("tests.test_a.test_tpu", "0.9.2", options=Options(platforms=("tpu",))), tpu)
+    write_golden(store, manifest(OTHER, "0.9.2"))
+    crash = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}
+    own = [ran(Verdict.CRASH, reader, case=OTHER, **crash) for reader in ("0.9.2", "0.10.2")]
+    stored(*own, ran(Verdict.PASS, "0.9.2"), ran(Verdict.CRASH, "0.10.2", **crash))
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", "--to", "serving", "--json", code=1).out)["upgrades"]
+    assert [sentence.partition("/0.9.2-cpu")[0] for sentence in upgrade["instead"]] == [
+        "Not exported for cpu: tests.test_a.test_tpu",
+        f"Fails in the release that wrote it: {OTHER}",
+        "Export the others again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2`.",
+    ]
 
 
 def test_a_file_is_answered_from_the_results_of_its_golden(ask):

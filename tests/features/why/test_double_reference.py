@@ -31,6 +31,15 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 
 
+def sentences(*outputs: Any) -> list[str]:
+    """Return on which side double precision is, without whether that speaks for the stored outputs."""
+    return [line.text for line in nearer(*outputs)]
+
+
+def texts_of(*asked: Any) -> list[str]:
+    return [line.text for line in reference_lines(*asked)]
+
+
 @pytest.fixture
 def doubled(editor):
     """The function that returns a module's text in double precision, or the reason why it has none."""
@@ -147,7 +156,36 @@ def test_a_program_of_integers_has_no_reference(editor):
 def test_the_side_with_the_smaller_error_is_nearer(written, read, sentence):
     """One element of two is wrong, by an error relative to the output."""
     outputs = (leaves(np.float32([1 + error, 1])) for error in (written, read))
-    assert nearer(*outputs, leaves(np.ones(2))) == [f"output 0 float32[2]: {sentence}"]
+    assert sentences(*outputs, leaves(np.ones(2))) == [f"output 0 float32[2]: {sentence}"]
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "dtype", "for_stored"),
+    [
+        (1e-2, 5e-8, "float32", False),
+        (1e-3, 5e-8, "float32", False),
+        (np.nan, 0, "float32", False),
+        (4e-6, 2e-6, "float32", True),
+        (2e-6, 1e-2, "float32", True),
+        (8.3e-3, 1.3e-2, "float32", True),
+        (1.2e-7, 0, "float32", True),  # a unit in the last place, where the reader happens to be exact
+        (1e-2, 0, "bfloat16", True),
+        (1e-2, 0, "float64", None),  # double precision is what the reader itself computes in
+    ],
+)
+def test_only_far_stored_outputs_are_contradicted(written, read, dtype, for_stored):
+    """One element of two is wrong, by an error relative to the output."""
+    outputs = (leaves(np.asarray([1 + error, 1]).astype(jnp.dtype(dtype))) for error in (written, read))
+    (line,) = nearer(*outputs, leaves(np.ones(2)))
+    assert line.for_stored is for_stored
+
+
+def test_one_contradicted_output_among_many_decides():
+    outputs = [np.float32([1 + 1e-2, 1]), *[np.float32([1 + 0.5])] * 5]
+    read = [np.float32([1, 1]), *[np.float32([1 + 0.4])] * 5]
+    lines = nearer(leaves(*outputs), leaves(*read), leaves(*[np.ones(len(one)) for one in outputs]))
+    assert [line.for_stored for line in lines] == [True] * 4 + [False]
+    assert lines[4].text == "and 2 more outputs that differ"
 
 
 def test_a_sum_that_rounds_to_zero_is_explained_by_float64(exact):
@@ -156,8 +194,8 @@ def test_a_sum_that_rounds_to_zero_is_explained_by_float64(exact):
     reference = leaves(*exact(lambda x: jnp.log(x.sum(axis=1)), x))
     zero, one = (leaves(np.float32([value, np.log(6)])) for value in (-np.inf, 0))
     found = "output 0 float32[2]: 1 element is {} in the reader and {} in the writer: finite in float64, as in the {}"
-    assert nearer(zero, one, reference) == [found.format("finite", "-inf", "reader")]
-    assert nearer(one, zero, reference) == [found.format("-inf", "finite", "writer")]
+    assert sentences(zero, one, reference) == [found.format("finite", "-inf", "reader")]
+    assert sentences(one, zero, reference) == [found.format("-inf", "finite", "writer")]
 
 
 def test_a_root_of_a_rounding_error_is_explained_by_float64(exact):
@@ -168,7 +206,7 @@ def test_a_root_of_a_rounding_error_is_explained_by_float64(exact):
     found = (
         "output 0 float32[2]: 1 element is NaN in the reader and finite in the writer: NaN in float64, as in the reader"
     )
-    assert nearer(written, read, reference) == [found]
+    assert sentences(written, read, reference) == [found]
 
 
 @pytest.mark.parametrize(
@@ -187,31 +225,31 @@ def test_a_root_of_a_rounding_error_is_explained_by_float64(exact):
 )
 def test_float64_says_which_side_is_right_about_nan(written, read, reference, sentence):
     dtype = np.complex64 if np.iscomplexobj(written) else np.float32
-    (line,) = nearer(*(leaves(np.asarray(side, dtype)) for side in (written, read)), leaves(np.asarray(reference)))
+    (line,) = sentences(*(leaves(np.asarray(side, dtype)) for side in (written, read)), leaves(np.asarray(reference)))
     assert [words for words in sentence if words not in line] == []
 
 
 def test_elements_that_are_not_finite_come_before_errors():
     written, read = np.float32([1, np.nan, 2, np.nan]), np.float32([1 + 1e-6, 1, 2, np.nan])
     rounded, same = np.float32([1 + 1e-3]), np.float32([1])
-    lines = nearer(leaves(rounded, written), leaves(same, read), leaves(same, np.float64([1, 1, 2, np.nan])))
+    lines = sentences(leaves(rounded, written), leaves(same, read), leaves(same, np.float64([1, 1, 2, np.nan])))
     assert lines[0].startswith(
         "output 1 float32[4]: 1 element is finite in the reader and NaN in the writer: finite in"
     )
     assert "as in the reader; the writer is nearer to float64" in lines[0]
     assert lines[1].startswith("output 0 ")
-    assert nearer(leaves(written), leaves(written), leaves(np.ones(4))) == []
+    assert sentences(leaves(written), leaves(written), leaves(np.ones(4))) == []
 
 
 def test_the_nearer_side_is_named_if_the_reference_is_zero():
-    (line,) = nearer(leaves(np.float32([0, 0])), leaves(np.float32([1e-9, 0])), leaves(np.zeros(2)))
+    (line,) = sentences(leaves(np.float32([0, 0])), leaves(np.float32([1e-9, 0])), leaves(np.zeros(2)))
     assert "the writer is nearer to float64" in line
 
 
 def test_the_most_different_outputs_are_listed_first():
     written = leaves(*(np.float32([1 + number * 1e-5]) for number in range(7)), np.int32([1]))
     read = leaves(*[np.float32([1])] * 7, np.int32([2]))
-    lines = nearer(written, read, leaves(*[np.ones(1)] * 7, np.int32([1])))
+    lines = sentences(written, read, leaves(*[np.ones(1)] * 7, np.int32([1])))
     assert [line.partition(" float32")[0] for line in lines[:4]] == [f"output {number}" for number in (6, 5, 4, 3)]
     assert lines[4:] == ["and 2 more outputs that differ"]
 
@@ -223,7 +261,7 @@ def moved(choice: Any) -> Result:
 
 def test_calls_on_several_devices_have_no_reference():
     choice = choice_of("tests.compat.test_shardings.test_output_shardings", "0.9.2", "0.12.0.1")
-    lines = reference_lines(choice, moved(choice), print)
+    lines = texts_of(choice, moved(choice), print)
     assert lines == ["no reference in double precision: a reference is computed only for calls on one CPU"]
 
 
@@ -248,7 +286,7 @@ def test_the_text_is_about_the_outputs_of_the_second_run(read, sentence, monkeyp
         who_is_right, "_outputs", lambda _, __, ___, program: exact if program == "double" else (leaf_of(read),)
     )
     choice = choice_of("tests.compat.test_models.test_convolution", "0.12.0.1", "0.12.0.1")
-    (line,) = reference_lines(choice, moved(choice), print)
+    (line,) = texts_of(choice, moved(choice), print)
     assert line.startswith(sentence)
 
 
@@ -262,5 +300,5 @@ def test_a_real_golden_is_compared_in_double_precision(monkeypatch):
 
     monkeypatch.setattr(who_is_right, "nearer", with_worse)
     choice = choice_of("tests.compat.test_models.test_convolution", "0.10.1-jax0.10.2-cpu", "0.12.0.1")
-    (line,) = reference_lines(choice, moved(choice), print)
+    (line,) = texts_of(choice, moved(choice), print)
     assert line.startswith("output 0 float32[2,3,3,4]: the reader is nearer to float64 than the writer (")

@@ -43,15 +43,15 @@ def choice():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "outputs", "sentence"),
+    ("verdict", "outputs", "sentence", "for_stored"),
     [
-        (Verdict.PASS, None, "stablehlo 0.12.0.1 agrees with the writer"),
-        (Verdict.NUMERICS, 1.0, "stablehlo 0.12.0.1 agrees with the reader, and not with the writer"),
-        (Verdict.NUMERICS, 2.0, "stablehlo 0.12.0.1 agrees with neither"),
-        (Verdict.CRASH, None, "stablehlo 0.12.0.1 cannot run it (crash in stage run: Unsupported op)"),
+        (Verdict.PASS, None, "stablehlo 0.12.0.1 agrees with the writer", True),
+        (Verdict.NUMERICS, 1.0, "stablehlo 0.12.0.1 agrees with the reader, and not with the writer", False),
+        (Verdict.NUMERICS, 2.0, "stablehlo 0.12.0.1 agrees with neither", None),
+        (Verdict.CRASH, None, "stablehlo 0.12.0.1 cannot run it (crash in stage run: Unsupported op)", None),
     ],
 )
-def test_the_stablehlo_interpreter_shows_who_is_right(verdict, outputs, sentence, choice, monkeypatch):
+def test_the_stablehlo_interpreter_shows_who_is_right(verdict, outputs, sentence, for_stored, choice, monkeypatch):
     written = from_npz(choice.cell.golden.folder / OUTPUTS)
     moved = {by: tuple(dataclasses.replace(leaf, data=leaf.data + np.float32(by)) for leaf in written) for by in (1, 2)}
 
@@ -65,7 +65,7 @@ def test_the_stablehlo_interpreter_shows_who_is_right(verdict, outputs, sentence
             yield Ran(outcome, moved[int(outputs)] if outputs else written)
 
     monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
-    assert interpreter_line(choice, print) == sentence
+    assert interpreter_line(choice, print) == (sentence, for_stored)
 
 
 @pytest.mark.skipif(
@@ -82,7 +82,7 @@ def test_shardy_is_removed_for_stablehlos_interpreter(here, monkeypatch):
     monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
     monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
     choice = choice_of("tests.compat.test_programs.test_random", "0.12.0.1", "iree==3.13.0")
-    assert interpreter_line(choice, print) == "stablehlo 0.12.0.1 agrees with the writer"
+    assert interpreter_line(choice, print).text == "stablehlo 0.12.0.1 agrees with the writer"
     (own, given), (interpreter, converted) = ran
     assert (own, interpreter) == ("iree", "stablehlo")
     assert "sdy" in given
@@ -90,7 +90,7 @@ def test_shardy_is_removed_for_stablehlos_interpreter(here, monkeypatch):
 
 
 def test_stablehlo_interpreter_is_not_its_own_reference():
-    assert interpreter_line(choice_of(CASE, "0.12.0.1", "stablehlo"), print) == ""
+    assert interpreter_line(choice_of(CASE, "0.12.0.1", "stablehlo"), print).text == ""
 
 
 @pytest.mark.parametrize(

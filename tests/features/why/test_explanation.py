@@ -11,7 +11,7 @@ import pytest
 
 from export_core.features.why.choice import Asked, Choice, WhyError, choose
 from export_core.features.why.explain import explanation
-from export_core.features.why.explain.explanation import Explanation, FailureCause, explain, result_of
+from export_core.features.why.explain.explanation import Explanation, FailureCause, Reference, explain, result_of
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
@@ -100,7 +100,7 @@ def test_wrong_numbers_are_explained_with_a_reference():
     result = judged(
         choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=0.5, looks_like="rounding: errors of both signs"
     )
-    found = explain(choice, result, references=[("float64", "output 0: near\noutput 1: far")])
+    found = explain(choice, result, references=[Reference("float64", "output 0: near\noutput 1: far")])
     assert ("looks like", "rounding: errors of both signs") in found.evidence
     assert ("float64", "output 0: near\noutput 1: far") in found.evidence
     assert next(text for text in found.steps if "to JAX" in text).startswith("If that operation is wrong, report it")
@@ -120,6 +120,89 @@ def test_a_writers_changed_numbers_blame_the_processor():
     assert found.cause is FailureCause.PROCESSOR
     assert found.because.endswith(f"on another processor: {both}.")
     assert found.steps[0].startswith("Replay it on the processor that wrote it")
+
+
+BOTH = "written on x86_64 AMX, read on x86_64 AVX2"
+AT_1_PERCENT = {"stage": Stage.COMPARE, "max_abs_error": 0.01, "max_noise_error": 3.55e4}
+AS_A_NAN = {"stage": Stage.COMPARE, "max_abs_error": None, "max_noise_error": None}
+READER, STORED, NOBODY = (Reference("float64", "who is nearer", side) for side in (False, True, None))
+
+
+def own_numbers(*references: Reference, processors: str = BOTH, **changes: Any) -> Explanation:
+    """Explain a golden whose own writer gives other numbers than it has stored."""
+    choice = choice_of(CHOLESKY, "0.11.0", "0.11.0")
+    return explain(choice, judged(choice, Verdict.NUMERICS, processors=processors, **changes), references=references)
+
+
+@pytest.mark.parametrize("processors", [BOTH, ""], ids=["another processor", "the same processor"])
+@pytest.mark.parametrize(
+    ("references", "changes", "why"),
+    [
+        ([], AT_1_PERCENT, "no rounding of a processor is known to give such numbers (3.55e+04 times the noise)."),
+        ([NOBODY], AS_A_NAN, "no rounding of a processor is known to give such numbers (not finite, which "),
+        ([READER], FAR, "`float64` speaks against the stored outputs."),
+        (
+            [Reference("reference", "agrees with the reader", for_stored=False), READER],
+            AT_1_PERCENT,
+            "`reference` and `float64` speak against the stored outputs, and no rounding of a processor is known to",
+        ),
+        (
+            [STORED, Reference("reference", "agrees with the reader", for_stored=False)],
+            FAR,
+            "`reference` speaks against",
+        ),
+    ],
+    ids=["size", "not finite", "one reference", "all", "one against one"],
+)
+def test_contradicted_outputs_of_a_golden_are_doubted(references, changes, why, processors):
+    found = own_numbers(*references, processors=processors, **changes)
+    assert found.cause is FailureCause.STORED
+    assert f"the golden's stored outputs are in doubt: {why}" in found.because
+    folder = ROOT / "golden" / CHOLESKY / "0.11.0-cpu"
+    assert f"`git log -- {folder}`" in found.steps[0]
+    assert "`jaxexport goldens verify`" in found.steps[0]
+    assert [text for text in found.steps if "rule" in text] == []
+    may_be_rounding = processors == BOTH and changes is FAR
+    assert [text[:40] for text in found.steps[1:]] == ["Replay it on the processor that wrote it"] * may_be_rounding
+    assert found.earlier == ("A matrix in CI with `--readers 0.11.0` for each change of the golden's folder.",)
+
+
+@pytest.mark.parametrize(
+    ("references", "changes"),
+    [([], FAR), ([NOBODY], FAR), ([STORED], FAR), ([STORED], AT_1_PERCENT), ([STORED, NOBODY], AS_A_NAN)],
+    ids=["size", "no reference", "a reference", "far from the reader", "not finite in the reader"],
+)
+def test_uncontradicted_outputs_blame_the_processor(references, changes):
+    found = own_numbers(*references, **changes)
+    assert found.cause is FailureCause.PROCESSOR
+    assert found.steps[0].startswith("Replay it on the processor that wrote it")
+    assert ("allow the difference with a rule" in found.steps[0]) is (changes is FAR), "no rule for numbers so far off"
+    assert found.earlier == ("A matrix on the processor that reads the golden, on the day it was written.",)
+
+
+def test_flags_that_change_numbers_are_left_out_first():
+    found = own_numbers(processors=f"{BOTH} with XLA_FLAGS=--xla_cpu_enable_fast_math=true", **AT_1_PERCENT)
+    assert (found.cause, found.steps[0][:40]) == (FailureCause.STORED, "Replay it without these XLA_FLAGS first:")
+
+
+def test_near_numbers_on_the_same_processor_blame_the_test():
+    found = own_numbers(processors="", **FAR)
+    assert found.cause is FailureCause.OWN_WRITER
+    assert found.earlier[0].startswith("`pytest --update-goldens` replays each golden")
+
+
+@pytest.mark.parametrize(
+    ("references", "own", "is_first"),
+    [([READER], None, True), ([READER, STORED], None, False), ([READER], Verdict.PASS, False), ([NOBODY], None, False)],
+    ids=["contradicted", "one against one", "its writer replays it", "nobody knows"],
+)
+def test_contradicted_outputs_are_replayed_in_their_writer(references, own, is_first):
+    choice = choice_of(CHOLESKY, *NEWEST)
+    stored = [judged(choice_of(CHOLESKY, "0.11.0", "0.11.0"), own)] if own else []
+    found = explain(replace(choice, stored=(*stored,)), judged(choice, Verdict.NUMERICS, **FAR), references=references)
+    assert found.cause is FailureCause.NUMBERS
+    advice = "Replay it in its own writer first (`--readers 0.11.0`): `float64` speaks against the stored outputs."
+    assert any(step.startswith(advice) for step in found.steps) is is_first
 
 
 def test_a_device_limit_is_named_if_the_writer_fails_alike():

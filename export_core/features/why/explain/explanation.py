@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,7 +25,14 @@ from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import SayRemedy
 from export_core.matrix.result import Control
-from export_core.matrix.verdicts import AUDIT_FAILED, DEVICE_LIMIT, NOT_TO_ALLOW, OTHER_PROCESSOR, RUN_CONTROL
+from export_core.matrix.verdicts import (
+    AUDIT_FAILED,
+    DEVICE_LIMIT,
+    FAR_ON_ANOTHER_PROCESSOR,
+    NOT_TO_ALLOW,
+    OTHER_PROCESSOR,
+    RUN_CONTROL,
+)
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.project_terms import terms_of
@@ -32,7 +40,15 @@ from export_core.policy.terms import Terms
 from export_core.releases import Direction, Release
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
-from export_core.report.wording import cell_sentence, device_limit, evidence
+from export_core.report.wording import (
+    beyond_rounding,
+    cell_sentence,
+    device_limit,
+    evidence,
+    no_rounding,
+    steps_in_doubt,
+    stored_in_doubt,
+)
 
 
 class FailureCause(StrEnum):
@@ -40,6 +56,8 @@ class FailureCause(StrEnum):
 
     AUDIT = "stopped by the audit"  # No release was asked, and none is to blame.
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
+    STORED = "stored outputs in doubt"
+    """Its own writer gives other numbers, which no rounding explains or with which an independent reference agrees."""
     PROCESSOR = "depends on the processor"  # Its own writer gives different numbers on another processor.
     UPSTREAM = "known upstream issue"  # An entry in the tables of known issues (`jaxexport policy show --known`).
     EXPIRED = "expired"  # The reader refuses the format of the artifact for its age.
@@ -53,6 +71,14 @@ class FailureCause(StrEnum):
     LACKING = "not supported by the runtime"  # A known refusal of another runtime, which names the way out.
     NUMBERS = "different numbers"  # It runs, and the outputs differ by more than the writer's noise allows.
     UNKNOWN = "not known"  # None of the causes above.
+
+
+class Reference(NamedTuple):
+    """Labelled evidence about whose numbers are right, and whether it speaks for the golden's stored outputs."""
+
+    label: str
+    text: str
+    for_stored: bool | None = None  # None if it speaks for neither side.
 
 
 class InRelease(msgspec.Struct, frozen=True):
@@ -101,7 +127,7 @@ def explain(
     result: Result,
     reduced: ReductionFolder | None = None,
     bisection: Bisection | None = None,
-    references: Sequence[tuple[str, str]] = (),
+    references: Sequence[Reference] = (),
 ) -> Explanation:
     """Return the explanation of a failing cell, from its result and its golden alone: nothing is run.
 
@@ -123,9 +149,10 @@ def explain(
     known = forecast(artifact, reader, result.platform, MATRIX)
     load = known.load
     calls = _not_promised(artifact, choice, reader)
-    cause, because = _cause(result, load, calls, issue)
+    cause, because = _cause(result, load, calls, issue, references)
     # The command is not that of the results, which may be of another machine.
-    shown = [*_evidence(result, known, calls, issue, choice.reproduce), *references]
+    shown = [*_evidence(result, known, calls, issue, choice.reproduce)]
+    shown += [(reference.label, reference.text) for reference in references]
     if bisection:
         shown += answer(bisection)
     if reduced:
@@ -133,6 +160,7 @@ def explain(
     tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
     rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
+    against = "" if any(reference.for_stored for reference in references) else _against(references)
     is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
         cell=str(choice.cell.key),
@@ -141,7 +169,7 @@ def explain(
         because=because,
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
-        steps=tuple(_steps(choice, result, cause, issue, releases, is_bisected=is_bisected)),
+        steps=tuple(_steps(choice, result, cause, issue, releases, against, is_bisected=is_bisected)),
         earlier=tuple(_earlier(choice, result, cause, load)),
         bisection=bisection,
         others=choice.others,
@@ -193,7 +221,11 @@ def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[st
 
 
 def _cause(
-    result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None
+    result: Result,
+    load: LoadResult,
+    calls: Sequence[str],
+    issue: KnownIssue | None,
+    references: Sequence[Reference],
 ) -> tuple[FailureCause, str]:
     """Return the kind of cause, and the cause in words.
 
@@ -210,6 +242,8 @@ def _cause(
         return FailureCause.FORMAT, f"{reasons}."
     if issue:
         return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
+    if is_own_writer(result) and (doubt := _doubt(result, references)):
+        return FailureCause.STORED, f"The release that wrote the golden gives other numbers. {stored_in_doubt(doubt)}"
     if is_own_writer(result) and result.processors:
         words = f"The release that wrote the golden gives other numbers on another processor: {result.processors}."
         return FailureCause.PROCESSOR, words
@@ -229,6 +263,25 @@ def _cause(
         return FailureCause.LACKING, f"{first_line(result.message)}."
     unknown = "Nothing in the artifact predicts it, and no known issue matches it."
     return FailureCause.UNKNOWN, " ".join(filter(None, (unknown, device_limit(result))))
+
+
+def _doubt(result: Result, references: Sequence[Reference]) -> str:
+    """Return what contradicts the stored outputs of a golden whose own writer gives other numbers; "" if nothing does.
+
+    References decide. If none speaks for a side, the size of the difference does.
+    """
+    if result.verdict is not Verdict.NUMERICS:
+        return ""
+    if against := _against(references):
+        return ", and ".join(filter(None, (against, no_rounding(result))))
+    return "" if any(reference.for_stored for reference in references) else no_rounding(result)
+
+
+def _against(references: Sequence[Reference]) -> str:
+    """Return which references speak against the golden's stored outputs; "" if none does."""
+    labels = [f"`{reference.label}`" for reference in references if reference.for_stored is False]
+    verb = "speaks" if len(labels) == 1 else "speak"
+    return f"{' and '.join(labels)} {verb} against the stored outputs" if labels else ""
 
 
 def _way_out(result: Result) -> str:
@@ -263,6 +316,7 @@ def _steps(
     cause: FailureCause,
     issue: KnownIssue | None,
     rows: Sequence[InRelease],
+    against: str,
     *,
     is_bisected: bool,
 ) -> Iterator[str]:
@@ -281,13 +335,24 @@ def _steps(
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."
         return
+    if cause is FailureCause.STORED:
+        yield from steps_in_doubt(result, choice.cell.golden.folder)
+        if result.processors and not beyond_rounding(result):
+            yield FAR_ON_ANOTHER_PROCESSOR
+        return
     if cause is FailureCause.PROCESSOR:
-        yield OTHER_PROCESSOR.to_do
+        yield FAR_ON_ANOTHER_PROCESSOR if beyond_rounding(result) else OTHER_PROCESSOR.to_do
         return
     if cause is FailureCause.DEVICE:
         yield DEVICE_LIMIT.to_do
         return
     if cause is FailureCause.NUMBERS:
+        writer = result.writer.release
+        if against and not any(row.verdict.works for row in rows if row.reader == writer):
+            yield (
+                f"Replay it in its own writer first (`--readers {writer.name}`): {against}. If it fails there too, no "
+                "release is to blame, and the golden's stored outputs are in doubt."
+            )
         yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."
         if result.is_garbage:
             yield NOT_TO_ALLOW
@@ -320,8 +385,14 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
     if cause is FailureCause.AUDIT:
         yield f"`jaxexport audit {shlex.quote(result.golden)}`, without a run, on the day it was written."
         return
-    if cause in (FailureCause.OWN_WRITER, FailureCause.PROCESSOR):
+    if cause is FailureCause.OWN_WRITER:
         yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."
+        return
+    if cause is FailureCause.STORED:
+        yield f"A matrix in CI with `--readers {result.writer.jaxlib}` for each change of the golden's folder."
+        return
+    if cause is FailureCause.PROCESSOR:
+        yield "A matrix on the processor that reads the golden, on the day it was written."
         return
     if cause is FailureCause.DEVICE:
         platform = f"{result.platform}:{result.mode}"

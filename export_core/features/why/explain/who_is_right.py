@@ -1,8 +1,9 @@
 """Who is right if numbers differ: StableHLO's interpreter, which shares no code with XLA, and double precision."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -12,8 +13,9 @@ from export_core.base.errors import ExportCompatError, InfrastructureFault
 from export_core.base.feature import hooks
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import few, first_line, plural
-from export_core.base.tolerances import FLOATS
+from export_core.base.tolerances import FLOATS, NEAR
 from export_core.features.why.choice import Choice, WhyError
+from export_core.features.why.explain.explanation import Reference
 from export_core.features.why.reduce.failing_alike import program_reader
 from export_core.features.why.reduce.reduced_program import ModuleEditor, ReducedProgram, flat_program
 from export_core.features.why.reduce.reduction import failing_call
@@ -27,7 +29,7 @@ from export_core.matrix.replay import Ran, replay_with_outputs
 from export_core.matrix.replay_options import ConvertCell, opened
 from export_core.matrix.result import titles
 from export_core.numbers.compare import GoldenOutputs
-from export_core.numbers.elements import to_double
+from export_core.numbers.elements import finfo, to_double
 from export_core.readers.environment import Environment
 
 INTERPRETER = "stablehlo"
@@ -35,12 +37,18 @@ ALIKE = 1.2  # Up to this ratio of their distances from the reference, two sides
 CHOICE = 0.1
 """The relative error from which a difference is no longer rounding, but another choice, such as a sign or an order."""
 _SHOWN = 4
+_DOUBLE = ("float64", "complex128")
 _WIDE = {"complex64": "complex128", "bfloat16": "float64", "float16": "float64", "float32": "float64"}
 
 
-def references(
-    choice: Choice, result: Result, notify: Callable[[str], None], *, ask: bool = True
-) -> list[tuple[str, str]]:
+class Sentence(NamedTuple):
+    """What a reference says, and whether that speaks for the golden's stored outputs: None if it speaks for no side."""
+
+    text: str
+    for_stored: bool | None = None
+
+
+def references(choice: Choice, result: Result, notify: Callable[[str], None], *, ask: bool = True) -> list[Reference]:
     """Return labelled evidence about whose numbers are right; empty unless the cell ended in `numerics`.
 
     The evidence is from stored results and, with `ask`, from runs made now: in StableHLO's reference interpreter, and
@@ -48,14 +56,22 @@ def references(
     """
     if result.verdict is not Verdict.NUMERICS:
         return []
-    shown = [("alone", alone_line(choice, result))]
+    alone = alone_line(choice, result)
+    shown = [Reference("alone", alone, True if alone else None)]
     if ask:
-        shown.append(("reference", interpreter_line(choice, notify)))
-        shown.append(("float64", "\n".join(reference_lines(choice, result, notify))))
+        shown.append(Reference("reference", *interpreter_line(choice, notify)))
+        lines = reference_lines(choice, result, notify)
+        for_stored = _of_all(line.for_stored for line in lines)
+        shown.append(Reference("float64", "\n".join(line.text for line in lines), for_stored))
     return shown
 
 
-def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
+def _of_all(sides: Iterable[bool | None]) -> bool | None:
+    """Return whether several outputs speak for the stored ones: one that speaks against them decides."""
+    return min((side for side in sides if side is not None), default=None)
+
+
+def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> Sentence:
     """Return a sentence on which side the newest reference interpreter agrees with, or why it was not asked.
 
     Empty if the cell's reader is that interpreter.
@@ -64,7 +80,7 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
     try:
         reference = choice.cell_in(choice.release(INTERPRETER))
         if reference.reader == cell.reader:
-            return ""
+            return Sentence("")
         notify(f"running {cell.golden.id} in {reference.reader.title} too")
         with scratch_folder() as scratch, choice.environments(notify) as environments:
 
@@ -78,18 +94,19 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
                 for convert_cell in hooks("converted", ConvertCell)
             )
             own, theirs = run(cell), run(next(filter(None, converted), reference))
-        return f"{reference.reader.title} {_side(choice, own, theirs)}"
+        side = _side(choice, own, theirs)
+        return side._replace(text=f"{reference.reader.title} {side.text}")
     except (ExportCompatError, InfrastructureFault) as error:
-        return f"the reference interpreter was not asked: {first_line(str(error))}"
+        return Sentence(f"the reference interpreter was not asked: {first_line(str(error))}")
 
 
-def _side(choice: Choice, own: Ran, reference: Ran) -> str:
+def _side(choice: Choice, own: Ran, reference: Ran) -> Sentence:
     """Return the end of a sentence on whom the interpreter agrees with, by the outputs of the plain call."""
     outcome = reference.outcome
     if reference.works:
-        return "agrees with the writer"
+        return Sentence("agrees with the writer", for_stored=True)
     if outcome.verdict is not Verdict.NUMERICS:
-        return f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {first_line(outcome.message)})"
+        return Sentence(f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {first_line(outcome.message)})")
     cell, options, plain = choice.cell, choice.options, choice.cell.checks[0]
     written = from_npz(cell.golden.folder / (plain.outputs or OUTPUTS))
     is_comparable = own.outputs and len(written) == len(own.outputs)
@@ -97,8 +114,8 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> str:
         # As a reader has to agree with the writer.
         wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, user_code)
         if is_comparable and wanted.compare(plain, own.outputs, reference.outputs).ok:
-            return "agrees with the reader, and not with the writer"
-    return "agrees with neither"
+            return Sentence("agrees with the reader, and not with the writer", for_stored=False)
+    return Sentence("agrees with neither")
 
 
 def alone_line(choice: Choice, result: Result) -> str:
@@ -121,7 +138,7 @@ def alone_line(choice: Choice, result: Result) -> str:
 # --- a reference in double precision ----------------------------------------------------------------------------------
 
 
-def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None]) -> list[str]:
+def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None]) -> list[Sentence]:
     """Return a line for each output that differs, the largest difference first; or why there is no reference.
 
     The program of the failing call runs again in its reader, then in double precision. For that it runs in the same
@@ -151,9 +168,9 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
                 with suppress(WhyError):
                     exact = _outputs(choice, wide, own, double)
             exact = exact or _outputs(choice, replace(wide, reader=newest.release), newest, double)
-        return nearer(written, read, exact) or [_without_reference(written, read, cell.reader.title)]
+        return nearer(written, read, exact) or [Sentence(_without_reference(written, read, cell.reader.title))]
     except (ExportCompatError, InfrastructureFault) as error:
-        return [f"no reference in double precision: {first_line(str(error))}"]
+        return [Sentence(f"no reference in double precision: {first_line(str(error))}")]
 
 
 def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: str) -> str:
@@ -183,15 +200,19 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
     return replace(double, envelope=envelope, inputs=tuple(inputs))
 
 
-def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf]) -> list[str]:
+def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf]) -> list[Sentence]:
     """Return a line for each float output that differs, on which side is nearer to `exact`.
 
     The largest difference comes first. All outputs are of the same call: as the writer gave them, as the reader gives
     them, and in double precision. Errors are root mean squares over the elements that differ, relative to that of the
     whole exact output, or of the written or read output if that is 0. Elements that are not finite on each side have no
     error: a text says what they are.
+
+    A line speaks against the stored outputs if these are more than `NEAR` times as far from `exact` as the read ones,
+    and as the step of their dtype. Of outputs that are in double precision themselves it speaks for no side: the reader
+    may have computed `exact` with the same operations.
     """
-    lines: list[tuple[float, str]] = []
+    lines: list[tuple[float, Sentence]] = []
     for number, (leaf, *others) in enumerate(zip(written, read, exact, strict=True)):
         if leaf.dtype not in FLOATS:
             continue
@@ -204,12 +225,17 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
             size = next(filter(None, (_rms(side[finite]) for side in (true, want, got))))
             pairs = (want, true), (got, true), (want, got)
             writer, reader, apart = (_rms((one - other)[differs]) / size for one, other in pairs)
-            sides, largest = [*sides, _in_words(reader, writer)], max(largest, apart)
+            is_near = writer <= NEAR * max(reader, float(finfo(leaf.dtype).eps))
+            for_stored = None if leaf.dtype in _DOUBLE else is_near
+            sides, largest = [*sides, Sentence(_in_words(reader, writer), for_stored)], max(largest, apart)
         if sides:
-            lines.append((largest, f"output {number} {leaf}: {'; '.join(sides)}"))
-    texts = [text for _, text in sorted(lines, key=lambda line: -line[0])]
-    rest = len(texts) - _SHOWN
-    return [*texts[:_SHOWN], f"and {plural(rest, 'more output')} that differ"] if rest > 0 else texts
+            text = f"output {number} {leaf}: {'; '.join(side.text for side in sides)}"
+            lines.append((largest, Sentence(text, _of_all(side.for_stored for side in sides))))
+    shown = [line for _, line in sorted(lines, key=lambda line: -line[0])]
+    if (rest := len(shown) - _SHOWN) <= 0:
+        return shown
+    those = _of_all(line.for_stored for line in shown[_SHOWN:])
+    return [*shown[:_SHOWN], Sentence(f"and {plural(rest, 'more output')} that differ", those)]
 
 
 _FINITE, _NAN, _INFINITE, _NEGATIVE = range(4)
@@ -225,7 +251,7 @@ def _kinds(values: Array) -> Array:
     return kinds if np.iscomplexobj(values) else np.where(np.isneginf(values), _NEGATIVE, kinds)
 
 
-def _not_finite(want: Array, got: Array, true: Array) -> list[str]:
+def _not_finite(want: Array, got: Array, true: Array) -> list[Sentence]:
     """Return a text for each group of elements that differ and are not finite on each side, the largest first.
 
     Such an element is often a rounding error at the edge of a function's domain: the logarithm of a sum that one of the
@@ -240,17 +266,19 @@ def _not_finite(want: Array, got: Array, true: Array) -> list[str]:
         here = chosen & (kinds == groups[:, place, None]).all(axis=0)
         writer, reader, exact = map(int, groups[:, place])
         both = f"{_KINDS[reader]} in the reader and {_KINDS[writer]} in the writer"
-        agrees = "as in neither"
+        agrees, for_stored = "as in neither", None
         for name, kind, side in (("writer", writer, want), ("reader", reader, got)):
             if kind == exact:
-                agrees = f"as in the {name}"
+                agrees, for_stored = f"as in the {name}", name == "writer"
                 if exact == _FINITE:
                     numbers, reference = side.ravel()[here], true.ravel()[here]
                     is_far = _rms(numbers - reference) > CHOICE * max(_rms(numbers), _rms(reference))
-                    agrees += ", whose numbers are far from it" if is_far else ""
+                    if is_far:
+                        agrees, for_stored = f"{agrees}, whose numbers are far from it", None
         count = int(counts[place])
         verb = "is" if count == 1 else "are"
-        texts.append(f"{plural(count, 'element')} {verb} {both}: {_KINDS[exact]} in float64, {agrees}")
+        text = f"{plural(count, 'element')} {verb} {both}: {_KINDS[exact]} in float64, {agrees}"
+        texts.append(Sentence(text, for_stored))
     return texts
 
 

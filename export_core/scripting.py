@@ -143,7 +143,8 @@ def write_golden(
     writer, noise = produced.manifest.writer.id, produced.manifest.noise
     (golden,) = (golden for golden in store.generations(case) if golden.manifest.writer.id == writer)
     remarks = [remark for one in measured if isinstance(one, MeasuredNoise) for remark in one.remarks]
-    shown = [] if values["nothing_to_compare"] else remark_lines(remarks, values["constant"] or ())
+    lines = remark_lines(remarks, values["constant"] or (), leaves, whole=True)
+    shown = [] if values["nothing_to_compare"] else lines
     return WrittenGolden(
         golden, str(status), crash, (*(outputs_to_name(noise, output_paths(golden)) if noise else ()), *shown)
     )

@@ -7,7 +7,7 @@ _WRAPPED = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
 def text_attributes(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the attributes that a wrapper can take over from any callable: `functools.wraps(f, text_attributes(f))`.
+    """Return the attributes of a callable that are text, as the `assigned` of `functools.wraps`.
 
     Python accepts only text as the name of a function, and a wrapper of equinox has an object there.
     """

@@ -237,17 +237,36 @@ def loss(x):
     return x
 
 
+def local():
+    """Return a function and a method that have names in this function only, in a class of its own."""
+
+    class Solver:
+        def run(self, x):
+            return x
+
+    def inner(x):
+        return x
+
+    return inner, Solver().run
+
+
 @pytest.mark.parametrize(
     ("function", "advice"),
     [
         (loss, "Wrap it: jax.jit(loss)."),
         (scipy.linalg.expm, "Wrap it: jax.jit(scipy.linalg.expm)."),
+        (local()[0], "Wrap it: jax.jit(inner)."),
+        (local()[1], "Wrap what you pass in jax.jit."),
         (jax.vmap(loss), "Wrap what you pass in jax.jit."),
+        (jax.vmap(local()[0]), "Wrap what you pass in jax.jit."),
         (Encoder().encode, "Wrap what you pass in jax.jit."),
         (functools.partial(loss, X), "Wrap it: jax.jit(loss)."),
         (lambda x: x, "Wrap what you pass in jax.jit."),
     ],
-    ids=["own", "library", "wrapped", "method", "partial", "lambda"],
+    ids=[
+        *("own", "library", "local", "method of a local class", "wrapped", "wrapped local"),
+        *("method", "partial", "lambda"),
+    ],
 )
 def test_the_advice_names_only_what_a_test_can_write(function, advice):
     with pytest.raises(ExportError, match=re.escape(advice)):

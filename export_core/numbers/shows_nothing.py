@@ -174,11 +174,11 @@ class Output:
         return ""
 
     def is_lost_as(self, given: Leaf, *, same_values: bool) -> bool:
-        """Return whether an input is infinite or NaN in the same elements, of which there are some.
+        """Return whether an input is infinite or NaN in the same elements as this output, which has some.
 
         With `same_values`, all its elements must have the values of the output.
         """
-        if given.dtype not in FLOATS or given.shape != self.leaf.shape or self.finite.all():
+        if given.dtype not in FLOATS or given.shape != self.leaf.shape:
             return False
         alike = equal(given.numpy(), self.values) if same_values else _finite(given) == self.finite
         return bool(alike.all())
@@ -317,11 +317,14 @@ class Seen:
         """Return the name of an input that is infinite or NaN in the same elements as an output; "" for none.
 
         The function may hand it through, such as the best result so far before the first step. An input whose path
-        ends as that of the output does comes first; any other must have the same values.
+        ends with the name of the output comes first; any other must have the same values.
         """
+        if output.finite.all():
+            return ""
         end = _steps(self._output(number))[1:][-1:]
         names = {n: self._input(n) for n in self.used}
-        alike = [n for n, name in names.items() if end and _steps(name)[-1:] == end]
+        has_name = bool(end) and not end[0][1:-1].isdecimal()  # an index says nothing
+        alike = [n for n, name in names.items() if has_name and _steps(name)[-1:] == end]
         found = [n for n in alike if output.is_lost_as(self.inputs[n], same_values=False)]
         found += [n for n in names if output.is_lost_as(self.inputs[n], same_values=True)]
         return names[found[0]] if found else ""

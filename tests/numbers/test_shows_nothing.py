@@ -158,10 +158,11 @@ def test_an_input_with_the_path_of_a_lost_output_is_named():
     ]
 
 
-def test_a_lost_result_without_a_tree_shares_no_path():
+@pytest.mark.parametrize("result", ["result", "result[1]"])
+def test_a_lost_result_without_a_name_shares_no_path(result):
     leaves = [leaf_of(np.asarray(array)) for array in (NAN[0], INF)]
     (remark,) = Seen(
-        leaves, [0, 1], [leaf_of(np.asarray(-INF))], [], paths=(["args[0]", "args[1]"], ["result"])
+        leaves, [0, 1], [leaf_of(np.asarray(-INF))], [], paths=(["args[0]", "args[1]"], [result])
     ).remarks()
     assert "choose smaller inputs" in remark.text
 

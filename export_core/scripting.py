@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
+from export_core.base.callables import name_of
 from export_core.base.text import did_you_mean, few
 from export_core.export.case import Case
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
@@ -142,7 +143,8 @@ def write_golden(
     writer, noise = produced.manifest.writer.id, produced.manifest.noise
     (golden,) = (golden for golden in store.generations(case) if golden.manifest.writer.id == writer)
     remarks = [remark for one in measured if isinstance(one, MeasuredNoise) for remark in one.remarks]
-    shown = [] if values["nothing_to_compare"] else remark_lines(remarks, values["constant"] or ())
+    lines = remark_lines(remarks, values["constant"] or (), leaves, whole=True)
+    shown = [] if values["nothing_to_compare"] else lines
     return WrittenGolden(
         golden, str(status), crash, (*(outputs_to_name(noise, output_paths(golden)) if noise else ()), *shown)
     )
@@ -173,7 +175,7 @@ def _prepared(
     kwargs = {name: value for name, value in given.items() if name not in ALL_KEYWORDS}
     with closing(UserCode(variables=rules.environment)) as user_code:
         values = read_keywords(own, f"{where}:", lambda: user_code)
-        name, options = case or getattr(function, "__name__", "artifact"), export_options(values, rules)
+        name, options = case or name_of(function, "artifact"), export_options(values, rules)
         exported = Case(name, where, None, function, args, kwargs, options, comparison(values, rules))
         yield exported, rules, values, user_code
 

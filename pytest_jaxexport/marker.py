@@ -92,7 +92,7 @@ KEYWORDS: dict[str, Keyword] = {
     ),
     "constant": (
         "()",
-        "leaves, or parts of a tree, that are meant to be constant or unused, such as a step counter",
+        "leaves, or parts of a tree, that are meant to be constant, unused, infinite or NaN, such as a step counter",
         "[\"result['step']\", \"args[1]['unused']\"]",
     ),
     "without_outputs": (

@@ -32,7 +32,14 @@ from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise import WHAT_TO_DO, not_seen, output_paths, outputs_to_name
-from export_core.numbers.shows_nothing import MEANT, Remark, leaf_paths, remark_lines, unknown_leaves
+from export_core.numbers.shows_nothing import (
+    MEANT,
+    Remark,
+    leaf_paths,
+    remark_lines,
+    remarks_without_runs,
+    unknown_leaves,
+)
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
@@ -440,9 +447,7 @@ class Recorder:
         (golden,) = (one for one in self._store.generations(case) if one.manifest.writer.id == writer)
         named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
-        # A golden without values has a reason, which is in its marker.
-        remarks = () if self._marked["nothing_to_compare"] else self._remarks.get(case, ())
-        if lines := remark_lines(remarks, self._marked["constant"] or ()):
+        if lines := self._remark_lines(golden, produced):
             named, to_do = [*named, *lines], [*to_do, MEANT]
         if produced.outputs is None:
             reason = produced.manifest.options.without_outputs
@@ -455,6 +460,20 @@ class Recorder:
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
         event["named"], event["to_do"] = named, to_do
         event["not_repeated"], event["not_seen"] = alone, parts
+
+    def _remark_lines(self, golden: Golden, produced: ProducedGolden) -> list[str]:
+        """Return lines about what a golden does not show.
+
+        Of one whose noise was measured earlier, only under `-v`: what its files show without further runs.
+        """
+        if self._marked["nothing_to_compare"]:  # a golden without values has a reason, which is in its marker
+            return []
+        verbose = self._item.config.get_verbosity() > 0
+        remarks = self._remarks.get(golden.manifest.case)
+        if remarks is None:
+            remarks = remarks_without_runs(golden) if verbose else ()
+        leaves = [path for paths in leaf_paths(produced.manifest, produced.artifact) for path in paths]
+        return remark_lines(remarks, self._marked["constant"] or (), leaves, whole=verbose, how_to_see="-v")
 
     @property
     def _measure(self) -> str:

@@ -16,6 +16,7 @@ import jax
 
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.constant_hashes import LONG, long_constants, with_hashes
+from export_core.base.callables import name_of
 from export_core.export.errors import ExportError
 
 # Old names by the new ones; studies/every_release has those of functions too, and looks them up in the releases.
@@ -63,7 +64,7 @@ def export_function(
     # lowers the function without any, and differentiates the function itself.
     bound: Any = functools.partial(function)
     bound.lower = functools.partial(function.lower, *args, **kwargs)
-    bound.__name__ = getattr(function, "__name__", "unknown")
+    bound.__name__ = name_of(function, "unknown")
     return module.export(bound, **options)()
 
 

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec
 
+from export_core.base.callables import name_of, text_attributes
 from export_core.base.text import few
 from export_core.export import api
 from export_core.export.arguments import PASS_LEAVES, Arguments, find_static_arguments, is_array, is_reference
@@ -398,6 +399,7 @@ NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is support
 
 
 _JITTED = type(jax.jit(lambda: None))
+_INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")  # in the path of a library's file
 
 
 @dataclass(frozen=True)
@@ -429,8 +431,8 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
     if hasattr(function, "__func__") and hasattr(function, "__self__"):
         return jitted_call(test, functools.partial(function.__func__, function.__self__), args, kwargs)
     if not (callable(function) and hasattr(function, "lower")):
-        name = getattr(function, "__name__", "f").replace("<lambda>", "f")
         if hasattr(function, "wait_checks"):  # of chexify, which holds a jitted function already
+            name = name_of(function, "f").replace("<lambda>", "f")
             raise ExportError(
                 f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
                 "of the jitted function: no artifact can. Export that function without its checks: call "
@@ -438,26 +440,41 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             )
         raise ExportError(
             f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
-            + (
-                _how_to_jit(function, name, args)
-                if callable(function)
-                else "Pass the function, and its arguments after it."
-            )
+            + (_how_to_jit(function, args) if callable(function) else "Pass the function, and its arguments after it.")
         )
     return _library_call(test, function, (args, dict(kwargs)))
 
 
-def _how_to_jit(function: Any, name: str, args: tuple[Any, ...]) -> str:
+def _how_to_jit(function: Any, args: tuple[Any, ...]) -> str:
     """Return advice on how to jit this function or model; `args` begin with the object if it is a bound method."""
-    of_class = getattr(type(args[0]), name, None) if args else None
-    model, method = (args[0], f".{name}") if of_class is function else (function, "")
+    name = name_of(function, "")
+    is_method = bool(args and name) and getattr(type(args[0]), name, None) is function
+    model, method = (args[0], f".{name}") if is_method else (function, "")
     if _is_of(model, "flax.linen"):
         return _LINEN
     call = f"model{method}".removesuffix(".__call__")
     for library, jit in (("equinox", "eqx.filter_jit"), ("flax.nnx", "nnx.jit")):
         if _is_of(model, library):
             return f"Export {jit}(lambda model, *args: {call}(*args)), with the model as the first argument."
-    return f"Wrap it: jax.jit({name})."
+    written = "" if is_method else _as_written(function)
+    return f"Wrap it: jax.jit({written})." if written else "Wrap what you pass in jax.jit."
+
+
+def _as_written(function: Any) -> str:
+    """Return how a test can write a function, such as `rlax.l2_loss`; "" if that is not known."""
+    name, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
+    if not (isinstance(name, str) and isinstance(module, str)) or name.endswith("<lambda>"):
+        return ""
+    is_installed = _INSTALLED.search(getattr(sys.modules.get(module), "__file__", None) or "")
+    local = name.rpartition("<locals>.")[2]
+    if local != name:  # jax.vmap and others give their results the name of what they wrap
+        return "" if is_installed or hasattr(function, "__wrapped__") else local
+    parts = module.split(".")
+    # By its shortest path: the module of a library that defines a function may be private.
+    for path in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):
+        if getattr(sys.modules.get(path), name, None) is function:
+            return f"{path}.{name}" if is_installed else name
+    return ""
 
 
 def _require_hash(test: str, wrapped: Any) -> None:
@@ -485,7 +502,7 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
     # nnx.jit gives each Variable a new value, also where the function did not change it.
     inner = function.__wrapped__ if _is_nnx(function) else function
 
-    @functools.wraps(inner, updated=())
+    @functools.wraps(inner, text_attributes(inner), updated=())
     def traced(*args: Any, **kwargs: Any) -> Any:
         arrays = iter(jax.tree_util.tree_leaves((args, kwargs)))
         values = [next(arrays) if _is_traced(leaf) else leaf for leaf in leaves]

@@ -247,7 +247,7 @@ def _outside_jax(frames: Iterable[FrameSummary]) -> list[FrameSummary]:
 def call_text(primitive: str, frames: list[FrameSummary]) -> str:
     """Return a call in words, such as ``debug_print at model.py:4 in step: jax.debug.print("{}", x)``.
 
-    `frames` are the lines of source code that make it, the innermost first. If a library makes it, its file is named
+    `frames` are the lines of source code that make it, the innermost first. If a library makes it, its line is named
     too.
     """
     if not frames:
@@ -255,7 +255,7 @@ def call_text(primitive: str, frames: list[FrameSummary]) -> str:
     # A file `<string>` is an `__init__` that dataclasses made.
     written = (frame for frame in frames if _library(frame.filename) is None and frame.filename != "<string>")
     user = next(written, frames[0])
-    by = "" if user == frames[0] else f" ({_path(frames[0].filename)})"
+    by = "" if user == frames[0] else f" ({_path(frames[0].filename)}:{frames[0].lineno})"
     place = f"{primitive}{by} at {_path(user.filename)}:{user.lineno} in {user.name.rpartition('.<locals>.')[2]}"
     return f"{place}: {user.line}" if user.line else place
 

@@ -34,7 +34,7 @@ from export_core.numbers.noise import (
     spread,
     undecided_outputs,
 )
-from export_core.numbers.shows_nothing import OtherInputs, Remark, remark_lines
+from export_core.numbers.shows_nothing import OtherInputs, Remark, leaf_paths, remark_lines
 from export_core.policy import Policy
 from export_core.policy.run_options import CellLimits
 from export_core.readers.cell import Cell, request_of
@@ -477,5 +477,6 @@ def add_noise(
         known += 1
         store.write(*with_noise(golden.manifest, golden.files(), measured))
         yield f"{golden.id}  {noise_text(measured.record)}"
-        yield from (f"  {line}" for line in remark_lines(measured.remarks))
+        leaves = [path for paths in leaf_paths(golden.manifest, golden.read_artifact()) for path in paths]
+        yield from (f"  {line}" for line in remark_lines(measured.remarks, leaves=leaves))
     yield f"noise of {known} of {plural(len(goldens), 'golden')} measured"

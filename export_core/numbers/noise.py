@@ -256,12 +256,12 @@ def call_noise(golden: Golden) -> dict[str, CallNoise]:
 Undecided = dict[str, UndecidedOutput]
 Jumping = Mapping[str, tuple[int, int]]
 WHAT_TO_DO = (
-    "When inputs change by one unit in the last place, or the compiler rounds in another order, these numbers change "
-    "by more than a tenth of the output's largest number. What to do: for a difference of large numbers, scale or "
-    "centre the inputs, or use another formula or float64. For a chaotic function, export fewer steps. For a zero "
-    "that is only rounding errors, nothing if other outputs show what is computed; else return one that does. Or say "
-    "what to compare: compare='shape', or a tolerance or comparator of your own, in the marker or in the policy's "
-    "`numbers`."
+    "Elements that would not show a wrong number change by more than a tenth of the output's largest number when "
+    "inputs change by one unit in the last place, or the compiler rounds in another order. What to do: for a "
+    "difference of large numbers, scale or centre the inputs, or use another formula or float64. For a chaotic "
+    "function, export fewer steps. For a zero that is only rounding errors, nothing if other outputs show what is "
+    "computed; else return one that does. Or say what to compare: compare='shape', or a tolerance or comparator of "
+    "your own, in the marker or in the policy's `numbers`."
 )
 """The advice about an output that would not show a wrong number."""
 

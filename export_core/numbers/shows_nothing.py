@@ -11,6 +11,8 @@ makes it, such as 0 and 1 for a softmax. Such a golden is stored all the same, w
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -64,7 +66,7 @@ class Output:
     def __init__(self, leaf: Leaf) -> None:
         self.leaf = leaf
         self.values = leaf.numpy()
-        self.finite = self._finite(self.values)
+        self.finite = _finite(leaf)
         self.depends = False  # Whether it changes with the inputs.
         self.equal = 0  # In how many runs with other inputs it was the same.
         self.varies = False  # Whether its elements had different values in one of these runs.
@@ -78,7 +80,7 @@ class Output:
     def see(self, run: OtherRun, leaf: Leaf) -> None:
         """Record what the output of another run shows."""
         values = leaf.numpy()
-        finite = self._finite(values)
+        finite = _finite(leaf)
         alike = equal(values, self.values)
         both = self.finite & finite
         differs = bool((both & ~alike).any())
@@ -113,12 +115,6 @@ class Output:
             both = np.concatenate([leaf.numpy().reshape(-1), self.values.reshape(-1)])
             self.is_other_in_a_call |= bool(both.size) and not has_one_value(both)
 
-    def _finite(self, values: Array) -> Array:
-        if self.leaf.dtype not in FLOATS:
-            return np.ones(values.shape, np.bool_)
-        # Not all dtypes of ml_dtypes have isfinite.
-        return np.asarray(np.isfinite(values if values.dtype.kind in "fc" else values.astype(np.float32)))
-
     def _few(self) -> tuple[float, ...]:
         """Return the values that nearly all elements have, at most `BOUNDS`; an empty tuple if there are more."""
         if self.leaf.dtype == "bool" or self.leaf.dtype in KEYS or self.values.dtype.kind == "c":
@@ -131,10 +127,11 @@ class Output:
                 return ()
         return tuple(sorted(float(value) for value in values[most] if math.isfinite(value)))
 
-    def remark(self, names_of_constant: Mapping[int, str]) -> str:
+    def remark(self, names_of_constant: Mapping[int, str], not_finite: str = "") -> str:
         """Return what the output does not show and what to do; empty if there is nothing to report.
 
         `names_of_constant` has the names of the inputs with the same value in all elements, by their number.
+        `not_finite` is the name of an input that is infinite or NaN in the same elements as the output.
         """
         size = self.values.size
         if not size or self.leaf.dtype == "float0":
@@ -142,10 +139,15 @@ class Output:
         elements = plural(size, "element")
         nan = int((self.values != self.values).sum())
         lost = int((~self.finite).sum())
-        if 2 * nan > size:
-            return f"{nan} of {elements} are NaN: choose inputs for which the function gives numbers"
-        if 2 * lost > size and (self.becomes_finite or lost == size):
-            return f"{lost} of {elements} are infinite or NaN: choose smaller inputs, or others for which it is finite"
+        if 2 * nan > size or (2 * lost > size and (self.becomes_finite or lost == size)):
+            what, count = ("NaN", nan) if 2 * nan > size else ("infinite or NaN", lost)
+            found = f"{count} of {elements} {'is' if count == 1 else 'are'} {what}"
+            if not_finite:
+                given = "numbers" if size > 1 else "a number"
+                return f"{found}, as {not_finite} is: give that {given}, or name this leaf in constant="
+            if 2 * nan > size:
+                return f"{found}: choose inputs for which the function gives numbers"
+            return f"{found}: choose smaller inputs, or others for which it is finite"
         if self.is_other_in_a_call:
             return ""
         is_constant = not self.depends and self.equal >= ENOUGH
@@ -159,7 +161,8 @@ class Output:
             return ""
         if is_constant:
             is_number = size == 1 and self.leaf.dtype not in KEYS
-            what = f"it is {_text(self.values.reshape(-1)[0])}" if is_number else f"its {elements} are the same"
+            alike = "it is the same" if size == 1 else f"its {elements} are the same"
+            what = f"it is {_text(self.values.reshape(-1)[0])}" if is_number else alike
             return f"{what} with all of {self.equal} other inputs too{why}: choose inputs on which it depends"
         if self.bounds and self.inside is not None:
             at_bounds = np.isin(to_double(self.values), self.bounds)
@@ -169,6 +172,16 @@ class Output:
                     f"{int(at_bounds.sum())} of {elements} are {bounds}, where it is saturated: choose smaller inputs"
                 )
         return ""
+
+    def is_lost_as(self, given: Leaf, *, same_values: bool) -> bool:
+        """Return whether an input is infinite or NaN in the same elements as this output, which has some.
+
+        With `same_values`, all its elements must have the values of the output.
+        """
+        if given.dtype not in FLOATS or given.shape != self.leaf.shape:
+            return False
+        alike = equal(given.numpy(), self.values) if same_values else _finite(given) == self.finite
+        return bool(alike.all())
 
     @property
     def may_be_saturated(self) -> bool:
@@ -196,6 +209,14 @@ class Output:
         found = [_text(value) for value in np.unique(values[at_bounds])]
         bounds = "a bound" if len(found) == 1 else "the bounds"
         return f"{amount} are {' or '.join(found)}, {bounds} of {made.by}: {SATURATED[made.by]}"
+
+
+def _finite(leaf: Leaf) -> Array:
+    values = leaf.numpy()
+    if leaf.dtype not in FLOATS:
+        return np.ones(values.shape, np.bool_)
+    # Not all dtypes of ml_dtypes have isfinite.
+    return np.asarray(np.isfinite(values if values.dtype.kind in "fc" else values.astype(np.float32)))
 
 
 def _is_bound(value: object, dtype: str) -> bool:
@@ -270,7 +291,7 @@ class Seen:
         is_uniform = "alone" in kinds and "other" not in kinds  # no input has another one of its kind
         for output in outputs:
             output.varies |= is_uniform
-        texts = [output.remark(constant) for output in outputs]
+        texts = [output.remark(constant, self._lost_as(n, output)) for n, output in enumerate(outputs)]
         maybe = [n for n, output in enumerate(outputs) if not texts[n] and output.may_be_saturated]
         for number, made in (self.bounded(maybe) if maybe else {}).items():
             texts[number] = outputs[number].saturated(made)
@@ -291,6 +312,22 @@ class Seen:
             elif number in hidden:
                 what = "choose inputs for which it has an effect, such as another flag or mask"
                 yield Remark(self._input(number), f"no output changes with this input: {what}")
+
+    def _lost_as(self, number: int, output: Output) -> str:
+        """Return the name of an input that is infinite or NaN in the same elements as an output; "" for none.
+
+        The function may hand it through, such as the best result so far before the first step. An input whose path
+        ends with the name of the output comes first; any other must have the same values.
+        """
+        if output.finite.all():
+            return ""
+        end = _steps(self._output(number))[1:][-1:]
+        names = {n: self._input(n) for n in self.used}
+        has_name = bool(end) and not end[0][1:-1].isdecimal()  # an index says nothing
+        alike = [n for n, name in names.items() if has_name and _steps(name)[-1:] == end]
+        found = [n for n in alike if output.is_lost_as(self.inputs[n], same_values=False)]
+        found += [n for n in names if output.is_lost_as(self.inputs[n], same_values=True)]
+        return names[found[0]] if found else ""
 
     def _input(self, number: int) -> str:
         return self.paths[0][number] if self.paths[0] else f"input {number}"
@@ -329,12 +366,12 @@ class OtherInputs:
     """
 
     def __init__(self, golden: Golden, plain: CheckRequest, folder: Path) -> None:
-        envelope = golden.read_artifact().envelope
+        artifact = golden.read_artifact()
+        envelope = artifact.envelope
         self._golden = golden
         self._plain = Path(plain.outputs or "")
         self._inputs = from_npz(Path(plain.inputs))
-        numbers = range(len(self._inputs))
-        self._used = [number for number in numbers if envelope is None or number in envelope.module_kept_var_idx]
+        self._used = _used(artifact, len(self._inputs))
         self._runs: dict[str, OtherRun] = {}
         # A program with ordered effects runs once: each further run would be compiled.
         can_run = plain.outputs is not None and not plain.name and not (envelope and envelope.ordered_effects)
@@ -373,21 +410,43 @@ class OtherInputs:
 
         `moved` are the runs with inputs moved by a unit in the last place.
         """
-        if self._golden.compared_as.comparison.compare == "shape":
-            return ()  # no number of it is compared
-        checks = self._golden.manifest.checks
-        artifact = self._golden.read_artifact()
-        files = [check.outputs for check in checks if check.inputs and check.outputs and not check.vjp]
-        return Seen(
-            inputs=self._inputs,
-            used=self._used,
-            outputs=from_npz(self._plain),
-            runs=((self._runs[one.name], from_npz(Path(one.outputs))) for one in self._ran),
-            moved=(from_npz(Path(one.outputs)) for one in moved),
-            calls=[from_npz(self._golden.folder / file) for file in files],
-            paths=leaf_paths(self._golden.manifest, artifact),
-            bounded=partial(bounded_outputs, artifact),
-        ).remarks()
+        runs = ((self._runs[one.name], from_npz(Path(one.outputs))) for one in self._ran)
+        after = (from_npz(Path(one.outputs)) for one in moved)
+        return _remarks(self._golden, self._inputs, from_npz(self._plain), runs, after)
+
+
+def remarks_without_runs(golden: Golden) -> tuple[Remark, ...]:
+    """Return those remarks on a stored golden that follow from its files alone, such as those on unused inputs."""
+    return () if golden.manifest.options.without_outputs else _remarks(golden, golden.inputs(), golden.outputs())
+
+
+def _remarks(
+    golden: Golden,
+    inputs: Sequence[Leaf],
+    outputs: Sequence[Leaf],
+    runs: Iterable[tuple[OtherRun, Sequence[Leaf]]] = (),
+    moved: Iterable[Sequence[Leaf]] = (),
+) -> tuple[Remark, ...]:
+    if golden.compared_as.comparison.compare == "shape":
+        return ()  # no number of it is compared
+    artifact = golden.read_artifact()
+    files = [check.outputs for check in golden.manifest.checks if check.inputs and check.outputs and not check.vjp]
+    return Seen(
+        inputs=inputs,
+        used=_used(artifact, len(inputs)),
+        outputs=outputs,
+        runs=runs,
+        moved=moved,
+        calls=[from_npz(golden.folder / file) for file in files],
+        paths=leaf_paths(golden.manifest, artifact),
+        bounded=partial(bounded_outputs, artifact),
+    ).remarks()
+
+
+def _used(artifact: Artifact, inputs: int) -> list[int]:
+    """Return the numbers of those inputs that the program takes."""
+    envelope = artifact.envelope
+    return [number for number in range(inputs) if envelope is None or number in envelope.module_kept_var_idx]
 
 
 def is_named(leaf: str, names: Iterable[str]) -> bool:
@@ -400,23 +459,71 @@ def unknown_leaves(names: Iterable[str], leaves: Sequence[str]) -> list[str]:
     return [name for name in names if not any(is_named(leaf, [name]) for leaf in leaves)]
 
 
-def remark_lines(remarks: Iterable[Remark], constant: Iterable[str] = ()) -> list[str]:
+def _steps(path: str) -> list[str]:
+    """Return the steps of a path in a tree: `args`, `[0]`, `['w']` and `.mean` of `args[0]['w'].mean`."""
+    steps: list[str] = _STEP.findall(path)
+    return steps if "".join(steps) == path else [path]
+
+
+_STEP = re.compile(r"""\A\w+|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\]'"]*)\]|\.[^.\[]+""")
+
+
+def whole_trees(names: Sequence[str], leaves: Iterable[str]) -> list[str]:
+    """Return the names of leaves, with one name in place of the several leaves of an argument or a part of a tree.
+
+    `leaves` are the paths of all leaves.
+    """
+
+    def parts(path: str) -> list[str]:
+        steps = _steps(path)
+        first = 1 if steps[0] == "result" else 2  # all arguments together are no part of a tree that is one's own
+        return ["".join(steps[:count]) for count in range(first, len(steps))]
+
+    held, named = (Counter(part for path in paths for part in parts(path)) for paths in (leaves, names))
+    whole = {part for part, count in named.items() if 1 < count == held[part]}
+    return list(dict.fromkeys(next((part for part in parts(name) if part in whole), name) for name in names))
+
+
+def remark_lines(
+    remarks: Iterable[Remark],
+    constant: Iterable[str] = (),
+    leaves: Iterable[str] = (),
+    *,
+    whole: bool = False,
+    how_to_see: str = "",
+) -> list[str]:
     """Return the remarks as lines, without those on leaves that are meant to be constant.
 
-    Leaves with the same remark share a line. After `MOST_LINES` lines, one line counts the rest.
+    Leaves with the same remark share a line, and a part of a tree stands for all its leaves. Of many leaves three are
+    named, and after `MOST_LINES` lines one line counts the rest.
+
+    Args:
+        remarks: the remarks.
+        constant: the leaves, or parts of a tree, that are meant to be constant.
+        leaves: the paths of all leaves of the arguments and results.
+        whole: name all leaves, in as many lines as there are.
+        how_to_see: how a user sees what is left out, such as ``-v``.
     """
-    constant = tuple(constant)
-    leaves: dict[str, list[str]] = {}
+    constant, leaves = tuple(constant), tuple(leaves)
+    named: dict[str, list[str]] = {}
     for remark in remarks:
         if not is_named(remark.leaf, constant):
-            leaves.setdefault(remark.text, []).append(remark.leaf)
-    lines = [f"{few(names)}: {text}" for text, names in leaves.items()]
+            named.setdefault(remark.text, []).append(remark.leaf)
+    see = f" ({how_to_see} names all)" if how_to_see else ""
+    lines = []
+    for text, names in named.items():
+        shorter = whole_trees(names, leaves)
+        shown = ", ".join(shorter) if whole else few(shorter)
+        lines.append(f"{shown}{'' if shown == ', '.join(shorter) else see}: {text}")
     more = len(lines) - MOST_LINES
-    return lines if more <= 1 else [*lines[:MOST_LINES], f"and {more} more remarks on leaves that show nothing"]
+    if whole or more <= 1:
+        return lines
+    return [*lines[:MOST_LINES], f"and {more} more remarks on leaves that show nothing{see}"]
 
 
 MEANT = (
-    "Where a leaf is meant to be constant, such as a step counter or a gradient that is zero, name it in the marker: "
-    "export_compat(constant=(\"result['step']\",))."
+    "Where a leaf is meant to be constant, unused, infinite or NaN, such as a step counter or a gradient that is zero, "
+    "name it, or the part of a tree that holds it, in the marker: "
+    'export_compat(constant=("result[\'step\']", "args[1].error", "args[2]")).'
 )
 """The advice in case a remark is not about a fault, printed once, below all remarks."""

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 from export_core.export.case import jitted_call
 from export_core.export.errors import ExportError
@@ -132,6 +133,14 @@ def test_a_library_jit_takes_only_arrays_as_inputs(exported):
     assert outputs(golden) == [[0, 1, 8]]
 
 
+def test_a_library_jit_may_have_an_object_as_its_name(exported):
+    jitted = FilterJit(jnp.square)
+    jitted.__name__ = jitted.__qualname__ = object()  # as eqx.filter_jit of a module that quax has wrapped
+    golden = exported(jitted, X)
+    assert outputs(golden) == [[0, 1, 4]]
+    assert golden.artifact.envelope.fun_name == "traced"
+
+
 def test_further_calls_must_have_the_same_constants(exported):
     golden = exported(FilterJit(lambda tree: tree["f"](tree["w"])), {"f": jnp.square, "w": X})
     assert add_checks(golden, [ExtraCall(({"f": jnp.square, "w": X + 1},), {})]).manifest.checks[0].name == "call1"
@@ -210,7 +219,7 @@ def model_of(library: str) -> type:
         ("equinox.nn._mlp", "Export eqx.filter_jit(lambda model, *args: model(*args)), with the model as the first"),
         ("flax.nnx.module", "Export nnx.jit(lambda model, *args: model(*args)), with the model as the first argument."),
         ("flax.linen.module", "Export jax.jit(model.apply), with the variables of the model as the first argument."),
-        ("ours", "Wrap it: jax.jit("),
+        ("ours", "Wrap what you pass in jax.jit."),
     ],
 )
 def test_an_unjitted_model_is_an_error_with_a_remedy(library, remedy):
@@ -222,6 +231,46 @@ def test_an_unjitted_model_is_an_error_with_a_remedy(library, remedy):
             jitted_call("t", model.__call__, (X,), {})
     with pytest.raises(ExportError, match=re.escape(remedy.replace("model(*args)", "model.encode(*args)"))):
         jitted_call("t", model.encode, (X,), {})
+
+
+def loss(x):
+    return x
+
+
+def local():
+    """Return a function and a method that have names in this function only, in a class of its own."""
+
+    class Solver:
+        def run(self, x):
+            return x
+
+    def inner(x):
+        return x
+
+    return inner, Solver().run
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        (loss, "Wrap it: jax.jit(loss)."),
+        (scipy.linalg.expm, "Wrap it: jax.jit(scipy.linalg.expm)."),
+        (local()[0], "Wrap it: jax.jit(inner)."),
+        (local()[1], "Wrap what you pass in jax.jit."),
+        (jax.vmap(loss), "Wrap what you pass in jax.jit."),
+        (jax.vmap(local()[0]), "Wrap what you pass in jax.jit."),
+        (Encoder().encode, "Wrap what you pass in jax.jit."),
+        (functools.partial(loss, X), "Wrap it: jax.jit(loss)."),
+        (lambda x: x, "Wrap what you pass in jax.jit."),
+    ],
+    ids=[
+        *("own", "library", "local", "method of a local class", "wrapped", "wrapped local"),
+        *("method", "partial", "lambda"),
+    ],
+)
+def test_the_advice_names_only_what_a_test_can_write(function, advice):
+    with pytest.raises(ExportError, match=re.escape(advice)):
+        jitted_call("t", function, (X,), {})
 
 
 @pytest.mark.parametrize(

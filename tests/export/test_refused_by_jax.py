@@ -241,7 +241,7 @@ def test_callbacks_beyond_the_fifth_are_only_counted() -> None:
 CALLS_BACK = "    return jax.pure_callback(abs, x, x)\n"
 
 
-def test_the_library_of_a_callback_is_named() -> None:
+def test_the_line_of_a_callback_in_a_library_is_named() -> None:
     error_if = compiled(CALLS_BACK, "/lib/site-packages/equinox/_errors.py")
 
     def step(x: Any) -> Any:
@@ -249,7 +249,7 @@ def test_the_library_of_a_callback_is_named() -> None:
 
     text = describe_callbacks(jax.make_jaxpr(step)(1.0))
     assert re.match(
-        r"pure_callback \(equinox/_errors.py\) at .*test_refused_by_jax.py:\d+ in step: return error_if", text
+        r"pure_callback \(equinox/_errors.py:2\) at .*test_refused_by_jax.py:\d+ in step: return error_if", text
     )
     assert "EQX_ON_ERROR=nan" in text
 
@@ -258,7 +258,7 @@ def test_the_library_of_a_callback_is_named() -> None:
 def test_a_library_that_only_passes_a_call_on_is_not_named(file: str) -> None:
     outer = compiled("    return inner(x)\n", file, inner=compiled(CALLS_BACK, "/lib/site-packages/gp/solver.py"))
     text = describe_callbacks(jax.make_jaxpr(lambda x: outer(x))(1.0))
-    assert re.match(r"pure_callback \(gp/solver.py\) at .*test_refused_by_jax.py:", text)
+    assert re.match(r"pure_callback \(gp/solver.py:2\) at .*test_refused_by_jax.py:", text)
     assert "EQX_ON_ERROR" not in text
 
 

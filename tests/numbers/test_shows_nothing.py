@@ -16,6 +16,7 @@ from export_core.numbers.shows_nothing import (
     is_named,
     remark_lines,
     unknown_leaves,
+    whole_trees,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -120,6 +121,52 @@ def test_an_unused_input_has_a_remark():
     }
 
 
+NAN, INF = np.full(4, np.nan, np.float32), np.float32(np.inf)
+
+
+@pytest.mark.parametrize(
+    ("function", "arrays", "text"),
+    [
+        (lambda x, best: (x, best), [X, NAN], "4 of 4 elements are NaN, as input 1 is: give that numbers, or name"),
+        (
+            lambda x, best: (x, best),
+            [X, INF],
+            "1 of 1 element is infinite or NaN, as input 1 is: give that a number, or",
+        ),
+        (lambda x, best: (x, -best), [X, INF], "1 of 1 element is infinite or NaN: choose smaller inputs, or others"),
+        (lambda x: (x, np.log(-abs(x[0, :1]))), [X], "1 of 1 element is NaN: choose inputs for which the function"),
+    ],
+    ids=["NaN handed through", "infinity handed through", "another infinity", "computed"],
+)
+def test_a_lost_output_is_told_from_one_handed_through(function, arrays, text):
+    assert remarks(function, *arrays)["output 1"].startswith(text)
+
+
+def test_an_input_with_the_path_of_a_lost_output_is_named():
+    leaves = [leaf_of(np.asarray(array)) for array in (X, NAN, NAN, 0 * NAN - INF)]
+    paths = (["args[0]", "args[1].worst", "args[1].best", "args[1].last"], ["result.x", "result.best", "result.last"])
+    seen = Seen(leaves, range(4), [leaves[0], leaves[1], leaves[1]], [], paths=paths)
+    assert [(remark.leaf, remark.text) for remark in seen.remarks()] == [
+        (
+            "result.best",
+            "4 of 4 elements are NaN, as args[1].best is: give that numbers, or name this leaf in constant=",
+        ),
+        (
+            "result.last",
+            "4 of 4 elements are NaN, as args[1].last is: give that numbers, or name this leaf in constant=",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("result", ["result", "result[1]"])
+def test_a_lost_result_without_a_name_shares_no_path(result):
+    leaves = [leaf_of(np.asarray(array)) for array in (NAN[0], INF)]
+    (remark,) = Seen(
+        leaves, [0, 1], [leaf_of(np.asarray(-INF))], [], paths=(["args[0]", "args[1]"], [result])
+    ).remarks()
+    assert "choose smaller inputs" in remark.text
+
+
 SPD = W @ W.T + 16 * np.eye(16, dtype=np.float32)
 KEY = key_leaf("key<fry>", np.asarray([0, 42], np.uint32))
 
@@ -221,8 +268,45 @@ def test_many_inputs_are_changed_in_groups():
 def test_leaves_with_the_same_remark_share_a_line():
     found = [Remark(f"result[{number}]['x']", "why") for number in range(7)]
     assert remark_lines(found, ["result[6]"]) == ["result[0]['x'], result[1]['x'], result[2]['x'] and 3 more: why"]
+
+
+def test_what_a_line_leaves_out_can_be_seen():
+    found = [Remark(f"result[{number}]", "why") for number in range(7)]
+    assert remark_lines(found, how_to_see="-v") == ["result[0], result[1], result[2] and 4 more (-v names all): why"]
+    names = "result[0], result[1], result[2], result[3], result[4], result[5], result[6]"
+    assert remark_lines(found, whole=True, how_to_see="-v") == [f"{names}: why"]
+    assert remark_lines(found[:4], how_to_see="-v") == ["result[0], result[1], result[2], result[3]: why"]
     many = [Remark(str(number), str(number)) for number in range(20)]
-    assert remark_lines(many)[-1] == "and 12 more remarks on leaves that show nothing"
+    rest = "and 12 more remarks on leaves that show nothing"
+    assert remark_lines(many)[-1] == rest
+    assert remark_lines(many, how_to_see="-v")[-1] == f"{rest} (-v names all)"
+    assert remark_lines(many, whole=True) == [f"{number}: {number}" for number in range(20)]
+
+
+TREE = ["args[0]", "args[1].w[0]", "args[1].w[1]", "args[1].b", "args[2]['a.b']", "args[2]['a.c']", "args[2]['d[0]']"]
+
+
+@pytest.mark.parametrize(
+    ("names", "shorter"),
+    [
+        (TREE[1:4], ["args[1]"]),
+        (TREE[1:3], ["args[1].w"]),
+        (TREE[2:4], ["args[1].w[1]", "args[1].b"]),
+        (TREE[4:6], ["args[2]['a.b']", "args[2]['a.c']"]),
+        (TREE, ["args[0]", "args[1]", "args[2]"]),
+    ],
+    ids=["an argument", "a part", "not all", "keys with dots", "all"],
+)
+def test_a_part_of_a_tree_stands_for_all_its_leaves(names, shorter):
+    assert whole_trees(names, TREE) == shorter
+    assert [leaf for leaf in TREE if is_named(leaf, shorter)] == names
+    assert remark_lines([Remark(name, "why") for name in names], leaves=TREE) == [f"{', '.join(shorter)}: why"]
+
+
+def test_a_part_with_one_leaf_keeps_the_path_of_the_leaf():
+    assert whole_trees(["result"], ["args[0]", "result"]) == ["result"]
+    assert whole_trees(["result['a']"], ["args[0]", "result['a']"]) == ["result['a']"]
+    assert whole_trees(["result.a", "result.b"], ["args[0]", "result.a", "result.b"]) == ["result"]
 
 
 def test_a_leaf_name_also_means_its_subtree():

@@ -112,7 +112,7 @@ CALLS = {  # each call, and the messages with which its test fails
         "ref = jax.new_ref(X); export_golden(jax.jit(lambda x: x + ref[...]), X)",
         "A mutable reference that the function closes over gives this message: make it inside",
     ),
-    "unnamed_not_jitted": ("export_golden(lambda x: x, X)", "of type function. Wrap it: jax.jit(f)."),
+    "unnamed_not_jitted": ("export_golden(lambda x: x, X)", "of type function. Wrap what you pass in jax.jit."),
     "result": ("export_golden(SIN(X))", "of type ArrayImpl. Pass the function, and its arguments after it."),
     "dates": (
         "export_golden(SIN, np.array(['2026-11-27'], 'datetime64[D]'))",

@@ -15,6 +15,11 @@ def of_step(x, other):
 def of_one_class(x):
     return {"weights": jax.nn.softmax(x * 2.0**100), "hot": jax.nn.one_hot(x.argmax(1), 9)}
 
+def of_state(x, state, unused):
+    return {"out": x * state["scale"], "best": state["best"]}
+
+STATE = {"scale": X[0], "best": np.full(4, np.nan, np.float32), **{name: X[0] for name in "abcde"}}
+
 @pytest.mark.export_compat
 class TestAll:
     def test_dead(self, export_golden):
@@ -32,6 +37,9 @@ class TestAll:
 
     def test_saturated(self, export_golden):
         export_golden(jax.jit(of_one_class), X)
+
+    def test_state(self, export_golden):
+        export_golden(jax.jit(of_state), X, STATE, {"a": X, "b": [X, X]})
 
     def test_endless(self, export_golden):
         grow = lambda x: jax.lax.while_loop(lambda x: x < 50.0, lambda x: x * 1.5, x)
@@ -69,7 +77,9 @@ def test_constant_outputs_and_unused_inputs_are_named(written):
     step, unused = remarks_on(written, "test_unused")
     assert step == "result['step']: it is 3 with all of 16 other inputs too: choose inputs on which it depends"
     assert unused == "args[1]['a']: no output depends on this input: is it meant to be unused?"
-    assert written.text.count("export_compat(constant=(\"result['step']\",))") == 1
+    meant = 'export_compat(constant=("result[\'step\']", "args[1].error", "args[2]"))'
+    assert written.text.count("constant, unused, infinite or NaN, such as a step counter") == 1
+    assert written.text.count(meant) == 1
 
 
 def test_a_saturated_output_is_named_and_a_one_hot_is_not(written):
@@ -78,6 +88,28 @@ def test_a_saturated_output_is_named_and_a_one_hot_is_not(written):
         "result['weights']: all 128 elements are 0 or 1, the bounds of a softmax: "
         "choose smaller inputs, or a larger temperature"
     )
+
+
+HANDED_THROUGH = (
+    "result['best']: 4 of 4 elements are NaN, as args[1]['best'] is: give that numbers, or name this leaf in"
+)
+UNUSED = "no output depends on this input: is it meant to be unused?"
+
+
+def test_a_state_that_is_handed_through_is_named(written):
+    best, unused = remarks_on(written, "test_state")
+    assert best.startswith(HANDED_THROUGH)
+    assert unused == f"args[1]['a'], args[1]['b'], args[1]['c'] and 3 more (-v names all): {UNUSED}"
+
+
+def test_questions_are_repeated_in_full_under_v(project, written):
+    again = project.pytest("--update-goldens", "-v", "-k", "state or meant")
+    assert "2 goldens unchanged" in again.text
+    best, unused = remarks_on(again, "test_state")
+    assert best.startswith(HANDED_THROUGH)
+    leaves = ", ".join(f"args[1]['{name}']" for name in "abcde")
+    assert unused == f"{leaves}, args[2]: {UNUSED}"
+    assert remarks_on(again, "test_meant") == []
 
 
 def test_remarks_fail_no_test_and_spare_good_goldens(project, written):

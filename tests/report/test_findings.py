@@ -452,7 +452,7 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
             {"undecided": ["t.a/0.9.2-cpu: output 0", "t.a/0.9.2-cpu: output 1"]},
             "1 golden with outputs that would not show a wrong number, since rounding alone moves them as far: "
             "t.a/0.9.2-cpu.\n  outputs    t.a/0.9.2-cpu: output 0\n             t.a/0.9.2-cpu: output 1\n"
-            "  to do      When inputs change by one unit in the last place, or the compiler rounds",
+            "  to do      Elements that would not show a wrong number change by more than a tenth of the",
         ),
     ],
 )

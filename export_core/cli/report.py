@@ -227,7 +227,7 @@ def judged_run(
     # The day of the run, not today: equal results and policy give the same judgement on any day.
     day = click_options.day_of(as_of) if as_of else before.as_of
     options += ["--as-of", str(day)] if day != before.as_of else []
-    options += [word for kind in fail_on for word in ("--fail-on", kind)]
+    options += click_options.fail_on_words(fail_on)
     policy = click_options.with_fail_on(policy, fail_on)
     identity = replace(before.identity, policy_sha256=policy_hash(recorded_policy(policy)))
     later = before.later | _written_since(recorded, policy, goldens)

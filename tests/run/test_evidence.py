@@ -1,7 +1,9 @@
 """Evidence of a stored run, which counts only where all that decided its verdicts is unchanged."""
 
 import ast
+import itertools
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -214,6 +216,7 @@ USES = {
     "run/merge.py: merge_shards": "the joining of shards",
     "run/plan_record.py: plan_of": "reads a plan for the others",
     "run/results.py: Journal._take_up": "--resume",
+    "run/results.py: _continued": "names the command that continues an unfinished run",
     "run/results.py: read_run": "reads a run for the others",
     "run/session.py: _whole_plan": "takes the day of a run that is continued, whose plan --resume compares",
 }
@@ -267,6 +270,84 @@ def test_a_change_of_judging_keys_leaves_a_run_valid(project, jaxexport, line):
     write("export_compat.yaml", f"{POLICY}{line}\n")
     jaxexport("judge", code=0)
     assert "YES" in jaxexport("can-i-deploy", "--to", "serving", code=0).out
+
+
+# --- unfinished runs --------------------------------------------------------------------------------------------------
+
+COMMANDS = {
+    "no option": (),
+    "a part": ("t.*", "--writers", "0.12.0.1", "--only", "promised", "--results", "out/r 5"),
+    "a shard": ("--shard", "1/2", "--results", "out/r5"),
+    "limits": ("--timeout", "5", "--memory", "2", "--no-cache", "--convert", "--jobs", "2", "--cases", "t.a"),
+    "files": ("--goldens", "other goldens", "--policy", "other.yaml"),
+    "what the policy lacks": ("--fail-on", "outside", "--unpromised", "it's old"),
+}
+
+
+def unfinished(jaxexport, *words: str) -> Path:
+    """Begin a run with these options in a project that has two sets of goldens, and return its folder of results."""
+    shutil.copytree("golden", "other goldens")
+    write("other.yaml", f"{POLICY}windows: {{backward: 300}}\n")
+    jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--quiet", *words)
+    folder = Path(dict(itertools.pairwise(words)).get("--results", ".jaxexport"))
+    (folder / SUMMARY).unlink()
+    return folder
+
+
+def quoted(message: str) -> list[str]:
+    """Return the words of the command between the first backquotes of a message."""
+    name, *words = shlex.split(message.split("`")[1])
+    assert name == "jaxexport"
+    return words
+
+
+@pytest.mark.parametrize(("given", "reader"), [*zip(COMMANDS, ("report", "judge", "explain") * 2, strict=True)])
+def test_the_printed_command_continues_an_unfinished_run(project, jaxexport, given, reader):
+    folder = unfinished(jaxexport, *COMMANDS[given])
+    message = jaxexport(reader, "--results", folder, code=2).err
+    assert "found a run that has not finished: `jaxexport matrix " in message
+    assert message.endswith("` continues it.\n")
+    ended = jaxexport(*quoted(message))
+    assert ended.code != 2, ended.err
+    assert "cells already have a result" in ended.out
+    assert (folder / SUMMARY).exists()
+
+
+@pytest.mark.parametrize("given", ["a part", "files"])
+def test_a_refused_resume_prints_the_command_that_works(project, jaxexport, given):
+    folder = unfinished(jaxexport, *COMMANDS[given])
+    message = jaxexport("matrix", "--readers", "0.12.0", "--resume", "--results", folder, code=2).err
+    assert "{" not in message
+    ended = jaxexport(*quoted(message))
+    assert ended.code != 2, ended.err
+    assert "cells already have a result" in ended.out
+
+
+def test_a_refused_resume_names_only_the_options_that_differ(project, jaxexport):
+    unfinished(jaxexport, "t.a", "t.b")
+    message = jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--resume", code=2).err
+    assert "had another plan: another selection: cases t.a, t.b, now none. Continue it by `jaxexport matrix" in message
+
+
+def test_a_resume_refused_with_its_own_options_has_to_start_again(project, jaxexport):
+    unfinished(jaxexport)
+    write("export_compat.yaml", f"{POLICY}allow: {{ours: tested}}\n")
+    message = jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--resume", code=2).err
+    assert message.endswith("had another plan: another policy. Start again without --resume.\n")
+
+
+def test_an_unfinished_run_by_another_tool_is_not_continued(project, jaxexport, monkeypatch):
+    unfinished(jaxexport)
+    other_code(monkeypatch)
+    message = jaxexport("report", code=2).err
+    assert "not finished, made by another version of pytest-jaxexport: " in message
+    assert message.endswith(": run `jaxexport matrix` again.\n")
+
+
+def test_a_recorded_command_has_no_password(project, jaxexport):
+    unfinished(jaxexport, "--index", "https://me:secret@example.org/simple")
+    assert "https://example.org/simple" in jaxexport("report", code=2).err
+    assert "secret" not in Path(".jaxexport", PLAN).read_text()
 
 
 # --- commits ----------------------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from export_core.goldens import Golden
     from export_core.judge import Result
     from export_core.policy import Policy
+    from export_core.releases import Calendar, Release
     from export_core.report.document import RunDifference
     from export_core.run.run import Run
+
+    Spelled = Callable[[Release], str]
 
 
 class ShowTrend(Protocol):
@@ -246,8 +251,52 @@ def judged_run(
         later=later,
         planned=before.planned - len(left_out),
     )
-    results = (judge_again(result, policy, day) for result in recorded.results if result.writer.built <= day)
+    # What reproduces a cell, and what explains it, has to say what this judgement says.
+    named = {"--policy": str(file)} if file and (policy_file or "--policy" in options) else {}
+    spelled = _spelled_on(day, policy.calendar()) if as_of else None
+    results = (
+        replace(judged, reproduce=_judged_alike(judged, named, day, spelled))
+        for judged in (judge_again(result, policy, day) for result in recorded.results if result.writer.built <= day)
+    )
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
+
+
+def _judged_alike(result: Result, named: Mapping[str, str], day: datetime.date, spelled: Spelled | None) -> str:
+    """Return the command that reproduces a cell, with the policy and the day by which the cell was judged.
+
+    Args:
+        result: the judged cell.
+        named: the option that names the policy; empty if the command finds it by itself.
+        day: the day of the judgement.
+        spelled: names the readers that existed on that day; None if the day of the run is meant.
+    """
+    from export_core.matrix.reproduce_command import command_parts, with_options
+
+    reader = result.reader
+    if spelled and (name := spelled(reader)):
+        _, words = command_parts(result.reproduce)
+        # A path of a wheel stays. A name alone means another jax on another day.
+        has_name = {reader.name, reader.pair}.intersection(words)
+        named = {**named, "--as-of": str(day), **({"--readers": name} if has_name else {})}
+    return with_options(result.reproduce, named)
+
+
+def _spelled_on(day: datetime.date, calendar: Calendar) -> Spelled:
+    """Return a function that names a reader as commands with `--as-of` this day take it; "" if it did not exist yet."""
+    from export_core.matrix.selection import reader_named
+    from export_core.releases import ReleaseError
+
+    existing = calendar.as_of(day)
+
+    @functools.cache
+    def spelled(reader: Release) -> str:
+        for name in (reader.name, reader.pair):
+            with contextlib.suppress(ReleaseError):
+                if reader_named(name, existing) == reader:
+                    return name
+        return ""
+
+    return spelled
 
 
 def judging_policy(

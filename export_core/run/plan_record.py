@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,20 +100,19 @@ class PlanRecord(msgspec.Struct, frozen=True):
     """For each reader on a platform the numbers of goldens, such as `0-17,20`, counted in the order of their ids."""
     shard: str = ""  # Which shard it is, such as 1/4; empty for the whole plan.
     evidence: Evidence | msgspec.UnsetType = msgspec.UNSET  # What decides a verdict; not in a plan by an older version.
-    options: list[str] = []
-    """The options of the command that made the run, as words, without --results, --shard and --resume; empty for a run
-    that no command made."""
+    options: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """The options of the command that made the run, as words, without --results, --shard and --resume; missing for a
+    run that no command made."""
 
     @property
     def digest(self) -> str:
         """A hash of all that decides the results, which is the same for all shards of a plan."""
         # `options` decides nothing by itself: those that do are also in other fields.
-        plain = msgspec.to_builtins(msgspec.structs.replace(self, shard="", own_cells={}))
-        return hash_of({name: value for name, value in plain.items() if name != "options"})
+        return hash_of(msgspec.structs.replace(self, shard="", own_cells={}, options=msgspec.UNSET))
 
     def command(self, folder: Path) -> str:
         """Return the shell command that continues this run in a folder of results; "" if no command made the run."""
-        if not self.options:
+        if not isinstance(self.options, list):
             return ""
         shard = ["--shard", self.shard] if self.shard else []
         results = [] if folder == USUAL_FOLDER else ["--results", str(folder)]
@@ -122,7 +121,8 @@ class PlanRecord(msgspec.Struct, frozen=True):
     @property
     def policy_file(self) -> str | None:
         """The policy file that the command named; None if it named none."""
-        return next((value for option, value in itertools.pairwise(self.options) if option == "--policy"), None)
+        words = self.options if isinstance(self.options, list) else ()
+        return next((value for option, value in itertools.pairwise(words) if option == "--policy"), None)
 
     def differs_in(self, other: PlanRecord) -> str:
         """Return a phrase that names the first difference of another plan; "" if there is none.
@@ -192,7 +192,7 @@ def record_of(
     shard: str = "",
     part: Plan | None = None,
     commit: str = "",
-    options: Iterable[str] = (),
+    options: Sequence[str] = (),
 ) -> PlanRecord:
     """Return the record of a plan, or of one shard of the plan.
 
@@ -231,7 +231,7 @@ def record_of(
         own_cells=cells_by_place((cell.key for cell in part.cells), goldens) if part else own_cells,
         shard=shard,
         evidence=Evidence.of({name: part for name, part in parts.items() if part}),
-        options=[*options],
+        options=[*options] or msgspec.UNSET,
     )
 
 

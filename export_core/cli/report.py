@@ -124,6 +124,7 @@ def report(
 
     from export_core.report.view import view
     from export_core.report.wording import OUTDATED
+    from export_core.run.outdated import changed_here
     from export_core.run.results import read_run
 
     if folders and results:
@@ -145,13 +146,14 @@ def report(
     written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
     click_options.check_outputs(written)
     if trend:
-        if changed := run.changed_since():
+        if changed := changed_here(run):
             echo(f"note: {OUTDATED.format(path, changed)}", err=True)
         _show_trend(runs, trend, cases, as_json=as_json)
         return
     if policy_file or as_of or fail_on:
-        run = judged_run(run, path, policy_file, as_of, fail_on)
-    run = replace(run, changed=run.changed_since())
+        run = judged_run(run, path, policy_file, as_of, fail_on)  # refuses a run that does not count any more
+    else:
+        run = replace(run, changed=changed_here(run))
     comparison = None
     if baselines:
         comparison = compared(run, baselines)
@@ -312,7 +314,7 @@ def judging_policy(
     """
     from export_core.base.text import few
     from export_core.policy import load
-    from export_core.run.plan_record import hash_of
+    from export_core.run.outdated import goldens_here, other_goldens
 
     file = load.policy_file(Path(), policy_file)
     policy = load.load_policy(file) if file else recorded.policy
@@ -326,28 +328,13 @@ def judging_policy(
             f"{folder}: expected a run made with what decides verdicts today, found one made with {changed}. Run "
             "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
-    goldens = _goldens_here(recorded, policy)
-    hashes = {name: hash_of(golden.manifest) for name, golden in goldens.items()}
-    if others := [name for name, found in recorded.goldens.items() if found != hashes.get(name, found)]:
+    goldens = goldens_here(recorded, policy)
+    if others := other_goldens(recorded, goldens):
         raise RunError(
             f"{folder}: expected a run of the goldens that are here, found one of other goldens with the same names: "
-            f"{few(sorted(others))}. Run `jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
+            f"{few(others)}. Run `jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
     return file, policy, goldens
-
-
-def _goldens_here(recorded: Run, policy: Policy) -> dict[str, Golden]:
-    """Return the goldens of a recorded run by id, with the comparison settings of `policy` applied.
-
-    Returns an empty dict if the run lists no goldens, or if their folder is not on this machine.
-    """
-    from export_core.goldens import GoldenStore
-    from export_core.matrix.comparisons import under_policy
-
-    folder = Path(recorded.summary.identity.goldens or policy.goldens)
-    if not recorded.goldens or not folder.is_dir():
-        return {}
-    return {golden.id: golden for golden in under_policy(GoldenStore(folder).goldens(), policy)}
 
 
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:

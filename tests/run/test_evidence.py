@@ -3,6 +3,7 @@
 import ast
 import itertools
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -194,6 +195,63 @@ def test_a_report_after_a_change_says_what_has_changed(project, jaxexport, monke
     assert line in jaxexport("report", "--trend", code=0).err
     compared = " ".join(jaxexport("report", "--baseline", "earlier", code=0).out.split())
     assert f"the baseline was made by {difference}" in compared
+
+
+def changed_golden(_: object) -> None:
+    path = Path("golden/t.a/0.12.0.1-cpu/golden.yaml")
+    path.write_text(re.sub("outputs.npz: [0-9a-f]{8}", "outputs.npz: 00000000", path.read_text()))
+
+
+IN_PROJECT = {
+    "a golden": (changed_golden, "other goldens with the same names: t.a/0.12.0.1-cpu"),
+    **{
+        f"{key} of the policy": (
+            lambda _, key=key: write("export_compat.yaml", OF_POLICY[key]),
+            f"another value of `{key}` in the policy",
+        )
+        for key in ("allow", "numbers")
+    },
+    "a policy with an error": (
+        lambda _: write("export_compat.yaml", "windows: 5\n"),
+        "a policy that cannot be read any more (export_compat.yaml",
+    ),
+    "a golden with an error": (
+        lambda _: write("golden/t.a/0.12.0.1-cpu/golden.yaml", "case: [\n"),
+        "goldens that cannot be read any more (golden/t.a/0.12.0.1-cpu/golden.yaml",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", IN_PROJECT)
+def test_a_report_names_a_change_of_the_project(project, jaxexport, change):
+    apply, difference = IN_PROJECT[change]
+    apply(None)
+    line = f"What decides verdicts has changed since the run in .jaxexport: it was made by {difference}"
+    assert line in " ".join(jaxexport("report", code=0).out.split())
+    assert line in jaxexport("report", "--trend", code=0).err
+    files = "shown.md", "shown.xml", "shown.html"
+    jaxexport("report", "--markdown", files[0], "--junit", files[1], "--html", files[2], "--badge", "b.json", code=0)
+    for file in files:
+        assert difference.partition("`")[0] in Path(file).read_text().replace("&#x27;", "'").replace("\\", "")
+    assert json.loads(Path("b.json").read_bytes())["message"].startswith("outdated run, partial run, kept")
+    jaxexport("judge", code=2)
+
+
+def test_a_report_compares_the_policy_that_a_run_named(project, jaxexport):
+    write("other.yaml", OF_POLICY["allow"])
+    jaxexport(*MATRIX, "--policy", "other.yaml", code=0)
+    assert "OUTDATED" not in jaxexport("report", code=0).out
+    write("other.yaml", POLICY)
+    assert "another value of `allow` in the policy" in " ".join(jaxexport("report", code=0).out.split())
+    Path("other.yaml").unlink()
+    assert "OUTDATED" not in jaxexport("report", code=0).out
+
+
+def test_a_report_elsewhere_does_not_miss_goldens(project, jaxexport, monkeypatch):
+    (project / "elsewhere").mkdir()
+    shutil.copytree("checks", "elsewhere/checks")
+    monkeypatch.chdir("elsewhere")
+    assert "OUTDATED" not in jaxexport("report", "../.jaxexport", code=0).out
 
 
 def test_an_explanation_ignores_results_before_a_change(project, monkeypatch):

@@ -175,7 +175,7 @@ def run_matrix(
         goldens: verified goldens to select from; None reads and verifies those of the folder.
         interpreter: the only reader, which replays the given goldens on the CPU; None for the selected readers.
         observer: callbacks during the run; their errors do not end it.
-        words: the options of the command that makes the run, which continue it with --resume; empty for none.
+        words: the options of the command that makes the run, if any, for --resume.
 
     Raises:
         GoldenError: A golden is not complete.

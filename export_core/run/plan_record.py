@@ -259,14 +259,13 @@ def _difference(before: Any, now: Any) -> str:
     """Return two values that differ as ``A, now B``; of two tables, only the entries that differ, with their names."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return f"{before}, now {now}"
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    # Whether a selection is whole follows from its other entries.
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name) and name != "whole"]
     return "; ".join(f"{name} {_shown(before.get(name))}, now {_shown(now.get(name))}" for name in names)
 
 
 def _shown(value: Any) -> str:
     """Return the value of an option as people read it: a list with commas, and ``none`` for nothing."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     shown = few([*map(str, value)]) if isinstance(value, list) else "" if value is None else str(value)
     return shown or "none"
 

@@ -86,6 +86,10 @@ def assert_bad_input(ended: Ended, *texts: str) -> None:
         assert text in ended.err
 
 
+NO_POLICY = Policy()
+DAY = datetime.date(2026, 11, 21)  # The day as of which these runs are judged.
+
+
 def finished(
     folder: Path, *results: Result, planned: int | None = None, plan: dict[str, Any] | None = None, **fields: Any
 ) -> Summary:
@@ -102,7 +106,7 @@ def finished(
         results,
         planned=len(results) if planned is None else planned,
         seconds=1,
-        **{"selection": {"whole": True}, "policy": Policy(), "as_of": datetime.date(2026, 11, 21), **fields},
+        **{"selection": {"whole": True}, "policy": NO_POLICY, "as_of": DAY, **fields},
     )
     here = GoldenStore(folder.parent / "golden")
     goldens = {result.golden: "hash" for result in results}
@@ -131,9 +135,10 @@ def finished(
     return summary
 
 
-def stored(*results: Result, folder: str = ".jaxexport") -> list[Result]:
-    """Write a finished run with these results of the goldens here, and return them judged without a policy."""
+def stored(*results: Result, folder: str = ".jaxexport", policy: Policy = NO_POLICY) -> list[Result]:
+    """Write a finished run with these results of the goldens here, and return them as the policy judges them."""
     goldens = {golden.id: hash_of(golden.manifest) for golden in GoldenStore(Path("golden")).goldens()}
-    judged = with_causes(judge_again(each, Policy()) for each in results)
-    finished(Path(folder), *judged, plan={"goldens": {each.golden: goldens[each.golden] for each in judged}})
+    judged = with_causes(judge_again(each, policy, DAY) for each in results)
+    named = {each.golden: goldens[each.golden] for each in judged}
+    finished(Path(folder), *judged, plan={"goldens": named}, policy=policy)
     return judged

@@ -261,6 +261,11 @@ def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:
     return msgspec.structs.replace(policy, fail_on=tuple(dict.fromkeys((*policy.fail_on, *kinds))))
 
 
+def fail_on_words(kinds: Sequence[str]) -> list[str]:
+    """Return `kinds`, the values of --fail-on, as words of a command."""
+    return [word for kind in kinds for word in ("--fail-on", kind)]
+
+
 def day_of(as_of: str | None) -> datetime.date:
     """Return the day that `as_of` names, or today (in UTC) if it is None."""
     return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()

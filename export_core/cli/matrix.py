@@ -20,6 +20,7 @@ from export_core.policy.run_options import (
     Selection,
     option_words,
     read_options,
+    repeating_words,
 )
 
 if TYPE_CHECKING:
@@ -106,11 +107,15 @@ def matrix(
     policy = click_options.with_fail_on(policy, fail_on)
     options = run_options(values)
     screen = click_options.console(stderr=click_options.STDOUT in files.values())
+    selection = selection_of(policy, values)
+    # These two are in the policy of the run, so that a run without them is another one.
+    added = [*(["--unpromised", unpromised] if unpromised else []), *click_options.fail_on_words(fail_on)]
+    words = [*repeating_words(selection, options), *added]
     follower = Follower(screen, options, quiet=quiet)
     try:
         with interruptible():
             with follower.shown:
-                run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
+                run = run_matrix(policy, selection, options, observer=follower.observer(), words=words)
             with click_options.keeping_exit_code(run.summary.exit_code):
                 print_report(screen, view(run))
                 click_options.write_reports(files, run)

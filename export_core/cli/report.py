@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from export_core.goldens import Golden
     from export_core.judge import Result
     from export_core.policy import Policy
+    from export_core.releases import Calendar, Release
     from export_core.report.document import RunDifference
     from export_core.run.run import Run
+
+    Spelled = Callable[[Release], str]
 
 
 class ShowTrend(Protocol):
@@ -119,6 +124,7 @@ def report(
 
     from export_core.report.view import view
     from export_core.report.wording import OUTDATED
+    from export_core.run.outdated import changed_here
     from export_core.run.results import read_run
 
     if folders and results:
@@ -140,13 +146,14 @@ def report(
     written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
     click_options.check_outputs(written)
     if trend:
-        if changed := run.changed_since():
+        if changed := changed_here(run):
             echo(f"note: {OUTDATED.format(path, changed)}", err=True)
         _show_trend(runs, trend, cases, as_json=as_json)
         return
     if policy_file or as_of or fail_on:
-        run = judged_run(run, path, policy_file, as_of, fail_on)
-    run = replace(run, changed=run.changed_since())
+        run = judged_run(run, path, policy_file, as_of, fail_on)  # refuses a run that does not count any more
+    else:
+        run = replace(run, changed=changed_here(run))
     comparison = None
     if baselines:
         comparison = compared(run, baselines)
@@ -227,7 +234,7 @@ def judged_run(
     # The day of the run, not today: equal results and policy give the same judgement on any day.
     day = click_options.day_of(as_of) if as_of else before.as_of
     options += ["--as-of", str(day)] if day != before.as_of else []
-    options += [word for kind in fail_on for word in ("--fail-on", kind)]
+    options += click_options.fail_on_words(fail_on)
     policy = click_options.with_fail_on(policy, fail_on)
     identity = replace(before.identity, policy_sha256=policy_hash(recorded_policy(policy)))
     later = before.later | _written_since(recorded, policy, goldens)
@@ -246,8 +253,52 @@ def judged_run(
         later=later,
         planned=before.planned - len(left_out),
     )
-    results = (judge_again(result, policy, day) for result in recorded.results if result.writer.built <= day)
+    # What reproduces a cell, and what explains it, has to say what this judgement says.
+    named = {"--policy": str(file)} if file and (policy_file or "--policy" in options) else {}
+    spelled = _spelled_on(day, policy.calendar()) if as_of else None
+    results = (
+        replace(judged, reproduce=_judged_alike(judged, named, day, spelled))
+        for judged in (judge_again(result, policy, day) for result in recorded.results if result.writer.built <= day)
+    )
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
+
+
+def _judged_alike(result: Result, named: Mapping[str, str], day: datetime.date, spelled: Spelled | None) -> str:
+    """Return the command that reproduces a cell, with the policy and the day by which the cell was judged.
+
+    Args:
+        result: the judged cell.
+        named: the option that names the policy; empty if the command finds it by itself.
+        day: the day of the judgement.
+        spelled: names the readers that existed on that day; None if the day of the run is meant.
+    """
+    from export_core.matrix.reproduce_command import command_parts, with_options
+
+    reader = result.reader
+    if spelled and (name := spelled(reader)):
+        _, words = command_parts(result.reproduce)
+        # A path of a wheel stays. A name alone means another jax on another day.
+        has_name = {reader.name, reader.pair}.intersection(words)
+        named = {**named, "--as-of": str(day), **({"--readers": name} if has_name else {})}
+    return with_options(result.reproduce, named)
+
+
+def _spelled_on(day: datetime.date, calendar: Calendar) -> Spelled:
+    """Return a function that names a reader as commands with `--as-of` this day take it; "" if it did not exist yet."""
+    from export_core.matrix.selection import reader_named
+    from export_core.releases import ReleaseError
+
+    existing = calendar.as_of(day)
+
+    @functools.cache
+    def spelled(reader: Release) -> str:
+        for name in (reader.name, reader.pair):
+            with contextlib.suppress(ReleaseError):
+                if reader_named(name, existing) == reader:
+                    return name
+        return ""
+
+    return spelled
 
 
 def judging_policy(
@@ -263,7 +314,7 @@ def judging_policy(
     """
     from export_core.base.text import few
     from export_core.policy import load
-    from export_core.run.plan_record import hash_of
+    from export_core.run.outdated import goldens_here, other_goldens
 
     file = load.policy_file(Path(), policy_file)
     policy = load.load_policy(file) if file else recorded.policy
@@ -277,28 +328,13 @@ def judging_policy(
             f"{folder}: expected a run made with what decides verdicts today, found one made with {changed}. Run "
             "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
-    goldens = _goldens_here(recorded, policy)
-    hashes = {name: hash_of(golden.manifest) for name, golden in goldens.items()}
-    if others := [name for name, found in recorded.goldens.items() if found != hashes.get(name, found)]:
+    goldens = goldens_here(recorded, policy)
+    if others := other_goldens(recorded, goldens):
         raise RunError(
             f"{folder}: expected a run of the goldens that are here, found one of other goldens with the same names: "
-            f"{few(sorted(others))}. Run `jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
+            f"{few(others)}. Run `jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
     return file, policy, goldens
-
-
-def _goldens_here(recorded: Run, policy: Policy) -> dict[str, Golden]:
-    """Return the goldens of a recorded run by id, with the comparison settings of `policy` applied.
-
-    Returns an empty dict if the run lists no goldens, or if their folder is not on this machine.
-    """
-    from export_core.goldens import GoldenStore
-    from export_core.matrix.comparisons import under_policy
-
-    folder = Path(recorded.summary.identity.goldens or policy.goldens)
-    if not recorded.goldens or not folder.is_dir():
-        return {}
-    return {golden.id: golden for golden in under_policy(GoldenStore(folder).goldens(), policy)}
 
 
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:

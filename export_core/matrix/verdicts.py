@@ -313,13 +313,14 @@ class VerdictFacts:
     is_explained: bool = True
     """Whether the message says what went wrong. If not, the release in which it began says more."""
     next_step: str = ""
-    """What to do about a cell with this verdict; ``{}`` is the folder of the results as an argument."""
+    """What to do about a cell with this verdict. ``{}`` is the folder of the results as an argument, and
+    ``{judged}`` the folder with the options of the judgement."""
     advice: str = ""  # What to do if a golden gets this verdict in its own writer before it is stored.
 
 
 _REPORT = (
-    "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints an entry "
-    "for the list of known failures."
+    "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge{judged} --propose` prints an "
+    "entry for the list of known failures."
 )
 
 VERDICTS: Mapping[Verdict, VerdictFacts] = {
@@ -404,7 +405,7 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         symbol="-",
         inside=Judgement.INCOMPLETE,
         outside=Judgement.OUTSIDE,
-        next_step="Fix what the message names, then run `jaxexport matrix --resume` or the same command again.",
+        next_step="Fix what the message names, then run the same command with --resume.",
     ),
 }
 """Every verdict, from a silently wrong number down to what is not a failure."""

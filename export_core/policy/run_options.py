@@ -356,8 +356,29 @@ def option_words(*objects: object, plan: bool = False) -> list[str]:
             for value in (getattr(options, name) for options in objects if hasattr(options, name)):
                 # One whose default is the policy's is always said: the policy may have another one there.
                 if value != DEFAULTS[name] or option.of_policy:
-                    texts = map(option.write, value) if option.multiple else (option.write(value),)
-                    words += [word for text in texts for word in (option.flag, text)]
+                    words += _option_words(option, value)
+    return words
+
+
+def _option_words(option: Option, value: Any) -> list[str]:
+    """Return an option with its value, or with each of its values, as words."""
+    texts = map(option.write, value) if option.multiple else (option.write(value),)
+    return [word for text in texts for word in (option.flag, text)]
+
+
+def repeating_words(*objects: object) -> list[str]:
+    """Return all options of a run as words, with which the same command makes the same run again.
+
+    Left out are those that have their defaults, and those that say where and which part: --results, --shard, --resume.
+    """
+    words = []
+    for name, option in OPTIONS.items():
+        if name not in ("results", "shard", "resume"):
+            for value in (getattr(options, name) for options in objects if hasattr(options, name)):
+                if isinstance(value, bool):
+                    words += [option.flag.split("/")[not value]] if value != DEFAULTS[name] else []
+                elif value != DEFAULTS[name] or option.of_policy:
+                    words += _option_words(option, value)
     return words
 
 

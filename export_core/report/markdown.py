@@ -14,7 +14,7 @@ from export_core.matrix.verdicts import DEVICE_LIMIT, NOT_REPLAYABLE, NUMBERS_MO
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, named_among, release_map
-from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder, owed_to
+from export_core.report.wording import began_and_ended, counts_line, first_sentence, judged_as, owed_to
 from export_core.run.run import Run
 
 MOST_BYTES = 65_500
@@ -61,7 +61,7 @@ def markdown_text(document: Document) -> str:
     changed, others = (_folded(part, counted) for part in (fitting[:of_changes], fitting[of_changes:]))
     parts = [*head, *changed, *overview, *others]
     if counts := counts_line({kind.title: count for kind, count in (cut + left_out).items()}):
-        page = f"`jaxexport report{named_folder(document.run.folder)} --html report.html`"
+        page = f"`jaxexport report{judged_as(document.run)} --html report.html`"
         parts.append(f"Not shown here: {counts}. {page} has everything.\n")
     return "\n".join(parts)
 

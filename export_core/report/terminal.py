@@ -15,7 +15,7 @@ from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.releases import Release
 from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
 from export_core.report.run_tables import MapRelease, grid, map_releases
-from export_core.report.wording import LEGEND, cell_mark, named_folder, why_command
+from export_core.report.wording import LEGEND, cell_mark, judged_as, why_command
 from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
@@ -151,12 +151,10 @@ def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
 
 def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
     """Return the commands to run next: the worst cell again, why it fails, and the whole report."""
-    options = document.run.options
-    named = named_folder(document.run.folder) + (f" {options}" if options else "")
     deciding = _deciding(finding.kind for finding in document.findings)
     finding = next((one for one in document.findings if one.cause and one.kind in deciding), None)
     worst = finding.cause if finding else None
-    page = f"jaxexport report{named} --html report.html{'' if full else '  # or --full: every cell'}"
+    page = f"jaxexport report{judged_as(document.run)} --html report.html{'' if full else '  # or --full: every cell'}"
     if not finding or not worst or not worst.reproduce:
         return [("next", page)]
     # Of a cell that did not run there is nothing to explain.

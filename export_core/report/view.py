@@ -49,6 +49,7 @@ from export_core.report.wording import (
     evidence,
     first_lines,
     golden_folder,
+    judged_as,
     named_folder,
     no_rounding,
     owed_to,
@@ -199,7 +200,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     because = fault or (f"{cause.change}." if cause.change else "")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
-    todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run.folder)
+    todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run)
     is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
     if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
@@ -282,7 +283,7 @@ def entry_text(example: Result, policy: Policy) -> str:
     return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
 
 
-def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, folder: Path | None) -> str:
+def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) -> str:
     if issue:
         return issue.todo
     if not cause.judgement.is_urgent:
@@ -291,7 +292,9 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, folder: Path
         return NOT_REPLAYABLE.to_do
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
     whose = cause.first_reader.family or "JAX"
-    step = step.format(named_folder(folder)).replace("report it to JAX", f"report it to {whose}")
+    # A proposal takes no baseline.
+    judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
+    step = step.format(named_folder(run.folder), judged=judged).replace("report it to JAX", f"report it to {whose}")
     if cause.verdict is Verdict.NUMERICS:
         step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step
         return f"{step} {NOT_TO_ALLOW if example.is_garbage else ALLOW_NUMBERS}"

@@ -1,6 +1,5 @@
 """The wording that all media share: a cell with its dates and evidence, similar cells, costs, the headline of a run."""
 
-import contextlib
 import itertools
 import re
 import shlex
@@ -11,7 +10,6 @@ import msgspec
 
 from export_core.base.exit_code import ExitCode
 from export_core.base.facts import labelled_facts
-from export_core.base.processes import shell_settings
 from export_core.base.text import few, first_line, plain_text, plural
 from export_core.base.tolerances import GARBAGE
 from export_core.judge import Judgement, Result, Summary
@@ -19,6 +17,7 @@ from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
 from export_core.judge.known import expired_by_noun, may_excuse
 from export_core.matrix import Verdict
+from export_core.matrix.reproduce_command import command_parts
 from export_core.matrix.result import Control, release_name
 from export_core.matrix.verdicts import (
     MISSING_RESULT,
@@ -37,6 +36,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release, Windows
 from export_core.releases.runtimes import known_runtimes
 from export_core.report.run_tables import map_releases
+from export_core.run.run import Run
 
 MARKS = [
     "[..] outside the window",
@@ -51,7 +51,6 @@ for _verdict in Verdict:
 LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS.values(), MARKS))
 """What the words and marks of a table mean."""
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # A variable that a shell sets for one command.
 _FOR_ONE_CELL = {OPTIONS[name].flag for name in ("cases", "writers", "readers", "platforms", *ONE_CELL)}
 """The options of `jaxexport matrix` by which `reduce` and `explain` find the same cell, there in the singular."""
 _MOST_LINES = 20
@@ -63,6 +62,14 @@ def named_folder(folder: Path | None) -> str:
     The text is "" for the default folder, which commands use without the argument.
     """
     return "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
+
+
+def judged_as(run: Run) -> str:
+    """Return the arguments by which `jaxexport report` judges the files of a run as this run was judged.
+
+    They are the folder and the options, with a space before them; "" for the default folder without an option.
+    """
+    return named_folder(run.folder) + (f" {run.options}" if run.options else "")
 
 
 def first_sentence(text: str) -> str:
@@ -417,14 +424,10 @@ def why_command(name: str, result: Result, *words: str) -> str:
 
     Its options and environment variables come from the command that reproduces the cell.
     """
-    given: list[str] = []
-    with contextlib.suppress(ValueError):  # results of others may hold any text
-        given = shlex.split(result.reproduce)
+    settings, given = command_parts(result.reproduce)
     pairs = [pair for pair in itertools.pairwise(given) if pair[0] in _FOR_ONE_CELL and pair != ("--platforms", "cpu")]
     chosen = [word for option, value in pairs for word in (ONE_OF_SEVERAL.get(option, option), value)]
-    assigned = itertools.takewhile(_ASSIGNMENT.match, given)
-    settings = dict(word.split("=", 1) for word in assigned)
-    return " ".join([*shell_settings(settings, settings), shlex.join(["jaxexport", name, *chosen, *words])])
+    return " ".join([*settings, shlex.join(["jaxexport", name, *chosen, *words])])
 
 
 def writer_and_reader(result: Result) -> str:
@@ -512,10 +515,8 @@ def steps_in_doubt(result: Result, folder: Path) -> list[str]:
 
 def golden_folder(result: Result, goldens: str) -> Path:
     """Return the folder of a cell's golden; `goldens` is the folder of all, unless the cell's command names another."""
-    with contextlib.suppress(ValueError):  # results of others may hold any text
-        named = dict(itertools.pairwise(shlex.split(result.reproduce)))
-        goldens = named.get(OPTIONS["goldens"].flag, goldens)
-    return Path(goldens, result.golden)
+    _, given = command_parts(result.reproduce)
+    return Path(dict(itertools.pairwise(given)).get(OPTIONS["goldens"].flag, goldens), result.golden)
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:

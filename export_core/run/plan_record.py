@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from export_core.matrix.plan import Plan
 from export_core.numbers.user_source import source_hash
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
+from export_core.policy.run_options import RESULTS as USUAL_FOLDER
 from export_core.policy.run_options import CellLimits, CellOptions, of_cell, options_of
 from export_core.readers.cell import CellKey
 from export_core.releases.runtimes import Runtime, known_runtimes, runtime_of
@@ -81,7 +83,7 @@ class Evidence(msgspec.Struct, frozen=True):
 class PlanRecord(msgspec.Struct, frozen=True):
     """plan.json: everything that decides the results of a run, and its cells.
 
-    In the record of a shard, all fields but `own_cells` and `shard` are equal to those of the whole plan.
+    In the record of a shard, all fields but `own_cells`, `shard` and `options` are equal to those of the whole plan.
     """
 
     tool: str  # Our version and a hash of our code.
@@ -98,11 +100,29 @@ class PlanRecord(msgspec.Struct, frozen=True):
     """For each reader on a platform the numbers of goldens, such as `0-17,20`, counted in the order of their ids."""
     shard: str = ""  # Which shard it is, such as 1/4; empty for the whole plan.
     evidence: Evidence | msgspec.UnsetType = msgspec.UNSET  # What decides a verdict; not in a plan by an older version.
+    options: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """The options of the command that made the run, as words, without --results, --shard and --resume; missing for a
+    run that no command made."""
 
     @property
     def digest(self) -> str:
         """A hash of all that decides the results, which is the same for all shards of a plan."""
-        return hash_of(msgspec.structs.replace(self, shard="", own_cells={}))
+        # `options` decides nothing by itself: those that do are also in other fields.
+        return hash_of(msgspec.structs.replace(self, shard="", own_cells={}, options=msgspec.UNSET))
+
+    def command(self, folder: Path) -> str:
+        """Return the shell command that continues this run in a folder of results; "" if no command made the run."""
+        if not isinstance(self.options, list):
+            return ""
+        shard = ["--shard", self.shard] if self.shard else []
+        results = [] if folder == USUAL_FOLDER else ["--results", str(folder)]
+        return shlex.join(["jaxexport", "matrix", *self.options, *shard, "--resume", *results])
+
+    @property
+    def policy_file(self) -> str | None:
+        """The policy file that the command named; None if it named none."""
+        words = self.options if isinstance(self.options, list) else ()
+        return next((value for option, value in itertools.pairwise(words) if option == "--policy"), None)
 
     def differs_in(self, other: PlanRecord) -> str:
         """Return a phrase that names the first difference of another plan; "" if there is none.
@@ -112,7 +132,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
         for name, words in _DIFFERENCES.items():
             before, now = getattr(self, name), getattr(other, name)
             if before != now:
-                return words if name in _HASHED else f"{words}: {before}, now {now}"
+                return words if name in _HASHED else f"{words}: {_difference(before, now)}"
         if isinstance(self.evidence, Evidence) and isinstance(other.evidence, Evidence):
             return self.evidence.differs_in(other.evidence)
         return ""
@@ -166,7 +186,13 @@ class PlanRecord(msgspec.Struct, frozen=True):
 
 
 def record_of(
-    plan: Plan, policy: Policy, limits: CellLimits, shard: str = "", part: Plan | None = None, commit: str = ""
+    plan: Plan,
+    policy: Policy,
+    limits: CellLimits,
+    shard: str = "",
+    part: Plan | None = None,
+    commit: str = "",
+    options: Sequence[str] = (),
 ) -> PlanRecord:
     """Return the record of a plan, or of one shard of the plan.
 
@@ -177,6 +203,7 @@ def record_of(
         shard: the name of the shard, such as ``1/4``; "" for the whole plan.
         part: the plan of the shard; None for the whole plan.
         commit: the commit of the project, and whether its files were changed since; "" if that is not known.
+        options: the options of the command that makes the run, as words; empty if no command makes it.
     """
     goldens = {golden.id: hash_of(golden.manifest) for golden in plan.goldens}
     own_cells = cells_by_place((cell.key for cell in plan.cells), goldens)
@@ -204,6 +231,7 @@ def record_of(
         own_cells=cells_by_place((cell.key for cell in part.cells), goldens) if part else own_cells,
         shard=shard,
         evidence=Evidence.of({name: part for name, part in parts.items() if part}),
+        options=[*options] or msgspec.UNSET,
     )
 
 
@@ -225,6 +253,21 @@ def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dic
             salt = hash_of(salted_by)[:16]  # the salt is the same for all shards of a plan
             parts[f"{_VARIABLE} {name}"] = "" if value is None else salted_hash(f"{name}={value}", salt)
     return parts
+
+
+def _difference(before: Any, now: Any) -> str:
+    """Return two values that differ as ``A, now B``; of two tables, only the entries that differ, with their names."""
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return f"{before}, now {now}"
+    # Whether a selection is whole follows from its other entries.
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name) and name != "whole"]
+    return "; ".join(f"{name} {_shown(before.get(name))}, now {_shown(now.get(name))}" for name in names)
+
+
+def _shown(value: Any) -> str:
+    """Return the value of an option as people read it: a list with commas, and ``none`` for nothing."""
+    shown = few([*map(str, value)]) if isinstance(value, list) else "" if value is None else str(value)
+    return shown or "none"
 
 
 def different_parts(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,6 @@ signature, since somebody who can write one file of the folder can write all of 
 import contextlib
 import hashlib
 import io
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -42,6 +41,7 @@ from export_core.run.plan_record import (
     PLAN,
     Evidence,
     PlanRecord,
+    by_another_tool,
     has_whole_run,
     hash_of,
     plan_of,
@@ -156,11 +156,17 @@ class Journal:
         difference = before.differs_in(record)
         if not difference and before.shard != record.shard:
             difference = f"--shard {before.shard or 'not given'}, now {record.shard or 'not given'}"
-        if not difference and before != record:
+        if not difference and before != msgspec.structs.replace(record, options=before.options):
             difference = f"other cells in its {PLAN}, which was changed since"
         if difference:
             problem = f"the last run in {self._folder} had another plan: {difference}."
+            own = before.command(self._folder)
             advice = "Give the options it had, or start again without --resume."
+            # With the same options or another tool, its own command is refused too.
+            if before.tool != record.tool or (own and own == record.command(self._folder)):
+                advice = "Start again without --resume."
+            elif own:
+                advice = f"Continue it by `{own}`, or start again without --resume."
             raise RunError.about(Problem("--resume", problem, advice=advice))
         summary, results = self._folder / SUMMARY, self._folder / RESULTS
         if summary.exists():  # a finished run, unless its results were changed since
@@ -375,9 +381,7 @@ def read_summary(folder: Path) -> Summary:
     try:
         summary: Summary = decode_json(read_named(path, LARGEST), Summary)
     except OSError:
-        where = "" if folder == USUAL_FOLDER else f" --results {shlex.quote(str(folder))}"
-        found = f"a run that has not finished: `jaxexport matrix --resume{where}` continues it."
-        advice = finished_before(folder).strip()
+        found, advice = f"a run that has not finished{_continued(folder)}.", finished_before(folder).strip()
         if not (folder / PLAN).exists():
             found, advice = "none.", f"Run `jaxexport matrix` first, or name the folder of a run. {advice}".strip()
         problem = f"expected the summary of a finished matrix run, found {found}"
@@ -392,6 +396,17 @@ def read_summary(folder: Path) -> Summary:
     if not isinstance(whole := summary.selection.get("whole"), bool):
         raise not_readable(path, "a summary", f"`selection.whole`: expected true or false, found {whole!r}")
     return summary
+
+
+def _continued(folder: Path) -> str:
+    """Return the end of a sentence about an unfinished run: the command that continues it, or that none does."""
+    if made := by_another_tool(folder):
+        return f", made by {made}: run `jaxexport matrix` again"
+    try:
+        command = plan_of(folder).command(folder)
+    except RunError:
+        return ""
+    return f": `{command}` continues it" if command else ": the same command with --resume continues it"
 
 
 def bytes_of_results(path: Path) -> bytes:

@@ -164,6 +164,7 @@ def run_matrix(
     goldens: Sequence[Golden] | None = None,
     interpreter: Interpreter | None = None,
     observer: Observer = SILENT,
+    words: Sequence[str] = (),
 ) -> Run:
     """Plan the selected cells, run those that have no result yet, judge each, and write results and summary.
 
@@ -174,6 +175,7 @@ def run_matrix(
         goldens: verified goldens to select from; None reads and verifies those of the folder.
         interpreter: the only reader, which replays the given goldens on the CPU; None for the selected readers.
         observer: callbacks during the run; their errors do not end it.
+        words: the options of the command that makes the run, if any, for --resume.
 
     Raises:
         GoldenError: A golden is not complete.
@@ -193,7 +195,7 @@ def run_matrix(
         # The record is of the whole plan: all shards of a plan have the same digest, by which they are merged.
         shard = str(options.shard or "")
         identity = run_identity(policy, options.goldens or Path(policy.goldens)) if options.results else RunIdentity()
-        record = record_of(whole, policy, limits, shard, plan, identity.checkout) if options.results else None
+        record = record_of(whole, policy, limits, shard, plan, identity.checkout, words) if options.results else None
         facts = _facts(plan, identity, options.shard, record)
         if interpreter is None:  # a run of pytest reports neither, and has no time to read all arrays again
             undecided = undecided_in(plan.goldens)

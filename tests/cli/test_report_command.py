@@ -155,7 +155,7 @@ def test_a_pipe_is_written_to_and_not_replaced(command):
     [
         (
             lambda new: (new / "summary.json").unlink(),
-            "not finished: `jaxexport matrix --resume --results new` continues it",
+            "not finished: the same command with --resume continues it",
         ),
         (lambda new: (new / "summary.json").write_text("{}"), "summary.json: not a summary"),
         (lambda new: (new / "results.jsonl").write_bytes(b""), "each of 2 planned cells, found none for 2"),

@@ -12,6 +12,7 @@ from making import result
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar
 
 pytestmark = pytest.mark.usefixtures("cwd")
 
@@ -145,3 +146,52 @@ def test_the_report_that_judge_names_has_its_headline(options, then, jaxexport, 
     assert jaxexport(*words).code == 0
     headline = next(line for line in judged.out.splitlines() if line.startswith("FAILED: "))
     assert f"<title>{headline}</title>" in (tmp_path / "report.html").read_text()
+
+
+def next_commands(judged: str) -> list[str]:
+    """Return the commands that a report prints last, without their comments."""
+    _, _, below = judged.partition("\n  next ")
+    lines = [line.strip().partition("  #")[0] for line in below.splitlines()]
+    return [line for line in lines if line.partition(" ")[0] in ("jaxexport", "XLA_FLAGS=--some")]
+
+
+OLD = "jaxexport matrix --cases t.b --writers 0.9.2 --readers 0.10.2 --platforms cpu"
+TAIL = "--no-cache --results .jaxexport/reproduced"
+NEXT = {
+    "neither": ("", "", ""),
+    "a policy": ("", "--policy 'our policy.yaml'", "--policy 'our policy.yaml'"),
+    "a day": ("", "--as-of 2026-11-22", "--as-of 2026-11-22"),
+    "both in place of others": (
+        "--policy old.yaml --as-of 2026-11-21",
+        "--policy 'our policy.yaml' --as-of 2026-11-22",
+        "--policy 'our policy.yaml' --as-of 2026-11-22",
+    ),
+    "a day before the reader": ("", "--as-of 2026-05-01", ""),
+}
+
+
+@pytest.mark.parametrize("given", NEXT)
+def test_next_commands_have_the_policy_and_day_of_a_judgement(given, jaxexport, tmp_path):
+    had, named, repeated = NEXT[given]
+    before, after = (" ".join(filter(None, (OLD, options, TAIL))) for options in (had, repeated))
+    cell = msgspec.structs.replace(CRASH, reproduce=f"XLA_FLAGS=--some {before}")
+    finished(tmp_path / "out", cell)
+    (tmp_path / "our policy.yaml").write_text("windows: {backward: 300}")
+    judged = jaxexport("judge", "out", *shlex.split(named), code=1).out
+    again, why, page = next_commands(judged)
+    assert again == f"XLA_FLAGS=--some {after}"
+    about = "--case t.b --writer 0.9.2 --reader 0.10.2"
+    assert why == " ".join(filter(None, ("XLA_FLAGS=--some jaxexport explain", about, repeated)))
+    assert page == " ".join(filter(None, ("jaxexport report out", named, "--html report.html")))
+    propose = " ".join(filter(None, ("`jaxexport judge out", named, "--propose`")))
+    assert propose in jaxexport("report", "out", *shlex.split(named), "--markdown", "-").out.replace("\\", "")
+
+
+def test_another_day_names_the_jax_of_a_reader(jaxexport, tmp_path):
+    # On the day of the run, the newest jax of jaxlib 0.11.2 was 0.11.2, and later 0.12.0.1.
+    reader = load_calendar().pair("0.11.2", "0.11.2")
+    command = f"{OLD.replace('0.10.2', '0.11.2')} --as-of 2026-09-20 {TAIL}"
+    cell = result(Verdict.ERROR, Judgement.BROKEN, writer="0.11.0", message="died", reproduce=command)
+    finished(tmp_path / "out", msgspec.structs.replace(cell, reader=reader))
+    again, *_ = next_commands(jaxexport("judge", "out", "--as-of", "2026-11-22").out)
+    assert "--readers 0.11.2-jax0.11.2 --platforms cpu --as-of 2026-11-22 " in again

@@ -1,7 +1,10 @@
 """Evidence of a stored run, which counts only where all that decided its verdicts is unchanged."""
 
 import ast
+import itertools
 import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -194,6 +197,63 @@ def test_a_report_after_a_change_says_what_has_changed(project, jaxexport, monke
     assert f"the baseline was made by {difference}" in compared
 
 
+def changed_golden(_: object) -> None:
+    path = Path("golden/t.a/0.12.0.1-cpu/golden.yaml")
+    path.write_text(re.sub("outputs.npz: [0-9a-f]{8}", "outputs.npz: 00000000", path.read_text()))
+
+
+IN_PROJECT = {
+    "a golden": (changed_golden, "other goldens with the same names: t.a/0.12.0.1-cpu"),
+    **{
+        f"{key} of the policy": (
+            lambda _, key=key: write("export_compat.yaml", OF_POLICY[key]),
+            f"another value of `{key}` in the policy",
+        )
+        for key in ("allow", "numbers")
+    },
+    "a policy with an error": (
+        lambda _: write("export_compat.yaml", "windows: 5\n"),
+        "a policy that cannot be read any more (export_compat.yaml",
+    ),
+    "a golden with an error": (
+        lambda _: write("golden/t.a/0.12.0.1-cpu/golden.yaml", "case: [\n"),
+        "goldens that cannot be read any more (golden/t.a/0.12.0.1-cpu/golden.yaml",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", IN_PROJECT)
+def test_a_report_names_a_change_of_the_project(project, jaxexport, change):
+    apply, difference = IN_PROJECT[change]
+    apply(None)
+    line = f"What decides verdicts has changed since the run in .jaxexport: it was made by {difference}"
+    assert line in " ".join(jaxexport("report", code=0).out.split())
+    assert line in jaxexport("report", "--trend", code=0).err
+    files = "shown.md", "shown.xml", "shown.html"
+    jaxexport("report", "--markdown", files[0], "--junit", files[1], "--html", files[2], "--badge", "b.json", code=0)
+    for file in files:
+        assert difference.partition("`")[0] in Path(file).read_text().replace("&#x27;", "'").replace("\\", "")
+    assert json.loads(Path("b.json").read_bytes())["message"].startswith("outdated run, partial run, kept")
+    jaxexport("judge", code=2)
+
+
+def test_a_report_compares_the_policy_that_a_run_named(project, jaxexport):
+    write("other.yaml", OF_POLICY["allow"])
+    jaxexport(*MATRIX, "--policy", "other.yaml", code=0)
+    assert "OUTDATED" not in jaxexport("report", code=0).out
+    write("other.yaml", POLICY)
+    assert "another value of `allow` in the policy" in " ".join(jaxexport("report", code=0).out.split())
+    Path("other.yaml").unlink()
+    assert "OUTDATED" not in jaxexport("report", code=0).out
+
+
+def test_a_report_elsewhere_does_not_miss_goldens(project, jaxexport, monkeypatch):
+    (project / "elsewhere").mkdir()
+    shutil.copytree("checks", "elsewhere/checks")
+    monkeypatch.chdir("elsewhere")
+    assert "OUTDATED" not in jaxexport("report", "../.jaxexport", code=0).out
+
+
 def test_an_explanation_ignores_results_before_a_change(project, monkeypatch):
     from export_core.features.why.choice import Asked, choose
 
@@ -214,6 +274,7 @@ USES = {
     "run/merge.py: merge_shards": "the joining of shards",
     "run/plan_record.py: plan_of": "reads a plan for the others",
     "run/results.py: Journal._take_up": "--resume",
+    "run/results.py: _continued": "names the command that continues an unfinished run",
     "run/results.py: read_run": "reads a run for the others",
     "run/session.py: _whole_plan": "takes the day of a run that is continued, whose plan --resume compares",
 }
@@ -267,6 +328,84 @@ def test_a_change_of_judging_keys_leaves_a_run_valid(project, jaxexport, line):
     write("export_compat.yaml", f"{POLICY}{line}\n")
     jaxexport("judge", code=0)
     assert "YES" in jaxexport("can-i-deploy", "--to", "serving", code=0).out
+
+
+# --- unfinished runs --------------------------------------------------------------------------------------------------
+
+COMMANDS = {
+    "no option": (),
+    "a part": ("t.*", "--writers", "0.12.0.1", "--only", "promised", "--results", "out/r 5"),
+    "a shard": ("--shard", "1/2", "--results", "out/r5"),
+    "limits": ("--timeout", "5", "--memory", "2", "--no-cache", "--convert", "--jobs", "2", "--cases", "t.a"),
+    "files": ("--goldens", "other goldens", "--policy", "other.yaml"),
+    "what the policy lacks": ("--fail-on", "outside", "--unpromised", "it's old"),
+}
+
+
+def unfinished(jaxexport, *words: str) -> Path:
+    """Begin a run with these options in a project that has two sets of goldens, and return its folder of results."""
+    shutil.copytree("golden", "other goldens")
+    write("other.yaml", f"{POLICY}windows: {{backward: 300}}\n")
+    jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--quiet", *words)
+    folder = Path(dict(itertools.pairwise(words)).get("--results", ".jaxexport"))
+    (folder / SUMMARY).unlink()
+    return folder
+
+
+def quoted(message: str) -> list[str]:
+    """Return the words of the command between the first backquotes of a message."""
+    name, *words = shlex.split(message.split("`")[1])
+    assert name == "jaxexport"
+    return words
+
+
+@pytest.mark.parametrize(("given", "reader"), [*zip(COMMANDS, ("report", "judge", "explain") * 2, strict=True)])
+def test_the_printed_command_continues_an_unfinished_run(project, jaxexport, given, reader):
+    folder = unfinished(jaxexport, *COMMANDS[given])
+    message = jaxexport(reader, "--results", folder, code=2).err
+    assert "found a run that has not finished: `jaxexport matrix " in message
+    assert message.endswith("` continues it.\n")
+    ended = jaxexport(*quoted(message))
+    assert ended.code != 2, ended.err
+    assert "cells already have a result" in ended.out
+    assert (folder / SUMMARY).exists()
+
+
+@pytest.mark.parametrize("given", ["a part", "files"])
+def test_a_refused_resume_prints_the_command_that_works(project, jaxexport, given):
+    folder = unfinished(jaxexport, *COMMANDS[given])
+    message = jaxexport("matrix", "--readers", "0.12.0", "--resume", "--results", folder, code=2).err
+    assert "{" not in message
+    ended = jaxexport(*quoted(message))
+    assert ended.code != 2, ended.err
+    assert "cells already have a result" in ended.out
+
+
+def test_a_refused_resume_names_only_the_options_that_differ(project, jaxexport):
+    unfinished(jaxexport, "t.a", "t.b")
+    message = jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--resume", code=2).err
+    assert "had another plan: another selection: cases t.a, t.b, now none. Continue it by `jaxexport matrix" in message
+
+
+def test_a_resume_refused_with_its_own_options_has_to_start_again(project, jaxexport):
+    unfinished(jaxexport)
+    write("export_compat.yaml", f"{POLICY}allow: {{ours: tested}}\n")
+    message = jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--resume", code=2).err
+    assert message.endswith("had another plan: another policy. Start again without --resume.\n")
+
+
+def test_an_unfinished_run_by_another_tool_is_not_continued(project, jaxexport, monkeypatch):
+    unfinished(jaxexport)
+    other_code(monkeypatch)
+    message = jaxexport("report", code=2).err
+    assert "not finished, made by another version of pytest-jaxexport: " in message
+    assert message.endswith(": run `jaxexport matrix` again.\n")
+
+
+def test_a_recorded_command_has_no_password(project, jaxexport):
+    unfinished(jaxexport, "--index", "https://me:secret@example.org/simple")
+    assert "https://example.org/simple" in jaxexport("report", code=2).err
+    assert "secret" not in Path(".jaxexport", PLAN).read_text()
 
 
 # --- commits ----------------------------------------------------------------------------------------------------------
@@ -350,6 +489,13 @@ def test_the_evidence_digest_depends_on_every_part(project):
         assert Evidence.of({**evidence.parts, name: "other"}).digest != evidence.digest
         assert Evidence.of({**evidence.parts, name: "other"}).differs_in(evidence)
     assert Evidence.of(evidence.parts) == evidence
+
+
+def test_the_digest_of_a_plan_leaves_out_its_command():
+    # Stored runs of earlier versions, whose plans have no command, keep their digest: without it they are refused.
+    plain = PlanRecord("t", DAY, {"b": 1, "a": 2}, {}, "c", 1, "p", {"x": 1.0}, "w", {"c": 1}, {})
+    assert plain.digest == "d9020cd5d31336a4b82939ce40afadb1c00c5e199a3e5549eeaf228f76992ecc"
+    assert msgspec.structs.replace(plain, options=["--jobs", "2"]).digest == plain.digest
 
 
 def test_an_option_of_a_cell_is_recorded_with_its_type(monkeypatch):

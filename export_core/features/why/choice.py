@@ -9,11 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, few
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates
-from export_core.judge import Result
+from export_core.judge import Result, judge_again
+from export_core.judge.causes import Cause
 from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.plan import make_plan
@@ -36,9 +39,10 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
 from export_core.releases import Release, ReleaseError, parse_day
+from export_core.report.view import view
 from export_core.run.plan_record import hash_of
 from export_core.run.results import SUMMARY, read_run
-from export_core.run.run import Run
+from export_core.run.run import Run, judge_run
 
 
 class WhyError(ExportCompatError):
@@ -190,9 +194,10 @@ def choose(asked: Asked) -> Choice:
         ExportCompatError: As for a matrix, the policy, a golden, the reader or the platform cannot be used.
     """
     # The usual folder need not have a run.
-    run = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None
-    asked = spelled_out(asked, run)
+    recorded = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None
     policy = find_policy(Path(), asked.run.policy_file)
+    run = _judged_as_asked(recorded, asked, policy) if recorded else None
+    asked = spelled_out(asked, run)
     calendar = policy.calendar()
     store = asked.run.goldens or Path(policy.goldens)
     stored = GoldenStore(store).goldens()
@@ -216,11 +221,26 @@ def choose(asked: Asked) -> Choice:
     cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
     results: tuple[Result, ...] = ()
     is_same = run is not None and run.goldens.get(cell.golden.id) == hash_of(cell.golden.manifest)
-    if run and is_same and not run.changed_since(policy):
+    # Of the recorded run: judged again, it has the policy that was asked for.
+    if run and recorded and is_same and not recorded.changed_since(policy):
         place = cell.golden.id, cell.platform, cell.mode
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, asked.run.cache)
     return Choice(cell, plan, options, results, asked.run, alike, commands)
+
+
+def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:
+    """Return a stored run, judged again if the options name a policy or a day that is not that of the run.
+
+    Without these options, a run stays as it was judged, as in `jaxexport report`.
+    """
+    day = asked.run.as_of or run.summary.as_of
+    is_other_policy = asked.run.policy_file and policy.without_locations() != run.policy.without_locations()
+    if not is_other_policy and day == run.summary.as_of:
+        return run
+    by = policy if asked.run.policy_file else run.policy
+    results = [judge_again(result, by, day) for result in run.results]
+    return judge_run(results, by, structs.replace(run.summary, as_of=day), plan=run.plan, folder=run.folder)
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
@@ -284,6 +304,12 @@ def _explaining(candidate: _Candidate, asked: Asked, policy: Policy) -> str:
     return with_settings(command, policy.environment)
 
 
+def _worst_first(run: Run) -> list[Cause]:
+    """Return the causes of a run in the order in which a report shows them, then those that it does not show."""
+    shown = [finding.cause for finding in view(run).findings if finding.cause]
+    return [*shown, *(cause for cause in run.summary.causes if cause not in shown)]
+
+
 def _only_one(
     candidates: Sequence[_Candidate], asked: Asked, run: Run | None
 ) -> tuple[_Candidate, int, list[_Candidate]]:
@@ -303,11 +329,14 @@ def _only_one(
     if meant:
         by_cause = grouped(meant, lambda candidate: candidate.cause)
         if "" not in by_cause and (len(by_cause) == 1 or asked.first_cause):
-            causes = run.summary.causes if run else []
-            examples = {cause.example for cause in causes}
-            order = dict.fromkeys([*(cause.id for cause in causes), *by_cause])  # the worst first
+            causes = _worst_first(run) if run else []
+            # A cause may have several judgements, each with its own example: that of the worst is shown.
+            examples: dict[CellKey | None, int] = {}
+            for number, cause in enumerate(causes):
+                examples.setdefault(cause.example, number)
+            order = dict.fromkeys([*(cause.id for cause in causes), *by_cause])
             alike = [by_cause[name] for name in order if name in by_cause]
-            shown = [next((one for one in cells if one.key in examples), cells[0]) for cells in alike]
+            shown = [min(cells, key=lambda one: examples.get(one.key, len(causes))) for cells in alike]
             return shown[0], len(alike[0]), shown[1:]
         more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(

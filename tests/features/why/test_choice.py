@@ -20,6 +20,7 @@ from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
+from export_core.policy import Policy
 from export_core.policy.run_options import GIB, RunOptions, Selection
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -243,3 +244,49 @@ def test_explain_shows_the_worst_cause_and_lists_the_others(project, jaxexport):
     assert shown.endswith("\nOther causes\n" + "".join(f"  {command}\n" for command in explanation["others"]))
     refused = jaxexport("bisect", *words)
     assert (refused.code, "Expected one cell, found 4: " in refused.err) == (2, True), "only one cell can be bisected"
+
+
+def window_of(explained: str) -> str:
+    return next(line for line in explained.splitlines() if line.strip().startswith("window"))
+
+
+def test_explain_judges_a_stored_cell_by_its_own_policy(project, jaxexport):
+    stored(failing(), result(reader="0.9.2"))
+    cell = json.loads((project / ".jaxexport" / "results.jsonl").read_text().splitlines()[0])
+    assert cell["promised"]
+    (project / "short.yaml").write_text("windows: {backward: 9, forward: 9}")
+    words = "explain", CELL, "--as-of", "2026-11-21"
+    assert "(180 days)" in window_of(jaxexport(*words, code=0).out)
+    shown = window_of(jaxexport(*words, "--policy", "short.yaml", code=0).out)
+    assert "outside the window: " in shown
+    assert "(9 days)" in shown
+
+
+def test_a_policy_that_changes_cells_runs_the_cell_again(project):
+    stored(failing())
+    (project / "other.yaml").write_text("allow: {ours: tested}")
+    day = datetime.date(2026, 11, 21)
+    assert chosen(run=RunOptions(as_of=day)).result is not None
+    assert chosen(run=RunOptions(as_of=day, policy_file="other.yaml")).result is None
+
+
+KNOWN = {
+    "known_failures": [
+        {"cases": [CASE], "writers": ["*"], "readers": ["0.10.2"], "verdict": "error", "stage": "compare"}
+        | {"message": "signal 11", "reason": "r", "owner": "o", "issue": "i", "added": "2026-10-01"}
+        | {"expires": "2026-12-01"}
+    ]
+}
+
+
+CELLS = ("0.6.2", "0.9.1"), ("0.10.2", "0.9.2")
+"""The readers and the writers of two cells with one cause, of which the first is outside the window."""
+
+
+def test_explain_without_words_takes_the_worst_judgement(project):
+    outside, known = (failing(reader, Verdict.ERROR, writer=writer) for reader, writer in CELLS)
+    judged = stored(outside, known, policy=msgspec.convert(KNOWN, Policy))
+    assert [one.judgement for one in judged] == [Judgement.OUTSIDE, Judgement.KNOWN]
+    assert judged[0].cause == judged[1].cause
+    choice = chosen()
+    assert (choice.cell.key, choice.alike, choice.others) == (known.key, 2, ())

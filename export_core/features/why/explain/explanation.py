@@ -114,7 +114,7 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     if result is None:
         notify(f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome")
         ((cell, outcome),) = replay_here([choice.cell], choice.options, notify=notify)
-        result = judge(outcome, cell.golden, choice.options.policy)
+        result = judge(outcome, cell.golden, choice.options.policy, as_of=choice.plan.as_of)
     if result.verdict.works:
         raise WhyError(f"{choice.cell.key}: expected a cell that fails, found {result.verdict}: nothing to explain.")
     if result.verdict is Verdict.NOT_RUN:

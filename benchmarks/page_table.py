@@ -6,7 +6,8 @@ import csv
 import datetime
 import io
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +57,8 @@ class PageTable:
     def write(self, lines: Mapping[str, Sequence[Line]], machine: str) -> None:
         """Replace the lines of some kinds in a CSV file beside the page, and make the page's table anew from that file.
 
-        The table has the lines with a budget. Lines of other kinds stay as they are, with the day of their measurement.
+        Of the lines of a kind with the same limit, the table has the one nearest to it. Lines of other kinds stay as
+        they are, with the day of their measurement.
 
         Args:
             lines: The lines of each kind that was measured.
@@ -72,7 +74,24 @@ class PageTable:
         table = io.StringIO(newline="")
         csv.writer(table, lineterminator="\n").writerows(rows)
         write_whole(file, [table.getvalue().encode()])
-        measured, budget = 2 + COLUMNS.index("measured"), 2 + COLUMNS.index("budget")
-        shown = [(*row[2:measured], *row[measured + 1 :]) for row in rows if row[budget]]
+        chosen = [2 + COLUMNS.index(name) for name in ("what", "result", "budget", "")]
+        shown = [[row[place] for place in chosen] for row in [rows[0], *_nearest_to_limits(rows[1:])]]
         text = "".join(f"| {' | '.join(row)} |\n" for row in (shown[0], ("-",) * len(shown[0]), *shown[1:]))
         write_whole(self.page, [f"{self.before}{BEGIN}{text}\n{machine}\n{END}{self.after}".encode()])
+
+
+def _nearest_to_limits(rows: Iterable[list[str]]) -> list[list[str]]:
+    """Return the row nearest to its limit of those with the same kind and budget, for each budget."""
+    nearest: dict[tuple[str, str], list[str]] = {}
+    result, budget = (2 + COLUMNS.index(name) for name in ("result", "budget"))
+    for row in rows:
+        key = row[0], row[budget]
+        if row[budget] and (key not in nearest or _amount(row[result]) > _amount(nearest[key][result])):
+            nearest[key] = row
+    return list(nearest.values())
+
+
+def _amount(result: str) -> float:
+    """Return the number in a result, negative if more is better; 0 if there is none."""
+    found = re.search(r"\d+(\.\d+)?", result.replace(",", ""))
+    return 0.0 if found is None else -float(found[0]) if "faster" in result else float(found[0])

@@ -63,7 +63,7 @@ def test_a_pages_table_has_budgets_and_its_csv_all_lines(tmp_path):
     PageTable.of(page).write(lines, "a machine")
     text = page.read_text()
     assert (text.startswith("Budgets.\n" + BEGIN), text.endswith(END + "More.\n")) == (True, True)
-    assert "| reading | 2 ms | 0.5 times | 1 time | ok |" in text
+    assert "| reading | 0.5 times | 1 time | ok |" in text
     assert "old" not in text
     assert "a fork" not in text
     rows = (tmp_path / "page.csv").read_text().splitlines()
@@ -74,14 +74,26 @@ def test_a_pages_table_has_budgets_and_its_csv_all_lines(tmp_path):
 def test_a_part_measured_again_replaces_its_own_lines(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"{BEGIN}{END}")
-    first = {
-        kind: [Line(f"{kind} {number}", "", "", "old", "1", True) for number in (1, 2)] for kind in ("a", "b", "c")
-    }
+    first = {kind: [Line(f"{kind} {limit}", "", "", "old", limit, True) for limit in "12"] for kind in ("a", "b", "c")}
     PageTable.of(page).write(first, "a machine")
     PageTable.of(page).write({"b": [Line("b 3", "", "", "new", "1", False)]}, "a machine")
-    lines = [line.split(" | ")[0] for line in page.read_text().splitlines() if " | 1 | " in line]
+    lines = [
+        line.split(" | ")[0] for line in page.read_text().splitlines() if line.count(" | ") == 3 and line[2:3] in "abc"
+    ]
     assert lines == ["| a 1", "| a 2", "| b 3", "| c 1", "| c 2"]
-    assert "| b 3 |  | new | 1 | MISSED |" in page.read_text()
+    assert "| b 3 | new | 1 | MISSED |" in page.read_text()
+
+
+def test_a_page_shows_the_line_nearest_to_each_limit(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}{END}")
+    costs = [Line(f"cost {number}", "", "", f"+{number} ms", "+20 ms", True) for number in (5, 7.5, 6)]
+    speeds = [Line(f"speed {number}", "", "", f"{number} times faster", "10 times", True) for number in (13, 11, 12)]
+    PageTable.of(page).write({"costs": costs, "speeds": speeds}, "a machine")
+    text = page.read_text()
+    assert [name for name in ("cost 5", "cost 7.5", "cost 6") if name in text] == ["cost 7.5"]
+    assert [name for name in ("speed 13", "speed 11", "speed 12") if name in text] == ["speed 11"]
+    assert "cost 5" in (tmp_path / "page.csv").read_text()
 
 
 def test_a_page_without_a_table_is_refused(tmp_path):

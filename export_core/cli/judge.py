@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 @click_options.policy_option
 @click_options.rejudge_day_option
 @click.option(
-    "--propose", is_flag=True, help="Print known failures for all broken cells, as YAML. Refused for a partial run."
+    "--propose",
+    is_flag=True,
+    help="Print known failures for all broken and owed cells, as YAML. Refused for a partial run.",
 )
 @click_options.baseline_option
 @click_options.fail_on_option

@@ -3,10 +3,11 @@
 If no cell of a run covers what was asked of the run, the run is incomplete, whatever its other cells say.
 """
 
+import dataclasses
 import datetime
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -22,7 +23,7 @@ from export_core.judge.promised_plan import missing_promised
 from export_core.judge.weakening import accepted_in
 from export_core.matrix import Verdict
 from export_core.matrix.result import Result, by_build_date
-from export_core.matrix.selection import WORDS
+from export_core.matrix.selection import is_whole, readers_left_out, selection_by_policy
 from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import Required, matches
@@ -30,7 +31,6 @@ from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.names import title_of
-from export_core.releases.runtimes import names_runtime
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 """Values of the policy's `fail_on`, and of --fail-on: what else fails a run."""
@@ -90,8 +90,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     planned: int  # The number of planned cells.
     as_of: datetime.date  # The day as of which the run was judged.
     selection: dict[str, Any]
-    """What was asked for: readers, writers, cases, platforms. `whole` is true if the run had every golden with its
-    window."""
+    """What was asked for: readers, writers, cases, platforms. `whole` is true if the run had every golden, in the
+    readers that the policy selects or in those of the window."""
     calendar: dict[str, Any]
     """The newest known release with its build date, the number of known releases, and a hash of their dates."""
     seconds: float  # Wall time of the run.
@@ -184,15 +184,16 @@ def summarize(
         PolicyError: The globs of a known failure cover too much.
     """
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised or result.deployed))
-    # A part of a run cannot show that an entry matches nothing.
-    whole = bool(facts.selection["whole"]) and facts.shard is None and not facts.later
-    stale = stale_entries(results, policy, facts.as_of, whole=whole)
+    selection = _selection_of(facts, policy)
+    # A part of a run cannot show that an entry matches nothing. The policy may select more now than when it was run.
+    whole = bool(facts.selection["whole"]) and is_whole(selection, policy) and facts.shard is None and not facts.later
+    stale = stale_entries(results, policy, facts.as_of, whole=whole, selection=selection)
     missing = _miscounted(facts.planned, results, facts.missing_shards)
     platforms = _without_modes(facts.selection.get("platforms", ()))
     if not facts.shard:  # a shard cannot know what the others cover
         missing += uncovered(results, policy.required, platforms)
     # Whatever the readers are, a run of every golden shows that a target's `cases` match none: they are misspelled.
-    every_golden = facts.shard is None and not any(map(facts.selection.get, ("cases", "writers", "touching", "only")))
+    every_golden = facts.shard is None and selection.has_every_golden
     cases = {result.case for result in results}
     deployed, on_targets = [], [result for result in results if result.deployed]
     for target in policy.targets_on(facts.as_of):
@@ -223,7 +224,7 @@ def summarize(
         unplanned=_unplanned(results, policy, facts),
         flaky=sum(bool(result.flaky) for result in results),
         unpromised=_nothing_promised(results, policy),
-        partial=_left_out(facts, policy),
+        partial=part_of_project(selection, policy, facts.shard, facts.later),
         promised=_counted(result.judgement for result in results if result.promised),
         deployed=deployed,
         causes=causes,
@@ -370,32 +371,36 @@ def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str
     return f"the calendar of releases ends on {newest_built}, {days} days before" if days > policy.calendar_days else ""
 
 
-def _left_out(facts: RunFacts, policy: Policy) -> str:
+def _selection_of(facts: RunFacts, policy: Policy) -> Selection:
+    """Return the selection of a run as its facts record it. What they lack is what the policy selects."""
+    names = {field.name for field in dataclasses.fields(Selection)}
+    recorded = {name: value for name, value in facts.selection.items() if name in names}
+    return dataclasses.replace(selection_by_policy(policy), **recorded)
+
+
+def part_of_project(
+    selection: Selection, policy: Policy, shard: Shard | None = None, later: Collection[str] = ()
+) -> str:
     """Return which part of the project's plan a run covers, such as ``shard 1/7, only cases t.a``; "" for the whole.
 
-    The project's plan has all goldens, and the readers and platforms of the policy.
+    The project's plan has all goldens, and the readers and platforms of the policy. `later` are the goldens that the
+    run does not have, since they were written later.
     """
-    selection = facts.selection
-    parts = [f"shard {facts.shard}"] if facts.shard else []
-    if facts.later:
-        parts.append(f"without {plural(len(facts.later), 'golden')} written later")
-    parts += [f"only {name} {few(selection[name])}" for name in ("cases", "writers") if selection.get(name)]
-    if touching := selection.get("touching"):
-        parts.append(f"only cells that {title_of(touching)} wrote or reads")
-    if only := selection.get("only"):
+    parts = [f"shard {shard}"] if shard else []
+    if later:
+        parts.append(f"without {plural(len(later), 'golden')} written later")
+    parts += [f"only {name} {few(own)}" for name in ("cases", "writers") if (own := getattr(selection, name))]
+    if selection.touching:
+        parts.append(f"only cells that {title_of(selection.touching)} wrote or reads")
+    if selection.only:
         kinds = ["promised"]
         kinds += ["owed to a deployment target"] if policy.deployed else []
-        kinds += ["read by a release newer than their writer"] if only == BACKWARD else []
+        kinds += ["read by a release newer than their writer"] if selection.only == BACKWARD else []
         parts.append(f"only cells that are {' or '.join(kinds)}")
-    readers = Selection(readers=selection.get("readers", policy.readers)).named
-    missing = {*Selection(readers=policy.readers).named}.difference(readers)
-    if "all" in readers:  # every jaxlib, and no other runtime
-        missing = {name for name in missing if name not in WORDS and names_runtime(name)}
-    if missing:
-        parts.append(f"only readers {few(readers)}")
-    asked = policy.spelled_platforms()
-    platforms = _without_modes(selection.get("platforms", asked))
-    if not {*_without_modes(asked)} <= {*platforms}:
+    if readers_left_out(selection.readers, policy):
+        parts.append(f"only readers {few(selection.named)}")
+    platforms = _without_modes(selection.platforms)
+    if not {*_without_modes(policy.spelled_platforms())} <= {*platforms}:
         parts.append(f"only platforms {few(platforms)}")
     return ", ".join(parts)
 

@@ -13,13 +13,17 @@ from export_core.knowledge.knowledge_base import consumers_of
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
 from export_core.matrix.result import Cells, Result, titles
+from export_core.matrix.selection import DEPLOYED
 from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import LONGEST_DAYS, KnownFailure, Quirk, matches
 from export_core.policy.known_issues import Concerns, KnownIssue, days_of
+from export_core.policy.run_options import Selection
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases.runtimes import JAXLIB
+from export_core.releases.runtimes import JAXLIB, names_runtime
+
+_WINDOW = Selection()  # Every golden, in all readers of `window`.
 
 
 class Scope(NamedTuple):
@@ -59,18 +63,19 @@ def may_excuse(entry: KnownFailure, cause: Cause) -> bool:
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
-    """Raise `PolicyError` if a known failure covers more promised cells than its `at_most`.
+    """Raise `PolicyError` if a known failure covers more cells than its `at_most`.
 
-    Otherwise its globs would also excuse new cells that the author of the entry has never seen.
+    Otherwise its globs would also excuse new cells that the author of the entry has never seen. `promised` are the
+    scopes of the cells that are promised, or that a deployment target has to run.
     """
     # By scope: a reader with two releases of jax is still one reader to an entry.
     scopes = set(promised) if known else set()
     for number, entry in enumerate(known):
         if (count := sum(covers(entry, scope) for scope in scopes)) > entry.at_most:
             raise PolicyError(
-                f"{entry.location or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} promised "
-                f"cells in its globs, found {count}. Name cases, writers and readers more exactly, or write "
-                f"`at_most: {count}` and the `reason`."
+                f"{entry.location or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} cells in "
+                f"its globs that are promised or of a deployment target, found {count}. Name cases, writers and "
+                f"readers more exactly, or write `at_most: {count}` and the `reason`."
             )
 
 
@@ -82,27 +87,39 @@ def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
             yield Scope(manifest.case, manifest.writer.jaxlib, cell.reader.name, cell.platform)
 
 
-def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool) -> list[str]:
+def stale_entries(
+    results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool, selection: Selection = _WINDOW
+) -> list[str]:
     """Return which of the policy's known failures and quirks have expired or are not true, a sentence for each defect.
 
-    `whole` is whether the run had every golden with its whole window: only then an entry that matches nothing is stale.
+    Args:
+        results: All results of the run.
+        policy: The policy.
+        as_of: The day of the judgement.
+        whole: Whether the run had all that `selection` names: only then an entry that matches nothing is stale.
+        selection: What the run was asked for.
     """
     results = list(results)
     problems = []
     for number, entry in enumerate(policy.known_failures):
         name = entry_name("known_failures", number, entry)
-        problems += [f"{name}: {problem}" for problem in _untruths(entry, results, as_of, whole=whole)]
+        problems += [f"{name}: {problem}" for problem in _untruths(entry, results, as_of, selection if whole else None)]
     # The writer's id, with its platform, is the last part of the golden's id.
     goldens = {(result.case, result.writer.jaxlib, result.golden.split("/")[-1]) for result in results}
+    # Deployment targets and other runtimes may leave out goldens, for which pytest still needs the quirk.
+    every_golden = whole and any(name != DEPLOYED and not names_runtime(name) for name in selection.named)
     for number, quirk in enumerate(policy.quirks):
-        if whole and quirk.added <= as_of and not any(is_about(quirk, *golden) for golden in goldens):
+        if every_golden and quirk.added <= as_of and not any(is_about(quirk, *golden) for golden in goldens):
             problems.append(f"{entry_name('quirks', number, quirk)}: matches no golden of this run. Delete it.")
     return problems + expired(policy, as_of) + added_later(policy, as_of)
 
 
-def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, *, whole: bool) -> Iterator[str]:
+def _untruths(
+    entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, whole: Selection | None
+) -> Iterator[str]:
     """Yield a sentence for each thing that is no longer true about a known failure.
 
+    `whole` is what the run was asked for; None for a part of it, which cannot show that an entry matches nothing.
     An entry can excuse promised cells and, outside the window, only wrong numbers and cells of deployment targets:
     no other failure there breaks anything.
     """
@@ -128,13 +145,15 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
             f"{entry.message!r}, found {first.verdict} in stage {first.stage} with {first.message[:200]!r} in "
             f"{_cells(differing)}."
         )
-    # A run on other platforms, without its runtimes, or as of a day before the entry was made, cannot match it.
+    # A run on other platforms, without its readers, or as of a day before the entry was made, cannot match it.
     names = {result.reader.name for result in results}
-    has_readers = any(not pattern[0].isalpha() for pattern in entry.readers)
-    has_readers = has_readers or any(matches(name, pattern) for name in names for pattern in entry.readers)
+    has_readers = any(matches(name, pattern) for name in names for pattern in entry.readers)
+    if whole and whole.has_group:  # in no other jaxlib is a cell promised
+        has_readers = has_readers or any(not pattern[0].isalpha() for pattern in entry.readers)
     has_platforms = any(result.platform in entry.platforms for result in results)
     if whole and not matching and entry.added <= as_of and has_platforms and has_readers:
-        yield "matches no promised cell of this run. Delete it."
+        advice = "Delete it." if whole.has_group else "Delete it, or let it name only readers of other runs."
+        yield f"matches no cell of this run that it can excuse. {advice}"
 
 
 def expired(policy: Policy, as_of: datetime.date) -> list[str]:

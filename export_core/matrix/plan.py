@@ -11,6 +11,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from export_core.base.text import few
 from export_core.goldens import Golden
@@ -42,6 +43,12 @@ class Plan:
     later: Mapping[str, datetime.date] = field(default_factory=dict)
     """The ids of selected goldens whose writers were built after that day, with those dates. They have no cell."""
     warnings: tuple[str, ...] = ()  # Sentences for people, about the policy and about earlier results.
+    whole: bool = False  # Whether it has all that the policy selects, or every golden with its window.
+
+    @property
+    def recorded_selection(self) -> dict[str, Any]:
+        """The selection, in the form in which plan.json and summary.json record it."""
+        return self.selection.as_recorded(whole=self.whole)
 
     @property
     def readers(self) -> tuple[Release, ...]:

@@ -64,6 +64,22 @@ def selection_by_policy(policy: Policy) -> Selection:
     return Selection(readers=readers, platforms=policy.spelled_platforms())
 
 
+def readers_left_out(readers: str, policy: Policy) -> set[str]:
+    """Return the readers that a policy selects and the text `readers` lacks, each as the policy names it."""
+    named = Selection(readers=readers)
+    missing = {*selection_by_policy(policy).named}.difference(named.named)
+    if named.has_group:  # a group has those of the deployment targets
+        missing.discard(DEPLOYED)
+    if "all" in named.named:  # every jaxlib, and no other runtime
+        missing = {name for name in missing if name not in WORDS and names_runtime(name)}
+    return missing
+
+
+def is_whole(selection: Selection, policy: Policy) -> bool:
+    """Return whether a selection has every golden, with the readers that the policy selects, or those of a group."""
+    return selection.has_every_golden and (selection.has_group or not readers_left_out(selection.readers, policy))
+
+
 def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     """Return the calendar, extended by the wheels and the nightlies of a selection.
 

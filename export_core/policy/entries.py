@@ -87,7 +87,7 @@ class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Cells whose promise is broken and that must fail in exactly this way.
+    """Cells that are broken or owed, and that must fail in exactly this way.
 
     `cases`, `writers` and `readers` take globs. The entry ends on the day `expires`, at most 90 days after `added`,
     unless it is permanent and somebody approved that.

@@ -92,7 +92,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     releases: entries.ExtraReleases = entries.ExtraReleases()
     """Releases that the shipped calendar lacks: a nightly, or one younger than this package."""
     known_failures: tuple[entries.KnownFailure, ...] = ()
-    """Cells whose promise is broken, and that must fail in exactly this way."""
+    """Cells that are broken or owed, and that must fail in exactly this way."""
     known_issues: str | None = None
     """A file of known upstream issues, in addition to the shipped table: `jaxexport policy show --known`."""
     custom_call_changes: tuple[entries.CustomCallChange, ...] = ()  # Custom-call targets that are replaced or removed.

@@ -190,13 +190,20 @@ class Selection:
         return comma_separated(self.readers)
 
     @property
-    def whole(self) -> bool:
-        """Whether the selection has every golden, with all readers of `window` or `all`."""
-        parts = self.cases or self.writers or self.touching or self.only
-        return any(part in GROUPS for part in self.named) and not parts
+    def has_group(self) -> bool:
+        """Whether the readers are those of `window` or `all`, maybe with others."""
+        return any(part in GROUPS for part in self.named)
 
-    def as_recorded(self) -> dict[str, Any]:
-        """Return the selection as plan.json and summary.json record it: URLs have no user and password."""
+    @property
+    def has_every_golden(self) -> bool:
+        """Whether no option leaves out goldens, or cells of the readers."""
+        return not (self.cases or self.writers or self.touching or self.only)
+
+    def as_recorded(self, *, whole: bool) -> dict[str, Any]:
+        """Return the selection as plan.json and summary.json record it: URLs have no user and password.
+
+        `whole` is what `is_whole` says of the selection.
+        """
         shown = {
             name: value
             for name, value in asdict(self).items()
@@ -204,7 +211,7 @@ class Selection:
         }
         if self.indexes:
             shown["indexes"] = tuple(without_credentials(url) for url in self.indexes)
-        return {**shown, "whole": self.whole}
+        return {**shown, "whole": whole}
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
         as_of=plan.as_of,
         planned=len(cells),
         goldens=len(plan.goldens),
-        selection=plan.selection.as_recorded(),
+        selection=plan.recorded_selection,
         counts={
             "reader": dict(Counter(_reader_name(plan, cell.reader) for cell in plan.cells)),
             "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),

@@ -220,7 +220,7 @@ def record_of(
         tool=tool(),
         as_of=str(plan.as_of),
         # As it is read back, where tuples are lists.
-        selection=msgspec.json.decode(json_bytes(plan.selection.as_recorded())),
+        selection=msgspec.json.decode(json_bytes(plan.recorded_selection)),
         goldens=goldens,
         cells=hash_of(own_cells),
         planned=len(plan.cells),

@@ -30,7 +30,7 @@ from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
 from export_core.judge import Result, RunFacts, Summary, calendar_facts, judge
-from export_core.judge.gate import RunIdentity, facts_at_end, recorded_policy
+from export_core.judge.gate import RunIdentity, facts_at_end, part_of_project, recorded_policy
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.judge.weakening import accepted_in
@@ -43,6 +43,7 @@ from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
+from export_core.matrix.selection import is_whole
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
@@ -252,7 +253,7 @@ def _whole_plan(
 
     A run that is continued is planned as of the day in its recorded plan, unless --as-of is given.
     """
-    folder, is_part = options.results, not selection.whole or options.shard
+    folder, is_part = options.results, not is_whole(selection, policy) or options.shard
     if options.resume and folder and not options.as_of and (last := recorded_plan(folder)):
         # For the plan alone: the command of a cell repeats the user's own options.
         options = replace(options, as_of=parse_day(last.as_of))
@@ -261,8 +262,9 @@ def _whole_plan(
     plan = plan_matrix(policy, selection, options, goldens, user_code, is_run=True)
     if folder and is_part and not options.resume and is_whole_run_moved(folder):
         moved = (
-            f"this is less than a whole run: the results of the last whole run in {folder} are moved to "
-            f"{folder / WHOLE}. To leave them where they are, choose another folder with --results DIR."
+            f"this is less than a whole run ({part_of_project(selection, policy, options.shard)}): the results of the "
+            f"last whole run in {folder} are moved to {folder / WHOLE}. To leave them where they are, choose another "
+            "folder with --results DIR."
         )
         return replace(plan, warnings=(*plan.warnings, moved))
     return plan
@@ -297,14 +299,15 @@ def plan_matrix(
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)), calendar, all_known=False)
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
-        whole = selection.whole and not options.shard
+        # Of readers that a policy lists, the report says only what is wrong for these.
+        whole = selection.has_group and is_whole(selection, policy) and not options.shard
         unmatched = unmatched_patterns(policy, goldens, calendar)
         warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
     # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
     goldens, day = under_policy(goldens, policy), options.as_of or calendar.today()
     plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.targets_on(day))
     check_width(policy.known_failures, promised_scopes(plan.cells))
-    return replace(plan, warnings=warnings)
+    return replace(plan, warnings=warnings, whole=is_whole(selection, policy))
 
 
 def plan_here(
@@ -355,7 +358,7 @@ def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanR
     return RunFacts(
         planned=len(plan.cells),
         as_of=plan.as_of,
-        selection=plan.selection.as_recorded(),
+        selection=plan.recorded_selection,
         calendar=calendar_facts(plan.calendar, plan.as_of),
         seconds=0.0,  # until `facts_at_end`
         unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),

@@ -91,7 +91,7 @@ def run(results: Path) -> Sequence[Result]:
         outcomes = replay(plan.cells, environment_for, ReplayOptions(calendar, policy))
         found = [judge(outcome, cell.golden, policy) for cell, outcome in outcomes]
         record = record_of(plan, policy, CellLimits())
-    facts = RunFacts(len(plan.cells), AS_OF, selection.as_recorded(), record.calendar, 0.0, plan=record.digest)
+    facts = RunFacts(len(plan.cells), AS_OF, plan.recorded_selection, record.calendar, 0.0, plan=record.digest)
     with Journal(results, record) as journal:
         return finish_run(journal, results, judge_run(found, policy, facts)).results
 

@@ -15,8 +15,8 @@ from export_core.judge import Judgement, judge_again
 from export_core.judge.known import Scope, check_width, covers, promised_scopes, scope_of, stale_entries
 from export_core.matrix import Cell, Verdict
 from export_core.policy import Policy, PolicyError, load_policy
-from export_core.policy.entries import KnownFailure, Quirk
-from export_core.policy.run_options import Shard
+from export_core.policy.entries import DeploymentTarget, KnownFailure, Quirk
+from export_core.policy.run_options import Selection, Shard
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
@@ -87,7 +87,7 @@ OUTSIDE = result(Verdict.CRASH, Judgement.OUTSIDE, **CHOLESKY, promised=False)
 PASSING = [result(case=f"t.test_cholesky{number}", reader=reader) for number in (1, 2) for reader in ENTRY.readers]
 TWO = [crash("t.test_chol_a"), crash("t.test_chol_b")]
 OTHERWISE = [crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)]
-MATCHES_NONE = "matches no promised cell of this run. Delete it."
+MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,42 @@ def test_only_an_outdated_entry_is_stale_with_its_reason(cells, changes, options
     assert message in "".join(problems)
 
 
+LISTED = Policy(readers="0.10.0,0.10.2")
+OF_LIST = {"readers": "0.10.0,0.10.2", "whole": True}
+FEWER = {"readers": "0.10.2", "whole": True}  # recorded before the policy had another reader
+
+
+@pytest.mark.parametrize(
+    ("readers", "selection", "is_stale"),
+    [
+        (("0.10.0",), OF_LIST, True),
+        (("*",), OF_LIST, True),
+        (("0.12.*", "0.10.2"), OF_LIST, True),
+        (("0.12.*",), OF_LIST, False),  # no reader of the list: another run may have such cells
+        (("tensorflow==*",), OF_LIST, False),
+        (("0.10.0",), {**OF_LIST, "cases": ["t.*"]}, False),
+        (("*",), FEWER, False),
+        (("0.10.0",), {"readers": "0.10.0,0.10.2,0.11.0", "whole": True}, True),
+    ],
+)
+def test_an_entry_is_stale_in_a_run_of_the_listed_readers(readers, selection, is_stale):
+    policy = msgspec.structs.replace(LISTED, known_failures=(msgspec.structs.replace(ENTRY, readers=readers),))
+    cells = [result(reader=reader) for reader in ("0.10.0", "0.10.2")]
+    made = summarize(cells, policy=policy, selection=selection)
+    assert (made.exit_code, len(made.stale)) == ((4, 1) if is_stale else (0, 0))
+    if is_stale:
+        assert made.stale[0].endswith(f"{MATCHES_NONE[:-1]}, or let it name only readers of other runs.")
+
+
+def test_an_entry_is_stale_in_a_run_of_every_target_too():
+    serving = DeploymentTarget(name="serving", jaxlib="0.9.2")
+    policy = msgspec.structs.replace(LISTED, known_failures=(ENTRY,), deployed=(serving,))
+    cells = [judge_again(result(reader=reader, writer="0.9.2"), policy) for reader in ("0.9.2", "0.10.0", "0.10.2")]
+    assert summarize(cells, policy=policy, selection={**OF_LIST, "readers": "0.10.0,0.10.2,deployed"}).exit_code == 4
+    part = summarize(cells, policy=policy, selection=OF_LIST)
+    assert (part.exit_code, part.partial) == (0, "only readers 0.10.0, 0.10.2")
+
+
 def test_a_cell_excused_by_one_entry_can_make_another_stale():
     other = msgspec.structs.replace(ENTRY, message="signal 6")
     aborted = judge_again(msgspec.structs.replace(crash(), message="signal 6"), rules(known=[ENTRY, other]))
@@ -152,7 +188,7 @@ def test_wrong_numbers_outside_the_window_can_be_known():
     bonus = result(judgement=Judgement.BONUS, case="t.test_cholesky", reader="0.10.0", promised=False)
     assert stale(outside, bonus, entry=entry) == [], "nothing was promised there that could pass now"
     (message,) = stale(bonus, entry=entry)
-    assert "matches no promised cell" in message
+    assert MATCHES_NONE in message
 
 
 def test_globs_that_cover_too_many_cells_are_an_error():
@@ -160,7 +196,8 @@ def test_globs_that_cover_too_many_cells_are_an_error():
     check_width([ENTRY], promised[:50])
     with pytest.raises(
         PolicyError,
-        match=r"^policy: known_failures\[0\]: expected at most 50 promised cells in its globs, found 51\. Name cases",
+        match=r"^policy: known_failures\[0\]: expected at most 50 cells in its globs that are promised or of a deployment "
+        r"target, found 51\. Name cases",
     ):
         check_width([ENTRY], promised)
     check_width([msgspec.structs.replace(ENTRY, at_most=51)], promised)
@@ -212,7 +249,11 @@ def test_an_entry_may_be_dated_tomorrow(days, is_reported, as_of):
 def test_a_quirk_without_a_golden_is_reported(writer, added, whole, is_reported):
     quirk = Quirk("t.f", writer, "rounded", "me", "#7", added=day(added), rtol=1e-3, expires=day("2026-12-01"))
     cells = [result(case="t.f", writer="0.9.2"), result(case="t.f", writer="0.10.2")]
-    problems = stale_entries(cells, Policy(quirks=(quirk,)), TODAY, whole=whole)
+    policy = Policy(quirks=(quirk,))
+    for readers in ("deployed", "tensorflow==2.21.0"):  # such readers may leave out the quirk's golden
+        assert stale_entries(cells, policy, TODAY, whole=whole, selection=Selection(readers)) == []
+    assert len(stale_entries(cells, policy, TODAY, whole=whole, selection=Selection("0.9.2"))) == is_reported
+    problems = stale_entries(cells, policy, TODAY, whole=whole)
     assert problems == (["quirks[0] (rounded; owner me, #7): matches no golden of this run. Delete it."] * is_reported)
 
 
@@ -224,7 +265,7 @@ def test_entries_of_another_runtime_are_not_stale():
         result(case="t.test_f", promised=False, judgement=Judgement.BONUS), "tensorflow==2.21.0", "2026-03-05"
     )
     (message,) = stale(passing, bonus, entry=entry)
-    assert message.endswith("matches no promised cell of this run. Delete it.")
+    assert message.endswith(MATCHES_NONE)
 
 
 def test_stale_entries_name_cells_with_jaxlib_first():
@@ -343,7 +384,7 @@ def test_a_run_without_promised_cells_proposes_nothing():
 def test_propose_prints_yaml_and_the_broken_promises(readers, jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text(f"readers: [{readers}]\n")
     # One made-up cell is not all that a window promises.
-    selection = {"whole": True} if readers == "window" else {"readers": readers, "whole": False}
+    selection = {"whole": True} if readers == "window" else {"readers": readers, "whole": True}
     finished(cwd / "out", dying(), policy=Policy(readers=readers), selection=selection)
     ended = jaxexport("judge", "out", "--propose", code=1)
     assert len(yaml.safe_load(ended.out)["known_failures"]) == 1

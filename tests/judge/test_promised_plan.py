@@ -44,7 +44,7 @@ def run_of_plan(folder: str, selection: Selection, as_of: datetime.date, policy:
     plan = plan_matrix(policy, selection, RunOptions(as_of=as_of))
     passed = passed_cells(plan, policy)
     finished(
-        Path(folder), *passed, selection=selection.as_recorded(), as_of=as_of, later=dict(plan.later), policy=policy
+        Path(folder), *passed, selection=plan.recorded_selection, as_of=as_of, later=dict(plan.later), policy=policy
     )
 
 
@@ -97,7 +97,7 @@ only_some = pytest.mark.parametrize("only", ["", "promised", "backward"])
 def test_a_plan_lacks_nothing_on_its_own_day(readers, only, as_of, golden, load):
     policy, selection = load(DEPLOYED), Selection(readers=readers, only=only)
     ran = passed_cells(plan_matrix(policy, selection, RunOptions(as_of=as_of)), policy)
-    assert missing_promised(ran, policy, selection.as_recorded(), as_of) == {}
+    assert missing_promised(ran, policy, selection.as_recorded(whole=False), as_of) == {}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_lost_promised_cell_is_reported_missing(readers, only, as_of, golden, 
         -1
     ]
     rest = [one for one in ran if one is not lost]
-    assert missing_promised(rest, policy, selection.as_recorded(), as_of) == {lost.reader.name: 1}
+    assert missing_promised(rest, policy, selection.as_recorded(whole=False), as_of) == {lost.reader.name: 1}
 
 
 def test_goldens_by_later_writers_are_named(golden, cwd, jaxexport):
@@ -133,7 +133,9 @@ def test_judging_as_of_an_earlier_day_leaves_later_goldens_out(golden, cwd, jaxe
     write_golden(GoldenStore(cwd / "golden"), manifest("t.b", "0.12.0.1"))
     old = result(Verdict.PASS, writer="0.9.2", reader="0.9.2", case="t.a")
     new = result(Verdict.PASS, writer="0.12.0.1", reader="0.12.0.1", case="t.b")
-    finished(Path("out"), old, new, selection=Selection(readers="0.9.2,0.12.0.1").as_recorded(), as_of=LATEST)
+    finished(
+        Path("out"), old, new, selection=Selection(readers="0.9.2,0.12.0.1").as_recorded(whole=False), as_of=LATEST
+    )
     for words in (("judge", "out"), ("report", "out")):
         text = " ".join(jaxexport(*words, "--as-of", "2026-08-01", code=0).out.split())
         assert "1 of 1 planned cells: 1 kept." in text

@@ -7,6 +7,9 @@ import pytest
 from making import NEWEST, day, golden, make_wheel
 
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
+from export_core.matrix.selection import is_whole
+from export_core.policy import Policy
+from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import comma_separated
 from export_core.readers.environment import requirements
 from export_core.releases import Release, ReleaseError, Windows, load_calendar
@@ -82,7 +85,7 @@ def test_the_window_may_be_widened_by_single_readers():
     window = planned()
     wider = planned(readers="0.6.2,window")
     assert set(wider.readers) - set(window.readers) == {load_calendar().release("0.6.2")}
-    assert wider.selection.whole
+    assert is_whole(wider.selection, Policy())
 
 
 def test_a_range_names_all_releases_in_it():
@@ -90,11 +93,26 @@ def test_a_range_names_all_releases_in_it():
     assert comma_separated("window,>=0.11, <0.12,iree>=3,<4,all") == ("window", ">=0.11,<0.12", "iree>=3,<4", "all")
 
 
-def test_a_narrowed_selection_is_not_whole():
-    assert Selection().whole
-    assert Selection("all").whole
-    for narrow in (Selection("0.9.2"), Selection(cases=("a",)), Selection(writers=("a",)), Selection(touching="0.9.2")):
-        assert not narrow.whole
+SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2")
+
+
+@pytest.mark.parametrize(
+    ("readers", "policy", "whole"),
+    [
+        ("window", Policy(), True),
+        ("all", Policy(), True),
+        ("0.9.2", Policy(), False),
+        ("0.9.2,0.11.0", Policy(readers="0.11.0,0.9.2"), True),
+        ("0.9.2", Policy(readers="0.11.0,0.9.2"), False),
+        ("window", Policy(readers="0.11.0,0.9.2"), True),
+        ("0.11.0", Policy(readers="0.11.0", deployed=(SERVING,)), False),  # the policy selects its target as well
+        ("0.11.0,deployed", Policy(readers="0.11.0", deployed=(SERVING,)), True),
+    ],
+)
+def test_what_the_policy_selects_is_whole_until_narrowed(readers, policy, whole):
+    assert is_whole(Selection(readers), policy) is whole
+    for part in ({"cases": ("a",)}, {"writers": ("a",)}, {"touching": "0.9.2"}, {"only": "promised"}):
+        assert not is_whole(Selection(readers, **part), policy)
 
 
 # --- --touching -------------------------------------------------------------------------------------------------------
@@ -193,16 +211,16 @@ def test_a_nightly_of_an_index_is_dated_by_its_version():
     plan = planned(readers=NIGHTLY, indexes=("https://user:secret@nightlies.example/simple",))
     assert plan.readers == (Release(jax=NIGHTLY, jaxlib=NIGHTLY, built=day("2026-11-20")),)
     assert plan.sources.options()[0] == "--index=https://user:secret@nightlies.example/simple"
-    assert "secret" not in str(plan.selection.as_recorded())
+    assert "secret" not in str(plan.recorded_selection)
     newer = planned(readers=f"{NIGHTLY}-jax0.13.0.dev20261121", indexes=("https://nightlies.example",))
     assert pairs(newer) == [(NIGHTLY, "0.13.0.dev20261121")]
 
 
 def test_a_stored_selection_has_only_what_was_asked_for():
     usual = {"readers", "platforms", "cases", "writers", "whole"}
-    assert Selection().as_recorded().keys() == usual
-    assert Selection(cases=("a",)).as_recorded().keys() == usual
-    assert Selection(touching="0.9.2", wheels=("w",)).as_recorded().keys() == usual | {"touching", "wheels"}
+    assert Selection().as_recorded(whole=True).keys() == usual
+    assert Selection(cases=("a",)).as_recorded(whole=True).keys() == usual
+    assert Selection(touching="0.9.2", wheels=("w",)).as_recorded(whole=True).keys() == usual | {"touching", "wheels"}
 
 
 def dated(folder: Path, *days: str) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import json
 import os
 import signal
 import subprocess
@@ -34,7 +35,7 @@ from tools.stored_results import read_results
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 MOVED = (
-    "warning: this is less than a whole run: the results of the last whole run in .jaxexport are moved to "
+    "warning: this is less than a whole run ({}): the results of the last whole run in .jaxexport are moved to "
     ".jaxexport/whole."
 )
 
@@ -444,24 +445,38 @@ def test_the_comparators_process_ends_with_the_run(jaxexport, project, monkeypat
 
 
 @pytest.mark.parametrize(
-    "part",
-    [("t.a",), ("--readers", "0.12.0.1"), ("--shard", "1/3"), ("--only", "promised")],
-    ids=lambda words: words[0],
+    ("part", "why"),
+    [
+        (("t.a",), "only cases t.a"),
+        (("--readers", "0.12.0.1"), "only readers 0.12.0.1"),
+        (("--shard", "1/3"), "shard 1/3"),
+        (("--only", "promised"), "only cells that are promised"),
+    ],
+    ids=["cases", "readers", "shard", "only"],
 )
-def test_a_partial_run_moves_a_whole_run_and_warns_once(jaxexport, project, part):
+def test_a_partial_run_moves_a_whole_run_and_warns_once(jaxexport, project, part, why):
     words = "matrix", "--as-of", "2026-11-21"
-    assert MOVED not in " ".join(jaxexport(*words, code=None).out.split())
+    assert "less than a whole run" not in jaxexport(*words, code=None).out
     whole = (project / ".jaxexport" / SUMMARY).read_bytes()
     for warns in (True, False):  # the second one replaces results of a part, and leaves those of the whole run
         out = " ".join(jaxexport(*words, *part, code=None).out.split())
         assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == whole
-        assert (MOVED in out) == warns
+        assert (MOVED.format(why) in out) == warns
     assert (project / ".jaxexport" / SUMMARY).read_bytes() != whole
     assert "9 of 9 planned cells" in jaxexport("report", ".jaxexport/whole").out
     jaxexport(*words, "--timeout", "7", code=None)
     later = (project / ".jaxexport" / SUMMARY).read_bytes()
     jaxexport(*words, *part, code=None)
     assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == later != whole
+
+
+def test_a_run_of_the_readers_that_a_policy_lists_is_whole(jaxexport, project):
+    (project / "export_compat.yaml").write_text("readers: [0.12.0.1]\n")
+    words = "matrix", "--as-of", "2026-11-21"
+    for _ in range(2):
+        assert "less than a whole run" not in jaxexport(*words, code=0).out
+    assert json.loads((project / ".jaxexport" / SUMMARY).read_text())["selection"]["whole"] is True
+    assert MOVED.format("only cases t.a") in " ".join(jaxexport(*words, "t.a", code=0).out.split())
 
 
 def test_a_killed_whole_run_is_moved_and_can_be_resumed(jaxexport, project):

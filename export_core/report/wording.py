@@ -92,12 +92,16 @@ def headline(summary: Summary, readers: Sequence[Release] = ()) -> tuple[str, st
     them, only the oldest and the newest reader of each cause are known.
     """
     name, facts = _verdict_of_run(summary)
+    counted = []
     if compiled := summary.verdicts.get(Verdict.COMPILED):
-        facts += f", {compiled:,} compiled only"
+        counted.append(f"{compiled:,} compiled only")
     if known := summary.judgements.get(Judgement.KNOWN):
-        facts += f", {plural(known, 'known failure')}{_listed_until(summary)}"
+        counted.append(f"{plural(known, 'known failure')}{_listed_until(summary)}")
     if summary.flaky:
-        facts += f", {summary.flaky:,} flaky"
+        counted.append(f"{summary.flaky:,} flaky")
+    if counted:
+        # What is missing may end with a count of its own, to which these do not belong.
+        facts += f"{'; ' if summary.exit_code == ExitCode.INCOMPLETE else ', '}{', '.join(counted)}"
     if summary.exit_code in (ExitCode.BROKEN, ExitCode.INCOMPLETE) and summary.stale:
         facts += f"; {_stale_facts(summary)}"
     facts += _readers_affected(summary, readers)
@@ -198,12 +202,13 @@ def old_calendar(summary: Summary) -> str:
 
 
 def _uncovered_facts(summary: Summary) -> str:
-    """Return the first thing that the run lacks beside its cells, in words, and how many more; "" if it lacks none."""
+    """Return the first requirement that no cell covers, in words, and how many more; "" if all are met."""
     if not summary.uncovered:
         return ""
     first, *others = map(plain_text, summary.uncovered)
     what = first_sentence(first).removesuffix(".")
-    return f"{what[:1].lower()}{what[1:]}{f' (and {len(others)} more)' if others else ''}"
+    more = f"; {plural(len(others), 'more requirement')} {'is' if len(others) == 1 else 'are'} not met"
+    return f"{what[:1].lower()}{what[1:]}{more if others else ''}"
 
 
 def _unplanned_facts(summary: Summary) -> str:

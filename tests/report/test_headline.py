@@ -6,7 +6,8 @@ from msgspec import structs
 
 from export_core.judge import Judgement, judge_again
 from export_core.matrix import Verdict
-from export_core.policy.entries import KnownFailure
+from export_core.policy.entries import KnownFailure, Required
+from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
@@ -16,6 +17,7 @@ CRASH = result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN, message="signal
 LATER = result(Verdict.CRASH, Judgement.BROKEN, reader="0.11.0", stage=Stage.RUN, message="signal 11")
 WRONG = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.c", promised=False, reader="0.8.1", message="far")
 ERROR = result(Verdict.ERROR, Judgement.BROKEN, case="t.e", reader="0.11.1", stage=Stage.COMPILE, message="no")
+COMPILED = result(Verdict.COMPILED, case="t.f", platform="tpu", mode=Mode.COMPILE)
 OWED = result(Verdict.ERROR, Judgement.OWED, case="t.o", promised=False, reader="0.8.1", deployed=("serving",))
 
 
@@ -52,6 +54,21 @@ def test_badge_and_annotation_use_the_headline_once():
     first = annotation_commands(document(results, made)).splitlines()[0]
     assert first.startswith("::error title=BROKEN%3A 3 cells%2C 2 causes::2 of 2 promised cells and 1 cell with")
     assert first.count("BROKEN") == 1
+
+
+@pytest.mark.parametrize(
+    ("required", "more"),
+    [
+        (Required(cells=9), ""),
+        (Required(cells=9, readers=("0.6.2",)), "; 1 more requirement is not met"),
+        (Required(cells=9, readers=("0.6.2", "0.4.30")), "; 2 more requirements are not met"),
+    ],
+)
+def test_counts_are_apart_from_what_an_incomplete_run_lacks(required, more):
+    cells = [structs.replace(CRASH, judgement=Judgement.KNOWN), result(case="t.g", flaky="was crash"), COMPILED]
+    line, _ = headline(summarize(cells, policy=rules(required=required)))
+    what = f"INCOMPLETE: required.cells: expected at least 9 cells that ran, found 3{more}"
+    assert line == f"{what}; 1 compiled only, 1 known failure, 1 flaky."
 
 
 LISTED = KnownFailure(

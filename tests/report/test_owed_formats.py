@@ -108,7 +108,8 @@ def test_headline_badge_and_page_say_what_is_missing():
 def test_a_page_names_the_first_of_several_gaps():
     chosen = {"whole": True, "platforms": ("cpu",)}
     made = summarize(CELLS, policy=structs.replace(TYPO, required=Required(cells=9)), selection=chosen)
-    assert headline(made)[0].startswith("INCOMPLETE: required.cells: expected at least 9 cells that ran, found 4 (and ")
+    what = "INCOMPLETE: required.cells: expected at least 9 cells that ran, found 4; 1 more requirement is not met; "
+    assert headline(made)[0].startswith(what)
     header = html_page(document(CELLS, made)).partition("<main>")[0]
     note = "required.cells: expected at least 9 cells that ran, found 4."
     assert f'<p class="note"><b>{note}</b> <a href="#cause=incomplete">All 2</a></p>' in header

@@ -290,6 +290,11 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         lifted = (self.writer.platform,) if "platform" in self.options.disabled_checks else ()
         return tuple(dict.fromkeys((*self.options.platforms, *lifted, *self.options.refused_on)))
 
+    @property
+    def runs_on(self) -> tuple[str, ...]:
+        """The platforms on which it runs, without those where it must be refused."""
+        return tuple(platform for platform in self.replayed_on if platform not in self.options.refused_on)
+
 
 def as_stored(manifest: Manifest, stored: Manifest) -> Manifest:
     """Return a manifest with the evidence that a stored manifest of the same golden has.

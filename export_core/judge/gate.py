@@ -91,7 +91,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     as_of: datetime.date  # The day as of which the run was judged.
     selection: dict[str, Any]
     """What was asked for: readers, writers, cases, platforms. `whole` is true if the run had every golden, in the
-    readers that the policy selects or in those of the window."""
+    policy's readers or those of the window."""
     calendar: dict[str, Any]
     """The newest known release with its build date, the number of known releases, and a hash of their dates."""
     seconds: float  # Wall time of the run.
@@ -107,6 +107,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
     missing_shards: list[Shard] = []  # Of joined shards, those that are missing or did not finish.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
+    unexported_cases: dict[str, list[str]] = {}
+    """By platform: the cases of which no selected golden has a cell there."""
     later: dict[str, datetime.date] = {}
     """The selected goldens that the run does not have: by writers that were built after its day, or written since; with
     the build dates of their writers."""
@@ -200,11 +202,22 @@ def summarize(
         own = [result.judgement for result in on_targets if target.name in result.deployed]
         named = target.name, target.release, target.platform, target.until
         deployed.append(DeploymentTargetSummary(*named, len(own), _counted(own)))
-        matches_none = every_golden and not any(map(target.has_case, cases))
-        if not own and target.platform in platforms and (whole or matches_none):
-            exported = f"no golden of its cases was exported for {target.platform}"
-            why = "its `cases` match no case of this run" if matches_none else exported
+        if target.platform not in platforms:
+            continue
+        elsewhere = facts.unexported_cases.get(target.platform, [])
+        matches_none = every_golden and not any(map(target.has_case, {*cases, *elsewhere}))
+        exported = f"was exported for {target.platform}"
+        if not own and (whole or matches_none):
+            why = "its `cases` match no case of this run" if matches_none else f"no golden of its cases {exported}"
             missing.append(f"{deployed[-1].no_cell}, since {why}. Correct the entry, or write such goldens.")
+        elif every_golden:
+            here = {result.case for result in results if result.platform == target.platform}
+            missing += [
+                f"deployed {target.name}: no golden of {pattern!r} in its `cases` {exported}. Correct the entry, or "
+                "write such goldens."
+                for pattern in target.cases
+                if _match_any(elsewhere, pattern) and not _match_any(here, pattern)
+            ]
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     issues = {cause.upstream for cause in causes if cause.upstream}
     # What is accepted of all goldens is that of the policy by which they are judged now.
@@ -331,6 +344,10 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
             if not any(matches(value, pattern) for value in values):
                 missing.append(f"required.{name}: expected a cell that ran for {pattern}, found {covered}.")
     return missing
+
+
+def _match_any(names: Iterable[str], pattern: str) -> bool:
+    return any(matches(name, pattern) for name in names)
 
 
 def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:

@@ -65,7 +65,7 @@ def retention_status(
     """Yield every golden with the reasons why it must stay on a day; a golden without a reason may be pruned.
 
     A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. It
-    must stay while a deployment target has to run its case, even if that obligation has yet to begin. It must stay
+    must stay while a deployment target has to run it, even if that obligation has yet to begin. It must stay
     while it calls a custom-call target that may not be deleted yet. It also stays if it is pinned, and if it is the
     newest golden of its case by a writer on its platform.
     """
@@ -93,7 +93,8 @@ def retention_status(
         pins = [pin for pin in policy.retention.pinned if any(matches(golden.id, pattern) for pattern in pin.goldens)]
         reasons += [f"pinned: {pin.reason}" for pin in pins]
         targets = [target for target in policy.deployed if day <= (target.until or day)]
-        reasons += [f"must run in deployment target {target}" for target in targets if target.has_case(manifest.case)]
+        own = [target for target in targets if target.must_run(manifest.case, manifest.runs_on)]
+        reasons += [f"must run in deployment target {target}" for target in own]
         if newest[manifest.case, manifest.writer.platform] is golden:
             reasons.append(f"the last of its case by a writer on {manifest.writer.platform}")
         yield golden, reasons

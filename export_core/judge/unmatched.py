@@ -226,9 +226,15 @@ def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> I
     """Yield an entry's patterns that match goldens on their own but not together: cases with writers, or a platform."""
     own = [golden.manifest for golden in goldens if _any_matches([golden.manifest.case], getattr(entry, "cases", "*"))]
     if isinstance(entry, DeploymentTarget):
-        if not any(entry.platform in manifest.replayed_on for manifest in own):
-            text = f"{name}: platform: no golden of its cases was exported for {entry.platform}."
+        here = [manifest.case for manifest in own if entry.platform in manifest.runs_on]
+        exported = f"was exported for {entry.platform}."
+        if not here:
+            text = f"{name}: platform: no golden of its cases {exported}"
             yield Unmatched(text, ReportedBy.WHOLE_RUNS, entry.name, entry.platform)
+            return
+        for pattern in entry.cases:
+            if not _any_matches(here, [pattern]):
+                yield Unmatched(f"{name}: cases: no golden of {pattern!r} {exported}", ReportedBy.WHOLE_RUNS)
         return
     writers = getattr(entry, "writers", ("*",))
     if not any(_any_matches([manifest.writer.jaxlib, manifest.writer.id], writers) for manifest in own):

@@ -38,6 +38,8 @@ class Plan:
     sources: Sources = PUBLISHED
     spelled: Mapping[Release, str] = field(default_factory=dict)  # The name of each reader as --readers takes it.
     unexported: Mapping[str, int] = field(default_factory=dict)  # How many goldens have no cell on each platform.
+    unexported_cases: Mapping[str, list[str]] = field(default_factory=dict)
+    """By platform: the cases of which no selected golden has a cell there."""
     without_cells: str = ""
     """Sentences about goldens that have no cell, or not on all platforms; empty if there are none."""
     later: Mapping[str, datetime.date] = field(default_factory=dict)
@@ -101,6 +103,7 @@ def make_plan(
         readers.sources,
         readers.spelled,
         {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes},
+        {name: _cases_without(chosen, name) for name in modes},
         " ".join(filter(None, (_untested(chosen, modes), _of_later_writers(later, as_of)))),
         later,
     )
@@ -237,6 +240,12 @@ def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
         more = ", ".join(sorted(set.union(*others)))
         sentences.append(f"{count} exported for {more} too, which this run does not test.")
     return " ".join(sentences)
+
+
+def _cases_without(goldens: Sequence[Golden], platform: str) -> list[str]:
+    """Return the cases of which no golden has a cell on a platform."""
+    there = {golden.manifest.case for golden in goldens if platform in golden.manifest.replayed_on}
+    return sorted({golden.manifest.case for golden in goldens} - there)
 
 
 def _of_later_writers(later: Mapping[str, datetime.date], as_of: datetime.date) -> str:

@@ -2,7 +2,7 @@
 
 import datetime
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -220,8 +220,12 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.reader or self.jaxlib}{settings}"
 
     def has_case(self, case: str) -> bool:
-        """Return whether artifacts of a case have to run on this deployment target."""
+        """Return whether the patterns of this deployment target match a case."""
         return any(matches(case, pattern) for pattern in self.cases)
+
+    def must_run(self, case: str, runs_on: Collection[str]) -> bool:
+        """Return whether a golden of a case, which runs on these platforms, has to run on this deployment target."""
+        return self.platform in runs_on and self.has_case(case)
 
     def __str__(self) -> str:
         return f"{self.name} ({title_of(self.release)}{'' if self.platform == 'cpu' else f', {self.platform}'})"

@@ -368,6 +368,7 @@ def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanR
         plan=record.digest if record else "",
         shard=shard,
         without_cells=plan.without_cells,
+        unexported_cases={platform: cases for platform, cases in plan.unexported_cases.items() if cases},
         later=dict(plan.later),
         identity=identity,
     )

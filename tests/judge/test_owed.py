@@ -8,6 +8,7 @@ from commands import assert_bad_input
 from making import day, golden, result, summarize
 
 from export_core.features.forecast.forecast import forecast
+from export_core.goldens import Options
 from export_core.judge import Judgement, Result, judge_again
 from export_core.judge.judgement import judge_verdict
 from export_core.judge.known import stale_entries
@@ -108,6 +109,34 @@ def test_misspelled_cases_of_a_target_make_runs_incomplete():
         assert summary(other, policy=misspelled, selection={**some_readers, **part}).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("cases", "selection", "lacks"),
+    [
+        (("*",), {}, ""),  # it must run what was exported for its platform
+        (("*", "t.on_*"), {}, "t.on_*"),
+        ((CASE, "t.on_tpu"), {}, "t.on_tpu"),
+        ((CASE, "t.on_tpu"), {"cases": ["*"]}, ""),  # a part may leave out the goldens that were exported for cpu
+        ((CASE, "t.on_tpu"), {"platforms": ("tpu",)}, ""),
+    ],
+)
+def test_cases_without_a_golden_for_the_platform_are_incomplete(cases, selection, lacks):
+    policy = msgspec.structs.replace(POLICY, deployed=(msgspec.structs.replace(SERVING, cases=cases),))
+    chosen, elsewhere = {**WHOLE, **selection}, {"cpu": ["t.on_tpu"]}
+    platform = chosen["platforms"][0]
+    cells = [cell(Verdict.PASS, policy=policy, platform=platform)]
+    made = summarize(cells, policy=policy, as_of=TODAY, selection=chosen, unexported_cases=elsewhere)
+    text = f"deployed serving: no golden of '{lacks}' in its `cases` was exported for cpu. Correct the entry, or write "
+    assert [*made.uncovered] == ([f"{text}such goldens."] if lacks else [])
+    assert platform == "tpu" or made.exit_code == (3 if lacks else 0)
+
+
+def test_a_target_whose_goldens_are_for_other_platforms_says_so():
+    policy = msgspec.structs.replace(POLICY, deployed=(msgspec.structs.replace(SERVING, cases=("t.on_tpu",)),))
+    other = cell(Verdict.PASS, "0.9.2", "0.10.2", policy=policy)
+    made = summarize([other], policy=policy, as_of=TODAY, selection=WHOLE, unexported_cases={"cpu": ["t.on_tpu"]})
+    assert "it has no cell, since no golden of its cases was exported for cpu." in made.uncovered[0]
+
+
 def test_a_listed_failure_in_a_target_is_known():
     entry = KnownFailure(
         *((CASE,), ("0.12.*",), ("0.9.2",), "crash", "run", "signal 11", "r", "o", "i", TODAY), expires=TODAY
@@ -128,6 +157,8 @@ def test_goldens_of_a_target_stay_until_its_last_day():
 
     assert reasons("2026-12-31") == ["must run in deployment target serving (jaxlib 0.9.2)"]
     assert reasons("2027-01-01") == []
+    goldens[0] = golden(jaxlib="0.6.2", options=Options(platforms=("tpu",)))
+    assert reasons("2026-12-31") == [], "it was exported for another platform"
 
 
 def test_the_forecast_has_targets_with_their_last_days():

@@ -221,7 +221,7 @@ def test_a_plan_counts_goldens_without_a_cell():
     every = planned([cpu, both, tpu], readers=NEWEST, platforms=("cpu", "tpu"))
     assert (dict(every.unexported), every.without_cells) == ({"cpu": 1, "tpu": 1}, "")
     one, two = (planned(goldens, readers=NEWEST) for goldens in ([cpu, both, tpu], [both, tpu, exported_for("rocm")]))
-    assert dict(one.unexported) == {"cpu": 1}
+    assert (dict(one.unexported), dict(one.unexported_cases)) == ({"cpu": 1}, {"cpu": ["c"]})
     assert one.without_cells.startswith("1 golden has no cell on the platforms asked for (exported for tpu): ")
     assert one.without_cells.endswith(
         "this run does not test it. 1 golden was exported for tpu too, which this run does not test."

@@ -148,6 +148,8 @@ class Deployability(msgspec.Struct, frozen=True):
     old_calendar: str = ""
     """The age of the calendar of releases in words; empty if it is less than the policy's `calendar_days`."""
     accepted: list[Accepted] = []  # What weakens these answers in the goldens and in the policy.
+    left_out: dict[str, list[str]] = {}
+    """By deployment target: the goldens that need not run there, since they were not exported for its platform."""
 
 
 _DEFAULT = Policy()
@@ -159,8 +161,8 @@ class Question:
 
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
     upstream issues by id. A printed `jaxexport matrix` command gets the `options`, and `results` as its folder. `cases`
-    are all cases of the project, or empty if the user named artifacts. `policy` says how outputs are compared. Of the
-    places `of_other_content`, a stored result does not count since the golden was changed.
+    are all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs
+    are compared. Of the places `of_other_content`, a stored result does not count since the golden was changed.
     """
 
     calendar: Calendar
@@ -280,7 +282,8 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
 def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[DeployAnswer, str, Result | None]:
     """Return the answer and its reason, and the stored result that gives it, or None if no result does."""
     result = _stored(subject, target.release, target.platform, question)
-    if result is not None and ran(result):
+    # A cell that passes where the artifact is refused shows the refusal.
+    if result is not None and ran(result) and (target.reader or not _is_refused_on(subject.artifact, target.platform)):
         return (
             DeployAnswer.YES,
             f"it ran in {title_of(target.release)}{_shown_by_outputs(subject, target, question)}",
@@ -654,19 +657,22 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
 
 
 def asked_pairs(
-    subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], name: str
-) -> list[tuple[Subject, DeploymentTarget]]:
-    """Return each artifact with each target that it is asked about in.
+    subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], name: str, named: Sequence[str] = ()
+) -> tuple[list[tuple[Subject, DeploymentTarget]], dict[str, list[str]]]:
+    """Return each artifact with each target that it is asked about in, and by target the goldens that are left out.
+
+    A golden is left out if it does not run on the target's platform. It is asked about all the same if the user, or a
+    pattern in the `cases` of the target, names no other one that does; a glob of the user never asks about it.
 
     Args:
         subjects: The artifacts.
         targets: The deployment targets that `--to` names.
         name: The value of `--to`. For `all`, a target is asked only about cases that its `cases` include, and about
-            files
-            without a golden.
+            files without a golden.
+        named: What the user named; nothing for all that the `cases` of the targets match.
 
     Raises:
-        DeployingError: No target in force has to run an artifact.
+        DeployingError: No target in force has to run an artifact, or the user's globs match none that runs there.
     """
     pairs = []
     for subject in subjects:
@@ -678,7 +684,38 @@ def asked_pairs(
                 f"target ({', '.join(target.name for target in targets)}), or add the case to its `cases`."
             )
         pairs += [(subject, target) for target in own]
-    return pairs
+    groups = [[pair for pair in pairs if _is_named(pair[0], each)] for each in named] or [
+        [(subject, own) for subject, own in pairs if own == target and _is_named(subject, pattern)]
+        for target in targets
+        for pattern in target.cases
+    ]
+    globs = {each for each in named if not any(_is_named(subject, each, exactly=True) for subject in subjects)}
+    asked: set[tuple[str, str]] = set()
+    for number, group in enumerate(groups):
+        here = [pair for pair in group if _runs_on_platform(*pair)]
+        is_glob = bool(named) and named[number] in globs
+        asked.update((subject.name, target.name) for subject, target in here or ([] if is_glob else group))
+    if pairs and not asked:
+        platforms = few(sorted({target.platform for target in targets}))
+        raise DeployingError(
+            f"{few(named)}: expected goldens that were exported for {platforms}, found {len(subjects)} for other "
+            "platforms. Name a case or a golden exactly to have its answer, or name another target."
+        )
+    left_out: dict[str, list[str]] = {}
+    for subject, target in pairs:
+        if (subject.name, target.name) not in asked:
+            left_out.setdefault(target.name, []).append(subject.name)
+    return [pair for pair in pairs if (pair[0].name, pair[1].name) in asked], left_out
+
+
+def _is_named(subject: Subject, name: str, *, exactly: bool = False) -> bool:
+    """Return whether a name of a case, of a golden or of a file is that of an artifact; a glob too unless `exactly`."""
+    names = [subject.file, *((subject.golden.manifest.case, subject.golden.id) if subject.golden else ())]
+    return name in names or (not exactly and any(matches(each, name) for each in names[1:]))
+
+
+def _runs_on_platform(subject: Subject, target: DeploymentTarget) -> bool:
+    return subject.golden is None or target.platform in subject.golden.manifest.runs_on
 
 
 TARGETS = FindingKind("deployment targets", 7)
@@ -716,6 +753,12 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
     for accepted in deployability.accepted:
         sentence = plain_text(f"{accepted.sentence} Reason: {accepted.reason}")
         yield from wrapped(sentence, width, f"{'accepted':<{_LABEL + 2}}", _LABEL + 2)
+    platforms = {answer.target: answer.platform for answer in deployability.answers}
+    for name, goldens in deployability.left_out.items():
+        were = f"{plural(len(goldens), 'golden')} {'was' if len(goldens) == 1 else 'were'}"
+        where = f" for {platforms[name]}" if name in platforms else " for its platform"
+        sentence = plain_text(f"{name}: {were} not exported{where}, and need not run there: {few(goldens)}")
+        yield from wrapped(sentence, width, f"{'left out':<{_LABEL + 2}}", _LABEL + 2)
     for upgrade in deployability.upgrades:
         yield from wrapped(_upgrade(upgrade), width, f"{'upgrade':<{_LABEL + 2}}", _LABEL + 2)
     # Each command in one line: it is copied as it is.

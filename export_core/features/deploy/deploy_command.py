@@ -53,9 +53,10 @@ def can_i_deploy(
     the same: this program, what the policy says about cells and comparisons, the source of your comparator, and the
     environment variables that cells get.
 
-    A target has to run the goldens that its `cases` match. A pattern there that matches no golden is unknown too. If
-    both a target and CASE or FILE are named, `cases` is not asked. Any other entry of the policy that matches nothing
-    is a warning.
+    A target has to run the goldens that its `cases` match and that were exported for its platform. Others are listed.
+    They have an answer only where an exact name, or a pattern of `cases`, has no golden for that platform. A pattern of
+    `cases` that matches no golden is unknown too. If both a target and CASE or FILE are named, `cases` is not asked.
+    Any other entry of the policy that matches nothing is a warning.
 
     Exit codes: 0 all answers are yes, 1 one is no, 2 bad input, 3 none is no, but one is unknown.
     """
@@ -90,6 +91,7 @@ def can_i_deploy(
     folders += [path for path in (folder, folder / answers.ASKED) if path not in folders and (path / SUMMARY).exists()]
     project = ProjectOptions(Path(goldens) if goldens else None, policy_file, day if as_of else None)
     evidence = answers.stored_evidence(folders, compared, policy, day, partial(echo, err=True))
+    platforms = {target.platform for target in targets}
     question = answers.Question(
         calendar.as_of(day),
         terms_of(policy),
@@ -97,17 +99,18 @@ def can_i_deploy(
         {issue.id: issue for issue in known_issues(policy.known_issues)},
         option_words(project),
         folder / answers.ASKED,
-        () if names else {golden.manifest.case for golden in compared},
+        () if names else {one.manifest.case for one in compared if not platforms.isdisjoint(one.manifest.runs_on)},
         policy,
         evidence.of_other_content,
     )
     subjects = answers.subjects_named(names or answers.cases_of(targets, compared, to), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
-    pairs = answers.asked_pairs(subjects, targets, to)
+    pairs, left_out = answers.asked_pairs(subjects, targets, to, names)
     lacking = [] if names and to != ALL else answers.unmatched_in(targets, unmatched)
     newest = question.calendar.newest()
     old = calendar_age(str(calendar.built(newest)), day, policy)
-    deployability = replace(answers.deployability(pairs, question, day, lacking), old_calendar=old)
+    deployability = answers.deployability(pairs, question, day, lacking)
+    deployability = replace(deployability, old_calendar=old, left_out=left_out)
     if as_json:
         echo_json(deployability)
     else:

@@ -412,10 +412,10 @@ def _promise_of(name: str, calendar: Calendar) -> tuple[datetime.date, datetime.
 
 
 def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:
-    platforms, case = golden.manifest.options.platforms, golden.manifest.case
+    runs_on, case = golden.manifest.runs_on, golden.manifest.case
     if not targets:
-        return "cpu" in platforms
-    return any(target.platform in platforms and target.has_case(case) for target in targets)
+        return "cpu" in runs_on
+    return any(target.must_run(case, runs_on) for target in targets)
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
+from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.load import load_policy
@@ -41,6 +42,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.releases.calendar_entries import shipped_entries
+from export_core.run import session
 from export_core.run.plan_record import hash_of
 
 CASE = "tests.test_a.test_f"
@@ -96,6 +98,88 @@ def test_without_a_case_all_goldens_of_a_target_count(project, jaxexport):
     assert ended.out.count("unknown") == 3  # each golden, and the counts
     assert "jaxexport matrix --readers 0.9.2 --platforms cpu --writers 0.9.2 " in ended.out  # without each case's name
     Path("export_compat.yaml").write_text("deployed: [{name: edge, jaxlib: 0.10.2, cases: [nothing]}]\n")
+
+
+ON_TPU = "tests.test_a.test_on_tpu"
+ITS_GOLDEN, CPU_GOLDEN = f"{ON_TPU}/0.9.2-cpu", f"{CASE}/0.9.2-cpu"
+
+
+def golden_for_tpu(case: str = ON_TPU) -> None:
+    """Write a golden that was exported for tpu alone."""
+    exported = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None, platforms=("tpu",))
+    content = {**files(jaxlib="0.9.2"), ARTIFACT: encode(exported)}
+    write_golden(GoldenStore(Path("golden")), manifest(case, "0.9.2", options=Options(platforms=("tpu",))), content)
+
+
+@pytest.mark.parametrize("words", [(), ("*",), ("*tpu*", CASE)], ids=["all", "glob", "several names"])
+def test_goldens_for_other_platforms_are_left_out(words, project, jaxexport):
+    golden_for_tpu()
+    stored(ran(Verdict.PASS, "0.9.2"))
+    ended = jaxexport("can-i-deploy", *words, "--to", "serving", "--json", code=0)
+    assert answers(ended) == [("serving", CPU_GOLDEN, "yes")]
+    assert json.loads(ended.out)["left_out"] == {"serving": [ITS_GOLDEN]}
+    out = " ".join(jaxexport("can-i-deploy", *words, "--to", "serving", code=0).out.split())
+    assert f"left out serving: 1 golden was not exported for cpu, and need not run there: {ITS_GOLDEN}" in out
+    assert "YES: 1 yes." in out
+
+
+def test_a_name_with_goldens_for_other_platforms_alone_is_a_no(project, ask, jaxexport):
+    golden_for_tpu()
+    stored(ran(Verdict.PASS, "0.9.2"))
+    expected = (
+        "*tpu*: expected goldens that were exported for cpu, found 1 for other platforms. Name a case or a golden "
+    )
+    assert_bad_input(ask("*tpu*", "serving"), expected)
+    for name in (ON_TPU, ITS_GOLDEN):
+        ended = ask(name, "serving", code=1)
+        assert "no      " + ITS_GOLDEN in ended.out
+        assert "it was exported for tpu, and not for cpu" in " ".join(ended.out.split())
+    assert answers(jaxexport("can-i-deploy", CASE, ON_TPU, "--to", "serving", "--json", code=1)) == [
+        ("serving", CPU_GOLDEN, "yes"),
+        ("serving", ITS_GOLDEN, "no"),
+    ]
+    Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: 0.9.2, cases: ['*f', {ON_TPU}]}}]\n")
+    ended = jaxexport("can-i-deploy", "--to", "serving", "--json", code=1)
+    assert answers(ended)[1:] == [("serving", ITS_GOLDEN, "no")]
+    assert f"cases: no golden of '{ON_TPU}' was exported for cpu." in ended.err
+
+
+@pytest.mark.parametrize(("cases", "codes"), [(["*"], (0, 0)), (["*.test_f", ON_TPU], (3, 1))])
+def test_the_matrix_agrees_on_goldens_for_other_platforms(project, jaxexport, monkeypatch, cases, codes):
+    golden_for_tpu()
+    target = json.dumps({"name": "serving", "jaxlib": "0.9.2", "cases": cases})
+    Path("export_compat.yaml").write_text(f"readers: deployed\ndeployed: [{target}]\n")
+
+    def passes(cells, *_, **__):
+        yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
+
+    monkeypatch.setattr(session, "_replay_by", lambda *_: passes)
+    out = " ".join(jaxexport("matrix", "--as-of", "2026-11-21", code=codes[0]).out.split())
+    assert (f"no golden of '{ON_TPU}' in its `cases` was exported for cpu" in out) == (codes[0] == 3)
+    jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2026-11-21", code=codes[1])
+
+
+def test_only_the_target_of_its_platform_is_asked_about_a_golden(project, ask):
+    golden_for_tpu()
+    targets = "{name: serving, jaxlib: 0.9.2}, {name: trainer, jaxlib: 0.9.2, platform: tpu}"
+    Path("export_compat.yaml").write_text(f"platforms: [cpu, tpu]\ndeployed: [{targets}]\n")
+    ended = ask(ON_TPU, "all", "--json", code=3)
+    assert answers(ended) == [("trainer", ITS_GOLDEN, "unknown")]
+    assert json.loads(ended.out)["left_out"] == {"serving": [ITS_GOLDEN]}
+
+
+def test_the_printed_command_names_no_case_if_all_are_asked(project, jaxexport):
+    golden_for_tpu()
+    assert "--cases" not in jaxexport("can-i-deploy", "--to", "serving", code=3).out
+
+
+def test_a_cell_that_shows_a_refusal_is_no_yes(project, ask):
+    exported = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None, platforms=("tpu",))
+    made = manifest(ON_TPU, "0.9.2", options=Options(platforms=("tpu",), refused_on=("cpu",)))
+    write_golden(GoldenStore(Path("golden")), made, {**files(jaxlib="0.9.2"), ARTIFACT: encode(exported)})
+    stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.9.2", case=ON_TPU))
+    assert answers(ask("*", "serving", "--json", code=0)) == [("serving", CPU_GOLDEN, "yes")]
+    assert answers(ask(ON_TPU, "serving", "--json", code=1)) == [("serving", ITS_GOLDEN, "no")]
 
 
 def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):

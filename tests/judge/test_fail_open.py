@@ -186,7 +186,7 @@ def nothing(project: Path) -> None:
           "INCOMPLETE  required.readers: expected a cell that ran for 0.12.*"),
         (ran(CRASH), JUDGE, 1, "BROKEN PROMISE  t.b"),
         (known("[t.gone]"), JUDGE, 4,
-          "export_compat.yaml:2: known_failures[0] (r; owner o, i): matches no promised cell"),
+          "export_compat.yaml:2: known_failures[0] (r; owner o, i): matches no cell of this run"),
         (known("['*']"), JUDGE, 4,
           "2 of its cells pass now: t.other/0.9.2-cpu on cpu in jaxlib 0.10.2; tests"),
         (lambda p: (ran(CRASH)(p), known("[t.b]", "2026-11-20")(p)), JUDGE, 4, "expired on 2026-11-20; this is as of 2026-11-21."),

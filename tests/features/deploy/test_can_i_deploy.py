@@ -536,14 +536,15 @@ def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
     store = GoldenStore(project / "golden")
     envelope = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope
     tpu = {**files(), ARTIFACT: encode(envelope._replace(platforms=("tpu",), vjp=None))}
-    write_golden(store, manifest("tests.test_a.test_tpu", "0.9.2", options=Options(platforms=("tpu",))), tpu)
+    write_golden(store, manifest(ON_TPU, "0.9.2", options=Options(platforms=("tpu",))), tpu)
     write_golden(store, manifest(OTHER, "0.9.2"))
     crash = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}
     own = [ran(Verdict.CRASH, reader, case=OTHER, **crash) for reader in ("0.9.2", "0.10.2")]
     stored(*own, ran(Verdict.PASS, "0.9.2"), ran(Verdict.CRASH, "0.10.2", **crash))
-    (upgrade,) = json.loads(jaxexport("can-i-deploy", "--to", "serving", "--json", code=1).out)["upgrades"]
+    words = CASE, OTHER, ON_TPU, "--to", "serving"
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", *words, "--json", code=1).out)["upgrades"]
     assert [sentence.partition("/0.9.2-cpu")[0] for sentence in upgrade["instead"]] == [
-        "Not exported for cpu: tests.test_a.test_tpu",
+        f"Not exported for cpu: {ON_TPU}",
         f"Fails in the release that wrote it: {OTHER}",
         "Export the others again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2`.",
     ]

@@ -16,6 +16,7 @@ from msgspec import structs
 from export_core.artifact import Artifact, read_bytes
 from export_core.base.text import did_you_mean, few
 from export_core.export.case import Case
+from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import Uncalled, export_again, free_caches, installed_writer, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
@@ -31,7 +32,7 @@ from export_core.run.case_options import comparison, export_options
 from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited, require_first_call
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, read_keywords
 
-__all__ = ["WrittenGolden", "export_artifact", "write_golden"]
+__all__ = ["ExportError", "KeywordError", "WrittenGolden", "export_artifact", "write_golden"]
 
 
 @dataclass(frozen=True)

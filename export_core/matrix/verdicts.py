@@ -391,7 +391,7 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         symbol="-",
         inside=Judgement.INCOMPLETE,
         outside=Judgement.OUTSIDE,
-        next_step="Fix what the message names, then run `jaxexport matrix --resume` or the same command again.",
+        next_step="Fix what the message names, then run the same command with --resume.",
     ),
 }
 """Every verdict, from a silently wrong number down to what is not a failure."""

@@ -59,7 +59,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
         *("by_cell", "by_golden", "by_reader", "by_writer", "by_cause", "by_judgement"),
     ),
     "RunOptions": ("shard",),
-    "Selection": ("as_recorded", "named", "whole"),
+    "Selection": ("as_recorded", "named", "or_else", "whole"),
     "run_matrix": ("interpreter",),
 }
 """Members of public classes, by class, and a parameter, by function, that are not public."""

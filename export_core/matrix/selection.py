@@ -64,6 +64,12 @@ def selection_by_policy(policy: Policy) -> Selection:
     return Selection(readers=readers, platforms=policy.spelled_platforms())
 
 
+def completed(selection: Selection, policy: Policy) -> Selection:
+    """Return the selection with the readers and platforms of the policy in place of those that are empty."""
+    by_policy = selection_by_policy(policy)
+    return selection.or_else(by_policy.readers, by_policy.platforms)
+
+
 def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     """Return the calendar, extended by the wheels and the nightlies of a selection.
 

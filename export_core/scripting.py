@@ -60,7 +60,7 @@ def export_artifact(
             the function. Keywords about comparing goldens have no effect.
 
     Raises:
-        KeywordError: an unknown keyword, or one whose value cannot be used.
+        KeywordError: a keyword cannot be used.
         ExportError: jax.export refuses the function, or a custom call is neither promised nor allowed.
         PolicyError: the policy cannot be used.
     """
@@ -97,7 +97,7 @@ def write_golden(
         keywords: those of `@pytest.mark.export_compat`, and keyword arguments of the function.
 
     Raises:
-        KeywordError: an unknown keyword, or one whose value cannot be used.
+        KeywordError: a keyword cannot be used.
         ExportError: jax.export refuses the function, a custom call is neither promised nor allowed, the outputs would
             not show a wrong number, or this release cannot replay the golden.
         GoldenError: the case belongs to a test or an adopted artifact, no folder can have its name, or the golden

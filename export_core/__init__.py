@@ -3,14 +3,25 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from export_core.policy.load_check import LoadCheck, check
-    from export_core.scripting import WrittenGolden, export_artifact, write_golden
+    from export_core.policy.load_check import LoadCheck, PlatformError, check
+    from export_core.scripting import ExportError, KeywordError, WrittenGolden, export_artifact, write_golden
 
-__all__ = ["LoadCheck", "WrittenGolden", "check", "export_artifact", "write_golden"]
+__all__ = [
+    "ExportError",
+    "KeywordError",
+    "LoadCheck",
+    "PlatformError",
+    "WrittenGolden",
+    "check",
+    "export_artifact",
+    "write_golden",
+]
 
 _MODULES = {
-    **dict.fromkeys(("LoadCheck", "check"), "export_core.policy.load_check"),
-    **dict.fromkeys(("WrittenGolden", "export_artifact", "write_golden"), "export_core.scripting"),
+    **dict.fromkeys(("LoadCheck", "PlatformError", "check"), "export_core.policy.load_check"),
+    **dict.fromkeys(
+        ("ExportError", "KeywordError", "WrittenGolden", "export_artifact", "write_golden"), "export_core.scripting"
+    ),
 }
 
 

@@ -17,6 +17,7 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.base.callables import name_of
 from export_core.base.text import did_you_mean, few
 from export_core.export.case import Case
+from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import Uncalled, export_again, free_caches, installed_writer, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
@@ -32,7 +33,7 @@ from export_core.run.case_options import comparison, export_options
 from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited, require_first_call
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, read_keywords
 
-__all__ = ["WrittenGolden", "export_artifact", "write_golden"]
+__all__ = ["ExportError", "KeywordError", "WrittenGolden", "export_artifact", "write_golden"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def export_artifact(
             the function. Keywords about comparing goldens have no effect.
 
     Raises:
-        KeywordError: an unknown keyword, or one whose value cannot be used.
+        KeywordError: a keyword cannot be used.
         ExportError: jax.export refuses the function, or a custom call is neither promised nor allowed.
         PolicyError: the policy cannot be used.
     """
@@ -97,7 +98,7 @@ def write_golden(
         keywords: those of `@pytest.mark.export_compat`, and keyword arguments of the function.
 
     Raises:
-        KeywordError: an unknown keyword, or one whose value cannot be used.
+        KeywordError: a keyword cannot be used.
         ExportError: jax.export refuses the function, a custom call is neither promised nor allowed, the outputs would
             not show a wrong number, or this release cannot replay the golden.
         GoldenError: the case belongs to a test or an adopted artifact, no folder can have its name, or the golden

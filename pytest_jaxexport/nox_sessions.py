@@ -22,9 +22,9 @@ def register(*, policy: str | None = None) -> None:
     """Define `compat_matrix`, `backfill`, and one session for each reader and platform that the matrix has.
 
     They run in the interpreter that runs nox, which must have pytest-jaxexport; each reader gets an environment of its
-    own. Nox exits with 1 for every exit code but 0; `jaxexport matrix` itself tells broken, incomplete and stale apart.
-    `nox --list` shows the single sessions as ``compat_matrix(reader='0.9.2', platform='cpu')``. If the policy cannot be
-    read, these are missing and the other two fail with its error; the project's own sessions still work.
+    own. Nox exits with 1 for every exit code but 0. `nox --list` shows the single sessions as
+    ``compat_matrix(reader='0.9.2', platform='cpu')``. If the policy cannot be read, these are missing, and the other
+    two fail with its error.
     """
     options = ["--policy", policy] if policy else []
 

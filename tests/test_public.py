@@ -1,6 +1,7 @@
 """The public API: names that `tools.public` lists exist, have docstrings and use only public types."""
 
 import importlib
+import re
 from collections.abc import Iterator
 
 import griffe
@@ -11,6 +12,7 @@ from export_core.judge import Result, Summary
 from export_core.policy import Policy
 from tools.field_docs import types_in
 from tools.public import INTERNAL, PROVISIONAL, STABLE
+from tools.reference import api
 from tools.reference.api import FIELDS, PACKAGES, annotation_of, meaning_of, members_of, modules, names_in, source_of
 
 LISTED = [(module, name) for names in (STABLE, PROVISIONAL) for module in names for name in names[module]]
@@ -52,6 +54,13 @@ def test_a_public_name_has_public_types_only(module, name):
                 found = modules()[part.canonical_path]
                 found = found.final_target if isinstance(found, griffe.Alias) else found
                 assert isinstance(found, griffe.Attribute) or found.path in public, part
+
+
+def test_each_error_that_a_raises_line_names_is_public():
+    text = api.names(STABLE) + api.names(PROVISIONAL)
+    named = {name for line in text.splitlines() if "Raises " in line for name in re.findall(r"`([A-Z]\w+)`", line)}
+    assert {"ArtifactError", "MatrixError"} <= named
+    assert named - {name for _, name in LISTED} == set()
 
 
 def test_names_listed_as_internal_exist():

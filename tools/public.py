@@ -7,7 +7,10 @@ docs/reference/api.md is made from these lists. Everything else is internal and 
 from __future__ import annotations
 
 STABLE: dict[str, tuple[str, ...]] = {
-    "export_core": ("check", "LoadCheck", "export_artifact", "write_golden", "WrittenGolden"),
+    "export_core": (
+        *("check", "LoadCheck", "PlatformError"),
+        *("export_artifact", "write_golden", "WrittenGolden", "KeywordError", "ExportError"),
+    ),
     "export_core.artifact": (
         *("read", "read_bytes", "as_dict", "Artifact", "Envelope", "Module", "CustomCall", "Function", "Constant"),
         *("Aval", "Tree", "DisabledCheck", "UnknownField", "NamedSharding", "HloSharding", "PartitionSpec"),
@@ -31,7 +34,8 @@ changed."""
 PROVISIONAL: dict[str, tuple[str, ...]] = {
     "export_core.run.session": ("run_matrix", "Observer"),
     "export_core.policy.run_options": ("RunOptions",),
-    "export_core.matrix": ("Selection",),
+    "export_core.matrix": ("Selection", "MatrixError"),
+    "export_core.run": ("ResultsNotWritten",),
 }
 """The provisional names by module. A name may change in any release, whose changelog then says so."""
 
@@ -49,12 +53,13 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Observer": ("planned", "started"),
     "Policy": ("located", "replayed", "replays_otherwise", "without_locations"),
     "Result": ("golden_order", "key"),
+    "ResultsNotWritten": ("exit_code",),
     "Run": (
         *("plan", "options", "changed", "changed_since", "goldens", "readers", "writers", "platforms"),
         *("by_cell", "by_golden", "by_reader", "by_writer", "by_cause", "by_judgement"),
     ),
     "RunOptions": ("shard",),
-    "Selection": ("as_recorded", "has_every_golden", "has_group", "named"),
+    "Selection": ("as_recorded", "has_every_golden", "has_group", "named", "or_else"),
     "run_matrix": ("interpreter",),
 }
 """Members of public classes, by class, and a parameter, by function, that are not public."""

@@ -77,7 +77,8 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
 def verify(project: click_options.Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
     """Compare every file with its SHA-256, audit every artifact, and find files that belong to no golden.
 
-    The build date of each writer must be that of the calendar, and the summary of the noise that of noise.npz.
+    The build date of each writer must be that of the calendar, and the summary of the noise that of noise.npz. Beside
+    the cases, a README and hidden files may lie.
 
     With --noise, each golden is run again and again, with inputs and rounded intermediate results moved by one unit in
     the last place: in the environment of its writer, or of the oldest later release where that cannot be built.

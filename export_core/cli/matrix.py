@@ -155,15 +155,15 @@ def _show_plan(policy: Policy, values: Mapping[str, Any], *, as_json: bool, form
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
     """Return the selection that the values of options make; what they leave open is taken from the policy."""
-    from export_core.matrix.selection import selection_by_policy
+    from export_core.matrix.selection import completed
 
     selection = read_options(Selection, values)
-    by_policy = selection_by_policy(policy)
-    platforms = by_policy.platforms if values["platforms"] is None else selection.platforms
-    if not platforms:
+    # Given and empty, such as a variable of CI that is not set: it must not mean the policy's.
+    if values["platforms"] is not None and not selection.platforms:
         raise click.UsageError("--platforms: expected platforms such as cpu,cuda, found none.")
-    readers = by_policy.readers if values["readers"] is None else selection.readers
-    return replace(selection, readers=readers, platforms=platforms)
+    if values["readers"] is not None and not selection.readers:
+        raise click.UsageError("--readers: expected readers such as window or 0.9.2,0.12.0.1, found none.")
+    return completed(selection, policy)
 
 
 def run_options(values: Mapping[str, Any]) -> RunOptions:

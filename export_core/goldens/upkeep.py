@@ -110,11 +110,15 @@ class Stray:
 def strays(root: Path) -> Iterator[Stray]:
     """Yield all strays that can be found without reading a manifest.
 
-    A folder in a case's folder counts as a golden, whole or damaged. Plain files beside the cases, such as a README or
-    .gitattributes, are the user's own and not strays.
+    A folder in a case's folder counts as a golden, whole or damaged. Beside the cases, a README and hidden files, such
+    as .gitattributes, are the user's own and not strays.
     """
     for case in sorted(root.iterdir()) if root.is_dir() else ():
-        if not case.is_dir() or case.name.startswith("."):
+        if case.name.startswith("."):
+            continue
+        if not case.is_dir():
+            if not case.name.upper().startswith("README"):
+                yield Stray(case, "a file outside any golden's folder")
             continue
         entries = sorted(case.iterdir())
         if not entries:

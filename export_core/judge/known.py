@@ -18,12 +18,12 @@ from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import LONGEST_DAYS, KnownFailure, Quirk, matches
 from export_core.policy.known_issues import Concerns, KnownIssue, days_of
-from export_core.policy.run_options import Selection
+from export_core.policy.run_options import WINDOW, Selection
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases.runtimes import JAXLIB, names_runtime
 
-_WINDOW = Selection()  # Every golden, in all readers of `window`.
+_WINDOW = Selection(readers=WINDOW)  # Every golden, in all readers of `window`.
 
 
 class Scope(NamedTuple):

@@ -12,7 +12,7 @@ from export_core.matrix.result import Result
 from export_core.matrix.selection import DEPLOYED, WORDS, KnownReleases, MatrixError, Readers, choose_readers
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget, names_of
-from export_core.policy.run_options import COMPARISONS, Selection
+from export_core.policy.run_options import COMPARISONS, Selection, comma_separated
 from export_core.readers.cell import promise_of
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import names_runtime
@@ -73,7 +73,7 @@ def _readers_of_day(
 
     Releases that the selection names by version are left out: they do not depend on the day, and were planned.
     """
-    named = Selection(readers=str(selection.get("readers", ""))).named
+    named = comma_separated(str(selection.get("readers", "")))
     words = [text for text in named if text in WORDS or text[0] in COMPARISONS or _names_several(text)]
     calendar = policy.calendar()
     if {*words} <= ({DEPLOYED} if not targets else set()) or not calendar.as_of(as_of).versions():

@@ -84,6 +84,7 @@ def make_plan(
         GoldenError: The build date in a golden is not that of the calendar.
         ReleaseError: A reader does not exist.
     """
+    selection = selection.or_else()
     modes = dict(map(parse_platform, selection.platforms))
     known = known_releases(selection, calendar)
     selected = _select_goldens(goldens, selection, known.calendar, as_of)

@@ -64,6 +64,12 @@ def selection_by_policy(policy: Policy) -> Selection:
     return Selection(readers=readers, platforms=policy.spelled_platforms())
 
 
+def completed(selection: Selection, policy: Policy) -> Selection:
+    """Return the selection with the readers and platforms of the policy in place of those that are empty."""
+    by_policy = selection_by_policy(policy)
+    return selection.or_else(by_policy.readers, by_policy.platforms)
+
+
 def readers_left_out(readers: str, policy: Policy) -> set[str]:
     """Return the readers that a policy selects and the text `readers` lacks, each as the policy names it."""
     named = Selection(readers=readers)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from export_core.artifact import Artifact
     from export_core.releases.calendar import Calendar
 
+__all__ = ["LoadCheck", "PlatformError", "check"]
+
 
 @dataclass(frozen=True)
 class LoadCheck:

@@ -22,7 +22,8 @@ RESULTS = Path(".jaxexport")  # The folder of results unless another is named.
 REPRODUCED = "reproduced"  # The folder, inside `RESULTS`, for the results of a command that runs one cell again.
 LOCAL = "local"  # The executor that runs cells on this machine.
 GIB = 1 << 30
-GROUPS = ("window", "all")  # The words that name a group of readers, which depends on the goldens or on the calendar.
+WINDOW = "window"  # The readers of a run for which neither a selection nor a policy names others.
+GROUPS = (WINDOW, "all")  # The words that name a group of readers, which depends on the goldens or on the calendar.
 PROMISED = "promised"
 BACKWARD = "backward"
 COMPARISONS = frozenset("<>=!~")  # The characters of the comparisons in a range of releases, such as >=0.11.
@@ -124,10 +125,10 @@ class ProjectOptions:
 
 @dataclass(frozen=True)
 class Selection:
-    """The goldens, readers and platforms that a run is asked for."""
+    """The goldens, readers and platforms that a run is asked for. What is empty has the default of its option."""
 
     readers: str = _option(
-        "window",
+        "",
         "--readers READER,…",
         "window, all, newest, deployed (the policy's deployment targets), jaxlib releases (0.9.2, '>=0.11'), one with "
         "its jax "
@@ -136,7 +137,7 @@ class Selection:
         of_policy=True,
     )
     platforms: tuple[str, ...] = _option(
-        ("cpu",),
+        (),
         "--platforms P,P…",
         "cpu, cuda, rocm, tpu: run where this machine has the hardware, else compile only; cuda:run or cuda:compile "
         "for one of the two. [default: the policy's, else cpu]",
@@ -186,8 +187,12 @@ class Selection:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The parts of `readers`."""
-        return comma_separated(self.readers)
+        """The parts of `readers`; `window` if it is empty."""
+        return comma_separated(self.readers or WINDOW)
+
+    def or_else(self, readers: str = WINDOW, platforms: tuple[str, ...] = ("cpu",)) -> Self:
+        """Return the selection with these readers and platforms in place of those that are empty."""
+        return replace(self, readers=self.readers or readers, platforms=self.platforms or platforms)
 
     @property
     def has_group(self) -> bool:
@@ -206,7 +211,7 @@ class Selection:
         """
         shown = {
             name: value
-            for name, value in asdict(self).items()
+            for name, value in asdict(self.or_else()).items()
             if value or name not in ("touching", "wheels", "indexes", "targets", "only")
         }
         if self.indexes:

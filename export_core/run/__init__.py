@@ -7,11 +7,11 @@ numpy.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from export_core.run.errors import IncompleteResults, RunError
+    from export_core.run.errors import IncompleteResults, ResultsNotWritten, RunError
     from export_core.run.results import read_run
     from export_core.run.run import Run
 
-__all__ = ["IncompleteResults", "Run", "RunError", "read_run"]
+__all__ = ["IncompleteResults", "ResultsNotWritten", "Run", "RunError", "read_run"]
 
 
 def __getattr__(name: str) -> object:

@@ -43,7 +43,7 @@ from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.matrix.selection import is_whole
+from export_core.matrix.selection import completed, is_whole
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
@@ -171,7 +171,7 @@ def run_matrix(
 
     Args:
         policy: the policy of the project.
-        selection: which cells are planned.
+        selection: which cells are planned; readers and platforms that it does not give are those of the policy.
         options: how cells run.
         goldens: verified goldens to select from; None reads and verifies those of the folder.
         interpreter: the only reader, which replays the given goldens on the CPU; None for the selected readers.
@@ -184,7 +184,7 @@ def run_matrix(
         RunError: The folder of results cannot be used.
         ResultsNotWritten: The folder has no room for more results.
     """
-    observer = failing_softly(observer)
+    observer, selection = failing_softly(observer), completed(selection, policy)
     limits = CellLimits.of(options)
     with ExitStack() as stack:
         given = interpreter.user_code if interpreter else None
@@ -292,6 +292,7 @@ def plan_matrix(
     Raises:
         PolicyError: The globs of a known failure cover too much.
     """
+    selection = completed(selection, policy)
     warnings: tuple[str, ...] = ()
     calendar = policy.calendar()
     if policy.known_issues:  # a table that cannot be read must not end a run after hours
@@ -330,8 +331,8 @@ def plan_here(
         for golden in goldens
         if "cpu" in golden.manifest.replayed_on
     )
-    # Whatever was selected, one interpreter is the only reader.
-    return Plan(cells, day, calendar, replace(selection, readers=reader.pair))
+    # Whatever was selected, one interpreter is the only reader, on the CPU.
+    return Plan(cells, day, calendar, replace(selection, readers=reader.pair, platforms=("cpu",)))
 
 
 def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:

@@ -303,6 +303,43 @@ def test_no_python_of_a_workflow_imports_from_the_checkout(path):
     assert path != ACTION or len(starts) == 3
 
 
+def folders_made(path: Path) -> set[str]:
+    """Return the folders at the top of a checkout that a workflow makes, by the options and keys that name them."""
+    named = re.findall(r"(?:--results|--wheels|--dest|\bpaths?:) \[?\"?([\w.-]+)(?=[/\"\]\s])", path.read_text())
+    return {name for name in named if "." not in name.lstrip(".")}  # no files
+
+
+MAKING = {
+    CI / "github.yml": {"jaxexport-shard", "jaxexport-shards", "jaxexport-results"},
+    CI / "github-prerelease.yml": {"jaxexport-wheels", "jaxexport-results"},
+    CI / "github-weekly.yml": {"jaxexport-results"},
+    GITLAB: {"jaxexport-shards", "jaxexport-results", ".cache"},
+}
+
+
+@each(*MAKING, *OF_EXAMPLES, ACTION)
+def test_no_folder_of_a_workflow_has_the_name_of_a_package(path):
+    """setuptools, which searches the checkout for packages, refuses to install a project with two."""
+    assert folders_made(path) == MAKING.get(path, set())
+    assert [name for name in folders_made(path) if name.isidentifier()] == []
+
+
+@pytest.mark.matrix  # uv installs setuptools
+@pytest.mark.parametrize(("more", "code"), [(sorted(set().union(*MAKING.values())), 0), (["results"], 1)])
+def test_setuptools_finds_the_package_beside_the_folders_of_workflows(tmp_path, more, code):
+    for name in ("mymod2", "tests", "tests/golden", "ci", *more):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mymod2" / "__init__.py").touch()
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mymod2"\nversion = "1"\n')
+    program = "import setuptools; setuptools.setup(script_args=['--quiet', 'egg_info'])"
+    uv = Path(sys.executable).with_name("uv")
+    words = [uv, "run", "--quiet", "--no-project", "--with", "setuptools", "python", "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Multiple top-level packages" in done.stderr) == (code, bool(code)), done.stderr
+    tops = tmp_path / "mymod2.egg-info" / "top_level.txt"
+    assert code or tops.read_text() == "mymod2\n"
+
+
 @pytest.mark.skipif(RELEASED, reason="the pages name the published action, and copy nothing")
 @each(ROOT / "docs" / "how-to" / "run-in-ci.md", ROOT / "docs" / "tutorial" / "5-gate.md")
 def test_a_page_says_what_to_copy_for_the_action(path):

@@ -57,11 +57,15 @@ requires = []
 build-backend = "backend"
 backend-path = ["."]
 """
-# A build backend without requirements, so that nothing is downloaded.
+# A build backend without requirements, so that nothing is downloaded. As setuptools, it refuses a folder that may be a
+# second package: each that no commit has, and whose name can be one.
 BACKEND = """
 import pathlib, zipfile
 
 def build_editable(folder, config_settings=None, metadata_directory=None):
+    top = {path.name for path in pathlib.Path().iterdir() if path.is_dir() and path.name.isidentifier()}
+    more = top - {"src", "golden", "ci", "candidates", "__pycache__"}
+    assert not more, f"Multiple top-level packages discovered in a flat-layout: {more}"
     name, info = "waves-1-py3-none-any.whl", "waves-1.dist-info"
     files = {
         "waves.pth": str(pathlib.Path("src").resolve()),
@@ -103,7 +107,7 @@ def project(tmp_path_factory, python) -> Path:
     (folder / "export_compat.yaml").write_text(f"readers: {','.join(READERS)}\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--update-goldens"]
     subprocess.run(command, cwd=folder, check=True, env=plain(python, PYTHONPATH=str(folder / "src")))
-    (folder / ".gitignore").write_text(".cache/\nwheels/\n")
+    (folder / ".gitignore").write_text(".cache/\njaxexport-wheels/\n")
     shutil.copytree(wheel_folder(), folder / "ci")
     commit(folder)
     return folder
@@ -362,4 +366,4 @@ def test_the_gitlab_pipeline_is_red_for_a_broken_golden(broken, tmp_path, python
     assert codes["pytest"] == [1]
     assert sorted(codes["replay"]) == [0, 0, 1, 1], "each part is judged by its own cells"
     assert codes["judge"] == [1]
-    assert len(results_in(tmp_path / "artifacts" / "results")) == 4
+    assert len(results_in(tmp_path / "artifacts" / "jaxexport-results")) == 4

@@ -257,6 +257,7 @@ def test_a_golden_with_an_unknown_operation_is_bad_input(jaxexport, project):
         ("t.test_f[a]/0.9.2-cpu/notes.txt", "not one of the files of t.test_f[a]/0.9.2-cpu"),
         ("t.test_f[a]/0.9.2-cpu/__pycache__/m.pyc", "t.test_f[a]/0.9.2-cpu: bytecode, which can be deleted"),
         ("t.test_f[a]/notes.txt", "a file outside any golden's folder"),
+        ("stray.bin", "a file outside any golden's folder"),
         ("t.test_f[a]/.new-0.9.2-cpu-999999999-ab/golden.yaml", "left by a process that was killed"),
         ("t.test_f[a]/.gone-0.9.2-cpu-999999999-ab/inputs.npz", "left by a process that was killed"),
         ("t.test_f[a]/.old-0.9.2-cpu/golden.yaml", "the golden that a killed update was replacing"),
@@ -274,7 +275,7 @@ def test_files_that_belong_to_no_golden_are_reported(jaxexport, project, stray, 
 
 
 def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
-    for name in ("README.md", ".gitattributes"):
+    for name in ("README.md", "readme", ".gitattributes", ".DS_Store"):
         (project / "golden" / name).write_text("")
     assert jaxexport("goldens", "verify").code == 0
     (project / "golden" / "t.test_g").mkdir()

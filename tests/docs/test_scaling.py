@@ -54,7 +54,7 @@ def test_shards_are_merged_into_one_whole_run(project):
     (script,) = blocks("Shards", "sh")
     done = shell(script)
     assert done.returncode == 1, done.stderr
-    check_whole_run(project / "merged")
+    check_whole_run(project / "jaxexport-results")
 
 
 def test_kubernetes_pods_give_one_whole_run(project):
@@ -76,7 +76,7 @@ def test_slurm_tasks_give_one_whole_run(project):
     for index in range(1, last + 1):
         variables = {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_ARRAY_TASK_COUNT": str(last), "SLURM_CPUS_PER_TASK": "2"}
         assert shell(script, **variables).returncode == 0
-    assert shell("jaxexport judge shards/* --results merged").returncode == 1
+    assert shell("jaxexport judge jaxexport-shards/* --results merged").returncode == 1
     check_whole_run(project / "merged")
 
 

@@ -271,11 +271,18 @@ def test_a_run_whose_comparator_exits_is_incomplete(running, tmp_path, code):
 
 def test_a_run_whose_environment_needs_network_is_incomplete(cwd, monkeypatch, jaxexport):
     write_rows(cwd / "golden")
-    for name in ("JAXEXPORT_CACHE", "UV_CACHE_DIR"):
-        monkeypatch.setenv(name, str(cwd / name))
-    monkeypatch.setenv("UV_OFFLINE", "1")
-    ended = jaxexport(*MATRIX, "--cases", "pass", code=3)
+    command = (*MATRIX, "--cases", "pass", "--results", "elsewhere")
+    with monkeypatch.context() as offline:
+        for name in ("JAXEXPORT_CACHE", "UV_CACHE_DIR"):
+            offline.setenv(name, str(cwd / name))
+        offline.setenv("UV_OFFLINE", "1")
+        ended = jaxexport(*command, code=3)
     assert "was not run" in ended.out
+    # What it says is done, with nothing but the option that it names.
+    assert "names, then run the same command with --resume." in " ".join(ended.out.split())
+    again = jaxexport(*command, "--resume", code=None)
+    assert "was not run" not in again.out
+    assert "1 of 1 planned cells" in again.out
 
 
 def test_a_cell_that_times_out_is_broken(running, tmp_path):

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from export_core.cli.matrix import matrix
 from export_core.goldens import GoldenStore, Options
 from export_core.matrix import Cell, Plan, Selection, Verdict, replay
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.policy import Policy, run_options
-from export_core.policy.run_options import GIB, OPTIONS, RunOptions, Shard, option_words, read_options
+from export_core.policy import Policy, load_policy, run_options
+from export_core.policy.run_options import DEFAULTS, GIB, OPTIONS, RunOptions, Shard, option_words, read_options
 from export_core.readers.placement import Mode
 from export_core.releases import load_calendar
+from export_core.run import read_run
 from export_core.run.session import Observer, failing_softly, run_matrix
 
 CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
@@ -121,7 +123,7 @@ def test_option_words_are_parsed_back_to_the_same_options():
 
 
 def test_a_plan_command_always_names_readers_and_platforms():
-    assert option_words(Selection(), RunOptions(), plan=True) == ["--readers", "window", "--platforms", "cpu"]
+    assert option_words(Selection().or_else(), RunOptions(), plan=True) == ["--readers", "window", "--platforms", "cpu"]
 
 
 def test_the_matrix_has_every_declared_option():
@@ -146,6 +148,46 @@ def test_a_cell_without_its_accelerator_has_a_forecast(tmp_path, monkeypatch):
     chosen = Selection(readers=NEWEST, platforms=("cuda:run",))
     (result,) = run_matrix(Policy(), chosen, RunOptions(results=None, cache=False), goldens=[one]).results
     assert (result.verdict, result.foreseen) == (Verdict.NOT_RUN, "refused: it was exported for cpu")
+
+
+POLICY = """
+readers: ["0.11.2"]
+platforms: {cuda: run}
+deployed: [{name: server, jaxlib: "0.12.0.1", platform: cuda}]
+"""
+
+
+def test_a_script_runs_the_cells_that_the_command_runs(cwd, monkeypatch, jaxexport):
+    monkeypatch.setattr(replay, "missing_hardware", lambda platform: "there is none")
+    name = "golden/tests.compat.test_platforms.test_every_platform/0.12.0.1-cpu"
+    shutil.copytree(Path(__file__).parents[2] / name, cwd / name)
+    (cwd / "export_compat.yaml").write_text(POLICY)
+    jaxexport("matrix", "--results", "command", code=3)
+    policy = load_policy(Path("export_compat.yaml"))
+    run_matrix(policy, Selection(), RunOptions(results=Path("script")))
+    command, script = read_run(Path("command")), read_run(Path("script"))
+    assert {(result.reader.jaxlib, result.platform) for result in script.results} == {
+        ("0.11.2", "cuda"),
+        ("0.12.0.1", "cuda"),
+    }
+    assert [result.key for result in script.results] == [result.key for result in command.results]
+    assert script.summary.selection == command.summary.selection
+    # What a script gives counts, whatever the policy says.
+    chosen = Selection(readers="newest", platforms=("cuda",))
+    (result,) = run_matrix(policy, chosen, RunOptions(results=None)).results
+    assert result.reader.jaxlib == load_calendar().newest()
+
+
+def test_an_option_of_the_policy_has_no_default_of_its_own():
+    """Otherwise a script that leaves it out would ask for that default, and the command for the policy's."""
+    of_policy = [name for name, option in OPTIONS.items() if option.of_policy]
+    assert {"readers", "platforms"} <= {*of_policy}
+    assert [name for name in of_policy if DEFAULTS[name]] == []
+
+
+@pytest.mark.parametrize("option", ["--readers", "--platforms"])
+def test_an_option_that_is_given_empty_is_not_the_policys(jaxexport, cwd, option):
+    assert f"{option}: expected " in jaxexport("matrix", option, "", code=2).err
 
 
 def test_a_failing_observer_is_noted_once_and_ends_nothing():

@@ -404,7 +404,7 @@ def replays_by_writer(goldens: Sequence[Golden], policy: Policy, notify: Notify)
     options = RunOptions(results=None, cache=False)
     replays: dict[str, FirstReplay] = {}
     for release, group in grouped(goldens, _writer_release).items():
-        selection = Selection(readers=release.pair)
+        selection = Selection(readers=release.pair, platforms=("cpu",))
         try:
             run = run_matrix(own, selection, options, goldens=group, observer=Observer(note=notify))
         except (MatrixError, ReleaseError) as error:

@@ -121,8 +121,8 @@ def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., No
 @_NAMES
 @_asked_options("Who has to load it; the exit code says whether all do")
 @json_option(
-    "Print everything as one JSON object (schema/inspect.schema.json). Of a folder: an object a line for each file "
-    "(schema/inventory.schema.json)."
+    "Print everything as one JSON object (schema/inspect.schema.json). Of a folder or of several files: an object a "
+    "line for each file (schema/inventory.schema.json)."
 )
 @click.option("--mlir", is_flag=True, help="Print the module as text, as the installed jaxlib prints it.")
 @click.pass_context

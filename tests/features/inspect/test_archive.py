@@ -56,6 +56,16 @@ def test_artifacts_of_all_folders_below_are_counted(folder, jaxexport):
     assert "left out" not in ended.out
 
 
+def test_several_files_have_the_json_of_a_folder(folder, jaxexport):
+    files = [folder / "old.jaxexport", folder / "deep" / "deeper" / "new"]
+    objects = [json.loads(line) for line in jaxexport("inspect", *files, "--json", *DAY).out.splitlines()]
+    of_folder = [json.loads(line) for line in jaxexport("inspect", folder, "--json", *DAY).out.splitlines()]
+    assert len(objects) == 2
+    assert sorted(objects, key=operator.itemgetter("file")) == sorted(of_folder, key=operator.itemgetter("file"))
+    option = "Of a folder or of several files: an object a line for each file"
+    assert option in " ".join(jaxexport("inspect", "--help").out.split())
+
+
 def test_inspecting_a_folder_does_not_import_numpy(folder):
     script = (
         "import sys, runpy; sys.argv = ['jaxexport', 'inspect', sys.argv[1]]\n"

@@ -78,7 +78,7 @@ def test_a_damaged_golden_is_shown_with_its_problems(copied, jaxexport):
 
 def rows(out: str) -> dict[str, str]:
     """Return the rows of a screen by the name in the first column, each on one line."""
-    found: dict[str, str] = {}
+    name, found = "", dict[str, str]()
     for line in out.splitlines():
         name = line[:13].strip() or name
         found[name] = f"{found.get(name, '')} {line[14:].strip()}".strip()

@@ -32,7 +32,14 @@ from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
-from export_core.numbers.noise import call_paths, not_seen, not_seen_text, output_paths, outputs_to_name
+from export_core.numbers.noise import (
+    call_paths,
+    not_seen,
+    not_seen_advice,
+    not_seen_text,
+    output_paths,
+    outputs_to_name,
+)
 from export_core.policy import Policy
 from export_core.policy.terms import Terms
 
@@ -124,7 +131,9 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
     else:
         yield "by the noise that its writer measured" if manifest.noise else "by the default of each dtype"
         yield from _outputs_to_name(golden) if manifest.noise else ()
-        yield from (not_seen_text({name: part}, most=1) for name, part in _not_seen(golden).items())
+        hidden = _not_seen(golden)
+        yield from (not_seen_text({name: fraction}, most=1) for name, fraction in hidden.items())
+        yield from filter(None, [not_seen_advice(hidden)])
     if (rule or manifest.comparison).compare == Comparison().compare:
         for group in golden.factors:
             yield f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
@@ -142,7 +151,7 @@ def _outputs_to_name(golden: Golden) -> list[str]:
 
 
 def _not_seen(golden: Golden) -> dict[str, float]:
-    """Return, by output, the share of its largest number below which errors are not seen.
+    """Return, by output, the fraction of its largest number below which errors pass unseen.
 
     Empty for a golden that cannot be read.
     """

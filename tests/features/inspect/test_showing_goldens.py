@@ -184,7 +184,7 @@ def test_a_name_that_is_no_golden_is_bad_input(name, message, copied, jaxexport)
 def test_the_screen_shows_the_rule_that_compares_the_golden(policy, shown, copied, jaxexport):
     Path("export_compat.yaml").write_text(policy)
     out = " ".join(jaxexport("inspect", CASE).out.split())
-    out = re.sub(r"errors below this part of the largest number are not seen: \S+ in output \d+ \(\S+\) ", "", out)
+    out = re.sub(r"errors smaller than this fraction of the [^:]*: \S+ in output \d+ \(\S+\) ", "", out)
     assert f" compared {shown} artifact " in out
 
 
@@ -224,4 +224,4 @@ def test_the_screen_names_outputs_that_jump(copied, jaxexport):
         "by the noise that its writer measured output 0 (result[0]): 2 of 9 elements jump: their last bit decides"
         in out
     )
-    assert "errors below this part of the largest number are not seen: " in out
+    assert "errors smaller than this fraction of the largest number pass unseen: " in out

@@ -90,7 +90,7 @@ def test_goldens_of_a_renamed_test_are_not_pruned(project, more):
     assert "deleted: test_a.test_gone/" in run.text
 
 
-def test_nobody_is_told_to_delete_goldens_to_rename(project):
+def test_pruning_is_not_offered_for_goldens_to_rename(project):
     """Goldens of older writers may be what nobody can make again."""
     shutil.rmtree(project.goldens / "test_a.test_gone")
     older = project.add_older_generation("test_a.test_sin")

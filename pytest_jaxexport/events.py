@@ -26,7 +26,7 @@ class WrittenCase(_AnyEvent):
     not_repeated: bool  # Whether no second process could export it.
     not_seen: Mapping[
         str, float
-    ]  # The part of an output's largest number below which its errors are not seen, by output.
+    ]  # The fraction of an output's largest number below which its errors pass unseen, by output.
 
 
 @final

@@ -67,9 +67,11 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
         once = f"{plural(len(alone), 'golden')} exported only once"
         yield f"{once}, since no second process can have the same settings: {few(alone, most=3)}"
     if parts := {name: part for event in events for name, part in event["not_seen"].items()}:
-        from export_core.numbers.noise import not_seen_text  # NumPy: 100 ms in xdist's controller; what wrote has it
+        # NumPy: 100 ms in xdist's controller; what wrote has it.
+        from export_core.numbers.noise import not_seen_advice, not_seen_text
 
         yield f"  {not_seen_text(parts, most=3)}"
+        yield from (f"  {advice}" for advice in filter(None, [not_seen_advice(parts)]))
     yield from (f"  {text}" for text in dict.fromkeys(text for event in events for text in event["to_do"]))
 
 

@@ -115,8 +115,8 @@ def report_unused(
 ) -> tuple[list[str], list[str], int]:
     """Return a line for each unused golden, the errors of deletions, and how many unused goldens are left.
 
-    With `delete`, goldens that no machine can need any more are deleted. Raises `GoldenError` if a golden cannot be
-    read; nothing has been deleted then.
+    With `delete`, goldens that no machine can need any more are deleted, but for those that the run suggests to rename.
+    Raises `GoldenError` if a golden cannot be read; nothing has been deleted then.
     """
     store = GoldenStore(goldens)
     # Before the store reads anything: it completes an update that was killed between two renames.
@@ -125,14 +125,15 @@ def report_unused(
     for golden in find_unused(goldens, reported, collected, root):
         name, test = golden.id, golden.manifest.test
         left += 1
+        # The same run tells its user to rename them, which needs them.
+        if golden.manifest.case in reported.renamed:
+            is_left = "not deleted" if delete else "unused"
+            lines.append(f"{is_left}: {name}: its test may have been renamed: rename the case, or delete its folder")
+            continue
         if not is_gone(golden, collected, root):
             lines.append(
                 f"unused here: {name}: {test} does not export it here; delete its folder if no other machine does"
             )
-            continue
-        # The same run tells its user to rename them, which needs them.
-        if delete and golden.manifest.case in reported.renamed:
-            lines.append(f"not deleted: {name}: its test may have been renamed: rename the case, or delete its folder")
             continue
         deletable = True
         if delete:

@@ -45,14 +45,15 @@ def check_main(artifact: Artifact) -> list[str]:
     """Return a sentence for each way in which an artifact or its nested VJPs contradict their calling convention.
 
     Empty if all is as documented, and if nothing can be checked: for a bare module, which declares no convention, and
-    for a convention newer than `NEWEST`. Raises `ArtifactError` if a module cannot be read.
+    for a convention newer than `NEWEST`. The function is written `@main`, as in a module. Raises `ArtifactError` if a
+    module cannot be read.
     """
     problems: list[str] = []
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     for module, envelope in zip(artifact.modules, levels, strict=False):
         if is_known(envelope):
             of = f" of the VJP of order {module.vjp_order}" if module.vjp_order else ""
-            problems += [text.replace("main", f"main{of}", 1) for text in _check(module, envelope)]
+            problems += [text.replace("main", f"@main{of}", 1) for text in _check(module, envelope)]
     return problems
 
 

@@ -185,11 +185,13 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
 
     `shown` is `NUMBERS`, `COST` or `BOTH`. Raises `RunError` if a pattern in `cases` matches no case of the last run.
     """
+    from export_core.base.text import did_you_mean
     from export_core.policy.entries import matches
 
     for pattern in cases:
         if not any(matches(result.case, pattern) for result in runs[-1].results):
-            raise RunError(f"--cases: no case of the run in {runs[-1].folder} matches {pattern!r}.")
+            hint = did_you_mean(pattern, dict.fromkeys(result.case for result in runs[-1].results))
+            raise RunError(f"--cases: no case of the run in {runs[-1].folder} matches {pattern!r}.{hint}")
     chosen = {
         f"{number}: as of {run.summary.as_of}": [
             result for result in run.results if not cases or any(matches(result.case, pattern) for pattern in cases)

@@ -2,7 +2,7 @@
 
 from export_core.goldens.arrays import GoldenError, Leaf
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, Options, Origin, Writer
-from export_core.goldens.store import Golden, GoldenStore
+from export_core.goldens.store import Golden, GoldenStore, hint_at_cases
 
 __all__ = [
     "Check",
@@ -16,4 +16,5 @@ __all__ = [
     "Options",
     "Origin",
     "Writer",
+    "hint_at_cases",
 ]

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from io import BufferedReader
@@ -19,6 +19,7 @@ from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.numerics import factored_outputs, has_factorization
 from export_core.base import atomic
 from export_core.base.scratch import scratch_folder
+from export_core.base.text import did_you_mean
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named, read_regular
 from export_core.goldens import manifest_file
@@ -192,6 +193,11 @@ class ComparedGolden(Golden):
         return self.how
 
 
+def hint_at_cases(name: str, cases: Iterable[str]) -> str:
+    """Return what follows a message that no case has a name: a case of a similar name, and what shows all cases."""
+    return f"{did_you_mean(name, cases)} `jaxexport goldens list` shows all cases."
+
+
 @dataclass(frozen=True)
 class GoldenStore:
     """The goldens below a folder, `root`."""
@@ -227,7 +233,7 @@ class GoldenStore:
         # A case such as `..` must not lead out of the folder of goldens.
         goldens = self.generations(case) if manifest_file.is_plain_name(case) else []
         if not goldens:
-            raise GoldenError(f"{self.root}: no case is called {case!r}. `jaxexport goldens list` shows all.")
+            raise GoldenError(f"{self.root}: no case is called {case!r}.{hint_at_cases(case, self.cases())}")
         return goldens
 
     def find(self, name: str) -> tuple[list[Golden], Golden]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from export_core.base.text import few
-from export_core.goldens import Golden
+from export_core.goldens import Golden, hint_at_cases
 from export_core.goldens.store import check_output_folder
 from export_core.goldens.verify import check_dates
 from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases
@@ -283,9 +283,9 @@ def _select_goldens(
     cases = {golden.manifest.case for golden in goldens}
     for pattern in selection.cases:
         if not any(_matches(golden.manifest.case, pattern, cases) for golden in goldens):
-            advice = _cases_of_test(pattern, goldens) or "`jaxexport goldens list` shows all."
-            advice = "Give --cases once for each." if "," in pattern else advice
-            raise MatrixError(f"--cases: no case matches {pattern!r}. {advice}")
+            advice = _cases_of_test(pattern, goldens) or hint_at_cases(pattern, sorted(cases))
+            advice = " Give --cases once for each." if "," in pattern else advice
+            raise MatrixError(f"--cases: no case matches {pattern!r}.{advice}")
     selected = [
         golden
         for golden in goldens
@@ -304,7 +304,7 @@ def _select_goldens(
 
 
 def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:
-    """Return a sentence with the patterns that match the cases of a test file or of a pytest node id.
+    """Return a sentence, after a space, with the patterns that match the cases of a test file or of a pytest node id.
 
     It is empty if the text is neither.
     """
@@ -317,7 +317,7 @@ def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:
         pattern = dotted if dotted == case else f"{dotted}*" if names else f"{dotted}.*"
         patterns.append(pattern if _matches(case, pattern, nodes) else case)
     quoted = few([shlex.quote(pattern) for pattern in dict.fromkeys(patterns)])
-    return f"It names a test: its cases are matched by {quoted}." if patterns else ""
+    return f" It names a test: its cases are matched by {quoted}." if patterns else ""
 
 
 def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:

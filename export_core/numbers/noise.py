@@ -264,6 +264,16 @@ WHAT_TO_DO = (
     "your own, in the marker or in the policy's `numbers`."
 )
 """The advice about an output that would not show a wrong number."""
+MUCH_NOT_SEEN = 0.01
+"""An output that hides larger errors than this fraction of its largest number gets advice.
+
+A noise of one unit hides 1.6 to 3.1 % in bfloat16, and 0.2 to 0.4 % in float16.
+"""
+NOT_SEEN_ADVICE = (
+    "More than 1 % is much. What to do: export the function in a wider type too, such as float32, which shows smaller "
+    "errors. Or set `ulp=` or `rtol=` in the marker; then a reader that only rounds differently may fail."
+)
+"""The advice about outputs above `MUCH_NOT_SEEN`."""
 
 _BY_NOISE = Comparison().compare
 _MOST = 4  # The most outputs of a golden that a text names.
@@ -473,7 +483,7 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
 
 
 def not_seen(golden: Golden) -> dict[str, float]:
-    """Return, by output and its path, the part of its largest number below which errors are not seen.
+    """Return, by output and its path, the fraction of its largest number below which errors pass unseen.
 
     It follows from the largest noise of its elements, without the elements that show nothing. Only outputs of floats
     are included that are compared by noise and have a number other than 0.
@@ -498,15 +508,26 @@ def not_seen(golden: Golden) -> dict[str, float]:
     return parts
 
 
-def not_seen_text(parts: Mapping[str, float], most: int) -> str:
+def not_seen_text(fractions: Mapping[str, float], most: int) -> str:
     """Return a text about the errors that outputs do not show; empty if there are no outputs.
 
-    `parts` are from `not_seen`. The `most` outputs with the largest parts are named, the largest first.
+    `fractions` are from `not_seen`. The `most` outputs with the largest fractions are named, the largest first.
     """
-    ranked = sorted(parts.items(), key=lambda item: -item[1])
-    named = [f"{part:.1g} in {name}" for name, part in ranked[:most]]
+    ranked = sorted(fractions.items(), key=lambda item: -item[1])
+    named = [f"{_fraction(fraction)} in {name}" for name, fraction in ranked[:most]]
     more = [f"less in {plural(len(ranked) - most, 'more output')}"] if len(ranked) > most else []
-    return f"errors below this part of the largest number are not seen: {', '.join([*named, *more])}" if named else ""
+    listed = "; ".join([*named, *more])
+    return f"errors smaller than this fraction of the largest number pass unseen: {listed}" if named else ""
+
+
+def not_seen_advice(fractions: Mapping[str, float]) -> str:
+    """Return what to do about outputs that hide large errors, as `not_seen` tells; empty if there are none."""
+    return NOT_SEEN_ADVICE if max(fractions.values(), default=0.0) > MUCH_NOT_SEEN else ""
+
+
+def _fraction(number: float) -> str:
+    """Return a fraction with one digit: in percent, such as ``5 %``, or as a number if it is below 0.1 %."""
+    return f"{number:.1g}" if number < 0.001 else f"{float(f'{100 * number:.1g}'):g} %"
 
 
 def _jumping(jumping: Jumping, leaves: Mapping[str, str] | None = None) -> list[str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from export_core.artifact import Artifact
+    from export_core.artifact.writers import WrittenBy
     from export_core.releases.calendar import Calendar
 
 __all__ = ["LoadCheck", "PlatformError", "check"]
@@ -116,13 +117,15 @@ def check(
     return check_load(artifact, terms, _installed_reader() if reader is None else find_reader(reader, terms), platform)
 
 
-def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str = "") -> LoadCheck:
+def check_load(
+    artifact: Artifact, terms: Terms, reader: Reader, platform: str = "", writer: WrittenBy | None = None
+) -> LoadCheck:
     """Check an artifact by the terms of a project.
 
-    `platform` is where it is to run; "" is a CPU, or else the first platform of the artifact. Raises `ArtifactError`
-    for a StableHLO module that cannot be read.
+    `platform` is where it is to run; "" is a CPU, or else the first platform of the artifact. Without `writer`, the
+    writer is what the bytes show of it. Raises `ArtifactError` for a StableHLO module that cannot be read.
     """
-    writer = find_writer(artifact, terms.releases)
+    writer = writer or find_writer(artifact, terms.releases)
     listed_by = None if reader.release.runtime else reader.release.jaxlib
     findings = [x for x in audit_calls(artifact, writer, terms.allow, listed_by) if x.standing != DISABLED]
     unpromised = tuple(finding.target for finding in findings if not finding.ok)

@@ -227,11 +227,11 @@ class RunProgress:
     def _environments(self) -> str:
         return f"environments {len(self._ready)}/{self._readers}"
 
-    def _promised_cells(self) -> str:
-        """Return the promised cells in words, such as ``promised: 812 of 1,350, 2 causes``."""
-        promised = (
-            f"promised: {self._promised:,} of {self._all_promised:,}" if self._all_promised else "nothing promised"
-        )
+    def _promised_cells(self, what: str = "promised cells") -> str:
+        """Return the promised cells in words, such as ``promised cells done: 812 of 1,350, 2 causes``."""
+        # "promised: 2 of 2" would read as two promises kept.
+        done = f"{what} done: {self._promised:,} of {self._all_promised:,}"
+        promised = done if self._all_promised else "nothing promised"
         causes = sum(judgement is Judgement.BROKEN for judgement, _ in self._kinds)
         return f"{promised}, {plural(causes, 'cause')}" if causes else promised
 
@@ -243,7 +243,7 @@ class RunProgress:
     def _short_state(self) -> str:
         """Return the text beside the bar: environments, until all of them are built, and the promised cells."""
         building = f"{self._environments()} · " if len(self._ready) < self._readers else ""
-        return f"{building}{self._promised_cells()}"
+        return f"{building}{self._promised_cells('promised')}"  # In 80 columns there is room for one word.
 
     def _state(self) -> str:
         """Return the end of a line in a log: promised cells, environments, failures so far and the time left."""

@@ -208,8 +208,8 @@ def test_a_terminal_shows_progress_and_regains_its_cursor(small, tmp_path):
     run, printed = on_a_terminal(small, tmp_path)
     assert run.process.returncode == 130
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", printed)
-    assert re.search(r"environments 0/1 · promised: 0 of 4 ", plain)
-    assert re.search(r"promised: 3 of 4 +\S+ +3/4 +0:00:\d\d", plain), plain
+    assert re.search(r"environments 0/1 · promised done: 0 of 4 ", plain)
+    assert re.search(r"promised done: 3 of 4 +\S+ +3/4 +0:00:\d\d", plain), plain
     assert plain.count("\r") > 3, "one line that is written over"
     assert (
         max(len(line) for line in re.split(r"[\r\n]+", plain) if line.startswith(("environments", "promised"))) <= 100
@@ -224,7 +224,7 @@ def test_a_log_is_plain_and_quiet_shows_only_a_report(small, tmp_path):
     assert "\x1b" not in printed
     assert "environment of jaxlib 0.12.0.1 is ready" in printed
     assert "broken: hangs/" in printed
-    state = r"promised: 4 of 4, 1 cause · environments 1/1 · so far 1 broken"
+    state = r"promised cells done: 4 of 4, 1 cause · environments 1/1 · so far 1 broken"
     progress = rf"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · {state}"
     assert re.search(progress, printed), printed
     code, quiet = Run(small, tmp_path, "--timeout", "3", "--quiet").ended()

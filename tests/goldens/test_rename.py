@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from commands import assert_bad_input
 from making import manifest, write_golden
 
 from export_core.base import atomic
@@ -136,4 +137,5 @@ def test_the_command_lists_policy_entries_of_the_old_name(store, jaxexport):
         "numbers[0]",
         "retention.pinned[0]",
     ]
-    assert jaxexport("goldens", "rename", OLD, NEW).code == 2
+    hint = f"no case is called {OLD!r}. Did you mean {NEW!r}? `jaxexport goldens list` shows all cases."
+    assert_bad_input(jaxexport("goldens", "rename", OLD, NEW), hint)

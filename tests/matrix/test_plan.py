@@ -168,8 +168,7 @@ def test_an_empty_plan_is_an_error_with_the_reason(goldens, selection, error, me
         ("tests/test_a.py::test_f[a]", "tests.test_a.test_f[a]"),
         ("test_a.py::TestB", "tests.test_a.TestB*"),
         ("test_c.py", "a-b.test_c.test_g-01234567"),
-        ("est_a.py", ""),
-        ("tests/test_a.py::test_", ""),
+        ("nothing_alike.py", ""),
     ],
 )
 def test_a_test_name_as_case_suggests_its_patterns(named, patterns):
@@ -182,12 +181,21 @@ def test_a_test_name_as_case_suggests_its_patterns(named, patterns):
     goldens = [golden(case, test=test) for case, test in tests.items()]
     with pytest.raises(MatrixError) as error:
         planned(goldens, cases=(named,))
-    advice = "`jaxexport goldens list` shows all."
+    advice = "`jaxexport goldens list` shows all cases."
     if patterns:
         advice = f"It names a test: its cases are matched by {shlex.quote(patterns)}."
     assert str(error.value) == f"--cases: no case matches {named!r}. {advice}"
     if patterns:
         assert planned(goldens, cases=(patterns,)).goldens
+
+
+@pytest.mark.parametrize("named", ["tests.test_physlib.test_atention", "tests.test_physlib.test_atention*"])
+def test_a_misspelled_case_is_suggested(named):
+    goldens = [golden("tests.test_physlib.test_attention"), golden("tests.test_physlib.test_blur")]
+    with pytest.raises(MatrixError) as error:
+        planned(goldens, cases=(named,))
+    hint = "Did you mean 'tests.test_physlib.test_attention'? `jaxexport goldens list` shows all cases."
+    assert str(error.value) == f"--cases: no case matches {named!r}. {hint}"
 
 
 def test_as_of_hides_later_writers():

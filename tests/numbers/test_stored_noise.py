@@ -12,7 +12,10 @@ from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord, Signature, UndecidedOutput
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.numbers.noise import (
+    NOT_SEEN_ADVICE,
     knows_inputs_only,
+    not_seen_advice,
+    not_seen_text,
     outputs_to_name,
     proves_nothing,
     undecided_in,
@@ -172,6 +175,27 @@ def test_noise_that_cannot_be_read_is_reported(chaotic):
     (stored.folder / NOISE).write_bytes(b"no arrays")
     (text,) = undecided_in([stored])
     assert text.startswith("t.chaos/0.12.0.1-cpu: its noise cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("fraction", "shown"),
+    [(0.38, "40 %"), (0.0996, "10 %"), (0.0512, "5 %"), (0.00101, "0.1 %"), (0.00099, "0.001"), (2.1e-6, "2e-06")],
+)
+def test_hidden_errors_are_shown_in_percent_or_as_a_number(fraction, shown):
+    text = not_seen_text({"output 0 (result)": fraction}, most=1)
+    assert text == f"errors smaller than this fraction of the largest number pass unseen: {shown} in output 0 (result)"
+
+
+def test_outputs_that_hide_most_are_named_first():
+    text = not_seen_text({"output 0": 2e-6, "output 1": 0.05, "output 2": 1e-7, "output 3": 1e-8}, most=2)
+    assert text.endswith(": 5 % in output 1; 2e-06 in output 0; less in 2 more outputs")
+    assert not_seen_text({}, most=2) == ""
+
+
+@pytest.mark.parametrize(("fractions", "advised"), [([], False), ([2e-6, 0.01], False), ([2e-6, 0.011], True)])
+def test_errors_hidden_above_a_hundredth_get_advice(fractions, advised):
+    advice = not_seen_advice({f"output {number}": fraction for number, fraction in enumerate(fractions)})
+    assert advice == (NOT_SEEN_ADVICE if advised else "")
 
 
 def test_only_the_first_undecided_outputs_are_named():

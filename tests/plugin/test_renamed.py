@@ -90,6 +90,19 @@ def test_goldens_of_a_renamed_test_are_not_pruned(project, more):
     assert "deleted: test_a.test_gone/" in run.text
 
 
+def test_pruning_is_not_offered_for_goldens_to_rename(project):
+    """Goldens of older writers may be what nobody can make again."""
+    shutil.rmtree(project.goldens / "test_a.test_gone")
+    older = project.add_older_generation("test_a.test_sin")
+    project.write(test_a=RENAMED)
+    run = project.pytest()
+    assert hints(run)
+    renamed = ": its test may have been renamed: rename the case, or delete its folder"
+    assert f"unused: test_a.test_sin/{older.name}{renamed}" in run.text
+    assert "--prune-goldens" not in run.text
+    assert "no longer exports it" not in run.text
+
+
 def test_a_moved_test_is_found_from_another_folder(project):
     (project.folder / "test_a.py").rename(project.folder / "test_b.py")
     (project.folder / "sub").mkdir()

@@ -1,5 +1,6 @@
 """The noise of a golden, measured while it is written, or later with `--noise=later`; how many have none."""
 
+import re
 import shutil
 
 import numpy as np
@@ -14,6 +15,7 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import noise_to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import NOISE
+from export_core.numbers.noise import NOT_SEEN_ADVICE
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -229,3 +231,35 @@ def test_a_check_names_noise_recorded_without_a_run(projects):
     )
     checked = project.pytest()
     assert f"{golden.id}: noise, but no run that measured it" in checked.text
+
+
+BLUR = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+def blur(image, kernel):
+    return jax.lax.conv_general_dilated(image, kernel, (1, 1), "SAME")
+
+IMAGE = np.random.default_rng(0).standard_normal((1, 1, 8, 8)).astype(np.float32)
+KERNEL = np.full((1, 1, 3, 3), 1 / 9, np.float32)
+
+@pytest.mark.export_compat
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16], ids=["wide", "narrow"])
+def test_blur(export_golden, dtype):
+    export_golden(jax.jit(blur), IMAGE.astype(dtype), KERNEL.astype(dtype))
+"""
+
+
+def test_only_a_golden_that_hides_large_errors_gets_advice(projects, jaxexport, monkeypatch):
+    project = projects(noise=WHOLE_NOISE, test_a=BLUR)
+    run = project.pytest("--update-goldens", "-k", "wide")
+    assert "largest number pass unseen: " in run.text
+    assert NOT_SEEN_ADVICE not in run.text
+    run = project.pytest("--update-goldens", "-k", "narrow")
+    assert re.search(
+        r"largest number pass unseen: [1-9] % in test_a\.test_blur\[narrow\], output 0 \(result\)", run.text
+    )
+    assert run.text.count(NOT_SEEN_ADVICE) == 1
+    monkeypatch.chdir(project.folder)
+    shown = (jaxexport("inspect", f"test_a.test_blur[{name}]").out for name in ("wide", "narrow"))
+    advised = [NOT_SEEN_ADVICE in " ".join(out.split()) for out in shown]
+    assert advised == [False, True]

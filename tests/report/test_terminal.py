@@ -233,15 +233,15 @@ def test_a_log_has_a_line_for_each_finished_reader():
     crash = result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2", message="died by signal 11 (SIGSEGV)\n..")
     assert logged((11, result(reader="0.9.2")), (12, result(reader="0.12.0.1", promised=False)), (13, crash)) == [
         "  broken: tests.test_a.test_f/0.9.2-cpu in jaxlib 0.9.2: died by signal 11 (SIGSEGV)",
-        "promised: 2 of 2, 1 cause · so far 1 broken; the cells that are left were not promised",
-        "[3/4] jaxlib 0.9.2: 1 crash, 1 pass · promised: 2 of 2, 1 cause · environments 2/2 · so far 1 broken · "
-        "0:00:01 to 0:00:01 left",
+        "promised cells done: 2 of 2, 1 cause · so far 1 broken; the cells that are left were not promised",
+        "[3/4] jaxlib 0.9.2: 1 crash, 1 pass · promised cells done: 2 of 2, 1 cause · environments 2/2 · "
+        "so far 1 broken · 0:00:01 to 0:00:01 left",
     ]
 
 
 def test_a_log_has_a_line_at_least_every_40_seconds():
     assert logged((20, result(reader="0.9.2")), (40, result(reader="0.12.0.1", promised=False))) == [
-        "[2/4] · promised: 1 of 2 · environments 2/2"
+        "[2/4] · promised cells done: 1 of 2 · environments 2/2"
     ]
 
 
@@ -258,7 +258,7 @@ def test_a_refused_cell_of_a_runtime_is_counted_as_planned():
 
     assert cell.promised, "the promise of a runtime does not depend on what it refuses, until it has run"
     assert "[1/1]" in drawn(follow)
-    assert "promised: 1 of 1" in drawn(follow)
+    assert "promised cells done: 1 of 1" in drawn(follow)
 
 
 def test_a_flaky_pass_is_counted_in_the_log():
@@ -294,9 +294,9 @@ def test_progress_is_a_bar_on_a_terminal_and_nothing_if_quiet():
             progress.environment(release(reader))
             progress.result(result(Verdict.CRASH, Judgement.BROKEN, reader=reader))
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue()).replace("\r", "\n").splitlines()
-    assert any("environments 0/2 · promised: 0 of 2 " in line for line in lines)
+    assert any("environments 0/2 · promised done: 0 of 2 " in line for line in lines)
     last = [line for line in lines if "2/4" in line][-1]
-    assert last.startswith("promised: 2 of 2, 1 cause ")
+    assert last.startswith("promised done: 2 of 2, 1 cause ")
     assert last.rstrip().endswith(" 2/4 0:00:02"), "no time left before some cells have ended"
     assert len(last) <= 80
 

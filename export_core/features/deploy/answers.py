@@ -22,7 +22,7 @@ from export_core.artifact.readers import fails_when_called
 from export_core.base.errors import ExportCompatError
 from export_core.base.layout import wrapped
 from export_core.base.text import did_you_mean, few, plain_text, plural
-from export_core.goldens import Golden, GoldenError
+from export_core.goldens import Golden, GoldenError, hint_at_cases
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
@@ -606,7 +606,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
             cases = dict.fromkeys(golden.manifest.case for golden in goldens)
             raise DeployingError(
                 f"{name}: expected a case, a golden or an artifact file, found none of this name."
-                f"{did_you_mean(name, cases)} `jaxexport goldens list` shows the cases."
+                f"{hint_at_cases(name, cases)}"
             )
         if not meant:
             artifact = read(name)

@@ -178,7 +178,13 @@ class Inspection(NamedTuple):
 
 
 def describe(
-    artifact: Artifact, terms: Terms, *, whole: bool = True, readers: Sequence[Reader] = (), runtimes: bool = True
+    artifact: Artifact,
+    terms: Terms,
+    *,
+    whole: bool = True,
+    readers: Sequence[Reader] = (),
+    runtimes: bool = True,
+    writer: WrittenBy | None = None,
 ) -> Inspection:
     """Return everything that is known about an artifact.
 
@@ -188,12 +194,13 @@ def describe(
         whole: Whether the fields of the envelope are included, which no screen shows.
         readers: Custom calls are judged for the jaxlibs among them, or for the newest release if there are none.
         runtimes: Whether other runtimes are asked too, which takes as long as all jaxlibs.
+        writer: The writer; without it, what the bytes show of it.
 
     Raises:
         ArtifactError: A module of the artifact cannot be read.
     """
     envelope, releases = artifact.envelope, terms.releases
-    writer = find_writer(artifact, releases)
+    writer = writer or find_writer(artifact, releases)
     # A target that the newest release has dropped is reported too. If no writer is known, no list applies at all.
     newest = [release.jaxlib for release in releases[-1:]]
     jaxlibs = jaxlibs_of(readers)

@@ -1,37 +1,87 @@
-"""The screen about one golden: what its manifest says, the first values of its arrays, its files.
+"""The screen about one golden: what its manifest says, what loads it, the first values of its arrays, its files.
 
 Fields of the manifest are shown as they come, so that a new field is shown too.
 """
 
 import datetime
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from export_core.artifact import ArtifactError
-from export_core.artifact.main_check import check_main, is_known
+from export_core.artifact import Artifact, ArtifactError
+from export_core.artifact.audit import DISABLED
+from export_core.artifact.readers import Reader
+from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.layout import wrapped
 from export_core.base.text import plural, printable
-from export_core.features.inspect.screen import LINE, WIDTH, joined, size
+from export_core.features.inspect.artifact_facts import Inspection, describe, jaxlibs_of
+from export_core.features.inspect.golden_audit import audit_as_golden
+from export_core.features.inspect.screen import (
+    LINE,
+    WIDTH,
+    call_rows,
+    convention_in_words,
+    joined,
+    reader_rows,
+    size,
+)
 from export_core.goldens import Check, Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
-from export_core.numbers.noise import call_paths, not_seen, not_seen_text, output_paths, outputs_to_name
+from export_core.numbers.noise import (
+    call_paths,
+    not_seen,
+    not_seen_advice,
+    not_seen_text,
+    output_paths,
+    outputs_to_name,
+)
 from export_core.policy import Policy
+from export_core.policy.terms import Terms
 
 MOST = 8  # The most lines of one kind, and the most values of one array.
 
 
-def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> str:
+class GoldenArtifact(NamedTuple):
+    """The artifact of a golden, with what only the golden says about it."""
+
+    artifact: Artifact
+    writer: WrittenBy  # Its jaxlib is the one in golden.yaml.
+    terms: Terms  # They allow the calls that the golden allows too.
+    facts: Inspection  # The audit in it is that of a matrix.
+
+
+def golden_artifact(golden: Golden, policy: Policy, terms: Terms, readers: Sequence[Reader] = ()) -> GoldenArtifact:
+    """Return the artifact of a golden with everything that is known about it; custom calls are judged for `readers`.
+
+    Raises:
+        ArtifactError: A module of the artifact cannot be read.
+        GoldenError: The artifact was changed, or its bytes contradict golden.yaml.
+        MatrixError: A quirk does not fit the golden.
+    """
+    artifact = golden.read_artifact()
+    newest = tuple(release.jaxlib for release in terms.releases[-1:])
+    audited = audit_as_golden(artifact, policy, jaxlibs_of(readers) or newest)
+    assert audited is not None  # It is the artifact of a golden.
+    writer = find_writer(artifact, terms.releases)._replace(jaxlib=golden.manifest.writer.jaxlib)
+    terms = terms._replace(allow={**audited[0].compared_as.allow, **terms.allow})
+    facts = describe(artifact, terms, readers=readers, writer=writer)
+    calls = tuple(finding for finding in audited[1] if finding.standing != DISABLED)
+    return GoldenArtifact(artifact, writer, terms, facts._replace(custom_calls=calls))
+
+
+def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy, inside: GoldenArtifact | str) -> str:
     """Return the lines about a golden, each with a name in front.
 
-    `others` are the goldens of the case by other writers. `policy` also decides how the golden is compared.
+    `others` are the goldens of the case by other writers. `policy` also decides how the golden is compared. `inside` is
+    the artifact, or why it is not shown.
     """
     lines = [f"{golden.id}: in {golden.folder}"]
-    for name, texts in _rows(golden, others, policy):
+    for name, texts in _rows(golden, others, policy, inside):
         more = [f"and {len(texts) - MOST} more"] if len(texts) > MOST else []
         for number, text in enumerate([*texts[:MOST], *more]):
             shown = printable(text)
@@ -40,15 +90,24 @@ def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> s
     return "".join(f"{line}\n" for line in lines)
 
 
-def _rows(golden: Golden, others: Sequence[Golden], policy: Policy) -> Iterator[tuple[str, list[str]]]:
+def _rows(
+    golden: Golden, others: Sequence[Golden], policy: Policy, inside: GoldenArtifact | str
+) -> Iterator[tuple[str, list[str]]]:
     """Yield each name of the first column, with the texts beside it."""
+    # The row about the artifact's custom calls says more.
+    elsewhere = {"case", "files", *(["custom_calls"] if isinstance(inside, GoldenArtifact) else [])}
     for name, value in msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,)).items():
-        if name in ("case", "files") or (name == "reproducible" and value):  # as in nearly all goldens
+        if name in elsewhere or (name == "reproducible" and value):  # as in nearly all goldens
             continue
         if value not in (None, False, "", {}, [], ()):
             yield name, _field(value)
     yield "compared", list(_compared(golden, policy))
-    yield "artifact", list(_artifact(golden))
+    if isinstance(inside, str):
+        yield "artifact", [inside]
+    else:
+        yield "artifact", list(_artifact(inside.facts))
+        for name, about in (*call_rows(inside.facts), *reader_rows(inside.facts)):
+            yield name, [about] if isinstance(about, str) else list(about)
     for name in sorted(file for file in golden.manifest.files if file.endswith(".npz")):
         yield name.removesuffix(".npz"), _arrays(golden, name)
     yield "files", list(_files(golden))
@@ -72,7 +131,9 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
     else:
         yield "by the noise that its writer measured" if manifest.noise else "by the default of each dtype"
         yield from _outputs_to_name(golden) if manifest.noise else ()
-        yield from (not_seen_text({name: part}, most=1) for name, part in _not_seen(golden).items())
+        hidden = _not_seen(golden)
+        yield from (not_seen_text({name: fraction}, most=1) for name, fraction in hidden.items())
+        yield from filter(None, [not_seen_advice(hidden)])
     if (rule or manifest.comparison).compare == Comparison().compare:
         for group in golden.factors:
             yield f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
@@ -90,7 +151,7 @@ def _outputs_to_name(golden: Golden) -> list[str]:
 
 
 def _not_seen(golden: Golden) -> dict[str, float]:
-    """Return, by output, the share of its largest number below which errors are not seen.
+    """Return, by output, the fraction of its largest number below which errors pass unseen.
 
     Empty for a golden that cannot be read.
     """
@@ -117,21 +178,13 @@ def _text(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _artifact(golden: Golden) -> Iterator[str]:
-    try:
-        artifact = golden.read_artifact()
-        problems = check_main(artifact)
-    except (ArtifactError, GoldenError) as error:  # a damaged golden is shown with what is wrong, and the rest of it
-        yield str(error)
-        return
-    envelope = artifact.envelope
-    if envelope is None:
+def _artifact(facts: Inspection) -> Iterator[str]:
+    if facts.nr_devices is None:
         yield "a bare StableHLO module"
         return
-    follows = ", and main does NOT follow it:" if problems else ", and main follows it"
-    derivatives = f"derivatives to order {envelope.vjp_order}" if envelope.vjp_order else "no derivatives"
-    convention = f"calling convention {envelope.calling_convention_version}{follows if is_known(envelope) else ''}"
-    yield f"{artifact.module.producer}; {derivatives}; {convention}"
+    derivatives = f"derivatives to order {facts.vjp_order}" if facts.vjp_order else "no derivatives"
+    convention, *problems = convention_in_words(facts)
+    yield f"{facts.writer.producer}; {derivatives}; {convention}"
     yield from problems
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from export_core.artifact.folders import LeftOut, ReadFile
     from export_core.artifact.readers import Reader
     from export_core.goldens import Golden
+    from export_core.policy.load_check import LoadCheck
     from export_core.policy.terms import Terms
 
 FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3  # `diff` ends with the first two for the same and for different.
@@ -131,7 +132,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
     FILE is what Exported.serialize() returned, a StableHLO portable artifact, or the folder of a SavedModel.
     CASE/WRITER is a golden as `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest,
-    arrays and files are shown. Nothing in it is run. The policy's releases, windows and allowed calls are used.
+    arrays and files are shown too. Nothing in it is run. The policy's releases, windows and allowed calls are used.
 
     For any other DIR, or for several files, all artifacts found are counted. Hidden folders and virtual environments
     are left out unless they are named.
@@ -160,18 +161,51 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
     terms = asked.terms()
     readers = asked.readers_in(terms)
-    if golden and not as_json:
-        from export_core.features.inspect.golden import golden_screen
-
-        others = [other for other in golden[0] if other is not golden[1]]
-        echo(golden_screen(golden[1], others, policy_of(asked.policy_file)), nl=False)
+    if golden:
+        checks = _show_golden(golden[1], golden[0], asked, terms, readers, as_json=as_json)
     else:
-        echo(inspect_text(read(artifact), terms, readers, as_json=as_json), nl=False)
-    checks = load_checks(read(artifact), terms, readers) if readers else []
+        read_artifact = read(names[0])
+        echo(inspect_text(read_artifact, terms, readers, as_json=as_json), nl=False)
+        checks = load_checks(read_artifact, terms, readers)
     if not as_json:
         echo(check_lines(checks, readers), nl=False)
     answers = {check.ok for check in checks}
     context.exit(NOT_FINE if False in answers else UNKNOWN if None in answers else FINE)
+
+
+def _show_golden(
+    golden: Golden,
+    generations: Sequence[Golden],
+    asked: _Asked,
+    terms: Terms,
+    readers: Sequence[Reader],
+    *,
+    as_json: bool,
+) -> list[LoadCheck]:
+    """Print what is in a golden, and return for each reader whether it loads the golden's artifact.
+
+    A damaged golden is shown with what is wrong. Raises `ExportCompatError` for it instead of JSON, and after the
+    screen if readers are named.
+    """
+    from export_core.artifact import ArtifactError
+    from export_core.features.inspect.golden import golden_artifact, golden_screen
+    from export_core.features.inspect.screen import json_text, load_checks
+    from export_core.goldens import GoldenError
+    from export_core.matrix import MatrixError
+
+    policy = policy_of(asked.policy_file)
+    others = [other for other in generations if other is not golden]
+    try:
+        inside = golden_artifact(golden, policy, terms, readers)
+    except (ArtifactError, GoldenError, MatrixError) as error:
+        if as_json:
+            raise
+        echo(golden_screen(golden, others, policy, str(error)), nl=False)
+        if readers:
+            raise
+        return []
+    echo(json_text(inside.facts) if as_json else golden_screen(golden, others, policy, inside), nl=False)
+    return load_checks(inside.artifact, inside.terms, readers, inside.writer)
 
 
 def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> int:

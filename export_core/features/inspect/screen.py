@@ -70,13 +70,18 @@ def quick_start(words: Sequence[str]) -> None:
     sys.exit()
 
 
-def load_checks(artifact: Artifact, terms: Terms, readers: Sequence[Reader]) -> list[LoadCheck]:
-    """Return, for each of these readers, whether it loads the artifact, and whether JAX promises that."""
+def load_checks(
+    artifact: Artifact, terms: Terms, readers: Sequence[Reader], writer: WrittenBy | None = None
+) -> list[LoadCheck]:
+    """Return, for each of these readers, whether it loads the artifact, and whether JAX promises that.
+
+    Without `writer`, the writer is what the bytes show of it.
+    """
     if not readers:
         return []
     from export_core.policy.load_check import check_load
 
-    return [check_load(artifact, terms, reader) for reader in readers]
+    return [check_load(artifact, terms, reader, writer=writer) for reader in readers]
 
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
@@ -100,8 +105,11 @@ def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (
     Custom calls are judged for `readers`. Raises `ArtifactError` for a module that cannot be read.
     """
     facts = describe(artifact, terms, whole=as_json, readers=readers)
-    if not as_json:
-        return without_commands(screen(facts))
+    return json_text(facts) if as_json else without_commands(screen(facts))
+
+
+def json_text(facts: Inspection) -> str:
+    """Return everything about an artifact as one JSON object, with a line break at its end."""
     import json
 
     shown = as_dict(facts)
@@ -123,10 +131,10 @@ def screen(facts: Inspection) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-_Rows = Iterator[tuple[str, str | Iterable[str]]]  # The name in the first column, and the line or lines beside it.
+Rows = Iterator[tuple[str, str | Iterable[str]]]  # The name in the first column, and the line or lines beside it.
 
 
-def _rows(facts: Inspection) -> _Rows:
+def _rows(facts: Inspection) -> Rows:
     if facts.saved_model is not None:
         yield from _rows_of_saved_model(facts)
         return
@@ -135,17 +143,27 @@ def _rows(facts: Inspection) -> _Rows:
         yield from _envelope(facts)
     for module in facts.modules:
         yield "inside" if module.vjp_order == 0 else f"derivative {module.vjp_order}", _inside(module)
-    yield "custom calls", list(map(custom_call, facts.custom_calls)) or "none"
-    alike: dict[str, list[str]] = {}  # platforms that refuse for one reason share a line
-    for platform in facts.foreseen:
-        alike.setdefault(platform.note, []).append(platform.platform)
-    yield "foreseen", [f"{joined(platforms)}: {note}" for note, platforms in alike.items()]
+    yield from call_rows(facts)
     yield "checks", [f"switched off by the exporter: {name}" for name in facts.disabled_checks]
     yield "unknown", [f"field {name}, from a newer schema" for name in facts.unknown_fields]
     yield "written by", who_wrote(facts)
     formats = " to ".join(dict.fromkeys(map(str, facts.writer.formats or ())))
     bytecode = f"{facts.writer.producer}, MLIR bytecode {facts.modules[0].bytecode_version}"
     yield "written as", f"{bytecode}; envelope format {formats}" if formats else bytecode
+    yield from reader_rows(facts)
+
+
+def call_rows(facts: Inspection) -> Rows:
+    """Yield the custom calls of an artifact, and what is foreseen on each platform."""
+    yield "custom calls", list(map(custom_call, facts.custom_calls)) or "none"
+    alike: dict[str, list[str]] = {}  # platforms that refuse for one reason share a line
+    for platform in facts.foreseen:
+        alike.setdefault(platform.note, []).append(platform.platform)
+    yield "foreseen", [f"{joined(platforms)}: {note}" for note, platforms in alike.items()]
+
+
+def reader_rows(facts: Inspection) -> Rows:
+    """Yield what an artifact needs, which readers load it and run it, and what is promised."""
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     if converted := facts.converted:
         # JAX promises nothing for a converted artifact, whatever it promises for the original.
@@ -160,13 +178,11 @@ def _rows(facts: Inspection) -> _Rows:
         yield "to do", _remedy(facts.readers[-1].release)
     yield "not in", _not_in(facts.readers)
     yield from _not_run(facts.readers, f"it needs {facts.nr_devices} devices")
-    several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
-    one_device = ONE_DEVICE.format(facts.nr_devices)
-    yield "read by", [*_runtimes(facts.runtimes, one_device), *(several if (facts.nr_devices or 1) > 1 else [])]
+    yield "read by", _runtimes(facts.runtimes, facts.nr_devices or 1)
     yield "promised", _promised(facts)
 
 
-def _rows_of_saved_model(facts: Inspection) -> _Rows:
+def _rows_of_saved_model(facts: Inspection) -> Rows:
     from export_core.features.inspect.saved_model_screen import PROMISED, about_call
 
     model = facts.saved_model
@@ -183,11 +199,11 @@ def _rows_of_saved_model(facts: Inspection) -> _Rows:
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     loading = [runtime for runtime in facts.runtimes if any(ok is not False for ok in runtime.reads.values())]
     of_tensorflow = [runtime for runtime in facts.runtimes if runtime.runtime in ("tensorflow", "savedmodel")]
-    yield "read by", _runtimes(loading or of_tensorflow, "")
+    yield "read by", _runtimes(loading or of_tensorflow, 1)
     yield "promised", PROMISED
 
 
-def _signature(facts: Inspection) -> _Rows:
+def _signature(facts: Inspection) -> Rows:
     signature = facts.signature
     if facts.kind == RAW:
         yield "function", "not read: StableHLO in raw bytecode differs from one build to the next"
@@ -213,7 +229,7 @@ def _signature(facts: Inspection) -> _Rows:
         yield "dimensions", [names, checked] if signature.constraints else names
 
 
-def _envelope(facts: Inspection) -> _Rows:
+def _envelope(facts: Inspection) -> Rows:
     yield "platforms", joined(facts.platforms)
     sides = (("in:", facts.in_shardings), ("out:", facts.out_shardings))
     shardings = [f"{word} {joined(one or 'unspecified' for one in side)}" for word, side in sides if any(side)]
@@ -221,15 +237,19 @@ def _envelope(facts: Inspection) -> _Rows:
     effects = [*(f"{name} (ordered)" for name in facts.ordered_effects), *facts.unordered_effects]
     yield "effects", joined(effects) or "none"
     yield "derivatives", f"reverse mode to order {facts.vjp_order}" if facts.vjp_order else "none"
+    yield "convention", convention_in_words(facts)
+
+
+def convention_in_words(facts: Inspection) -> list[str]:
+    """Return the calling convention of an artifact and whether `@main` follows it, then a text for each problem."""
     convention, main = f"calling convention {facts.calling_convention_version}", facts.main
     others = {*facts.derivative_conventions} - {facts.calling_convention_version}
     convention += f" (of derivatives {joined(sorted(others))})" if others else ""
     if main is None or not main.checked:
-        yield "convention", f"{convention}, which is not known here: main was not checked"
-    elif not main.problems:
-        yield "convention", f"{convention}, and main follows it"
-    else:
-        yield "convention", [f"{convention}, and main does NOT follow it:", *main.problems]
+        return [f"{convention}, which is not known here: @main was not checked"]
+    if not main.problems:
+        return [f"{convention}, and @main follows it"]
+    return [f"{convention}, and @main does NOT follow it:", *main.problems]
 
 
 def _types(types: Sequence[str]) -> str:
@@ -313,7 +333,7 @@ _SPOILED = {NO: "does not run", YES_BUT: "runs, but", UNKNOWN: "may not run"}
 """The first column of a line about releases that load an artifact, by whether they run it."""
 
 
-def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> _Rows:
+def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> Rows:
     """Yield the releases that load the artifact and do not run it, or only on a condition, by the reasons.
 
     The latest come first. `known_reason` is a reason that another line has already.
@@ -328,17 +348,21 @@ def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> _Rows:
         yield name, [f"{spans(readers, group)}: {reasons}" for reasons, group in latest_first]
 
 
-def _runtimes(runtimes: Sequence[RuntimeFacts], of_all: str) -> Iterator[str]:
-    """Yield a line for each runtime; runtimes with the same text share it.
+def _runtimes(runtimes: Sequence[RuntimeFacts], devices: int) -> Iterator[str]:
+    """Yield why no runtime runs an artifact for so many `devices`, if none does; then a line for each runtime.
 
-    Then yield the custom calls that none compiles.
-
-    `of_all` is a reason that the caller prints once for all runtimes.
+    Runtimes with the same text share a line. If none runs the artifact, the lines say which releases parse it.
     """
+    calls = ONLY_JAX.format(joined(sorted({call for runtime in runtimes for call in runtime.custom_calls})))
+    by_none = [f"none compiles it: {calls}"] if any(runtime.custom_calls for runtime in runtimes) else []
+    if devices > 1:
+        by_none.append(f"none runs it: they run artifacts for one device, and it is for {devices}")
+    yield from by_none
+    of_all = ONE_DEVICE.format(devices)
     alike: dict[str, list[str]] = {}
     for runtime in runtimes:
         reads = [version for version, ok in runtime.reads.items() if ok]
-        text = f"{len(reads) or 'none'} of {plural(len(runtime.reads), 'release')}"
+        text = f"{'parsed by ' if by_none else ''}{len(reads) or 'none'} of {plural(len(runtime.reads), 'release')}"
         if reads:
             text += f", {ranges(reads, [*runtime.reads])}"
         if runtime.reasons:  # the reasons of the newest release that does not read it
@@ -353,8 +377,6 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], of_all: str) -> Iterator[str]:
         alike.setdefault(text, []).append(runtime.runtime)
     for text, names in alike.items():
         yield f"{joined(names)}: {text}"
-    if calls := {call for runtime in runtimes for call in runtime.custom_calls}:
-        yield f"none compiles it: {ONLY_JAX.format(joined(sorted(calls)))}"
 
 
 def _promised(facts: Inspection) -> str | Sequence[str]:
@@ -511,7 +533,7 @@ def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) ->
     bad = sum(not finding.ok for finding in findings if finding.count)
     parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
     parts += [f"{plural(bad, 'target')} not guaranteed"] if bad else []
-    parts += ["main is not what the envelope says"] if problems else []
+    parts += ["@main is not what the envelope says"] if problems else []
     return joined(parts) or ("ok" if any(finding.count for finding in findings) else "ok, it makes no custom calls")
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from msgspec import structs
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.text import did_you_mean, few
-from export_core.goldens import Golden, GoldenStore
+from export_core.base.text import few
+from export_core.goldens import Golden, GoldenStore, hint_at_cases
 from export_core.goldens.verify import check_claims, check_dates
 from export_core.judge import Result, judge_again
 from export_core.judge.causes import Cause
@@ -267,7 +267,7 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
         raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by this writer, only by {by}.")
     raise WhyError(
         f"{wanted or f'--writer {asked.writer}'}: expected a golden in {store}, found none of this name."
-        f"{did_you_mean(asked.case or asked.cell, cases)} `jaxexport goldens list` shows all."
+        f"{hint_at_cases(asked.case or asked.cell, cases)}"
     )
 
 

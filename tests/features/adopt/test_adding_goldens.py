@@ -249,7 +249,7 @@ MODULE = module_of(DATA / "0.9.2" / "mlp.jaxexport")
     [
         (node(MODULE, version=8), "found convention 8. Instead, add the artifact of jax.export"),
         (node(MODULE, attribute("newer", integer(3, 1))), "the unknown attribute newer. Instead, add"),
-        (node(MODULE, platforms=("CPU", "TPU")), "main takes no platform index"),
+        (node(MODULE, platforms=("CPU", "TPU")), "@main takes no platform index"),
         (node(module_of(SYMBOLS)), "with at most one symbolic dimension, found b, n, and no record"),
     ],
     ids=["an old convention", "an unknown attribute", "no platform index", "two symbols"],

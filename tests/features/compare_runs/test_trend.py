@@ -148,7 +148,8 @@ def test_a_folder_directly_after_trend_is_bad_input(trend):
 
 def test_cases_option_limits_the_trend(trend):
     assert "t.f" not in trend("--cases", "*.g").out
-    assert_bad_input(trend("--cases", "t.h"), "--cases: no case of the run in .jaxexport matches 't.h'.")
+    hint = "--cases: no case of the run in .jaxexport matches 't.h'. Did you mean 't.g'?"
+    assert_bad_input(trend("--cases", "t.h"), hint)
 
 
 def test_json_has_every_stretch_of_every_golden(trend):

@@ -50,7 +50,7 @@ KERNEL_ALLOWED = "allow: {my_kernel_of_ours: we build it}"
         (
             *(with_another_dialect, "allow: {mhlo: we trust it}", 1),
             (
-                "not read whole (1 part not known), main is not what the envelope says",
+                "not read whole (1 part not known), @main is not what the envelope says",
                 "FAIL  mhlo (dialect) is not read: jaxlib may find custom calls in it that no audit sees; found in the",
             ),
         ),
@@ -58,8 +58,8 @@ KERNEL_ALLOWED = "allow: {my_kernel_of_ours: we build it}"
             (
                 *(functools.partial(changed, name=f"0.12.0.1/{name}", nr_devices=7), NOTHING, 1),
                 (
-                    "changed.jaxexport: main is not what the envelope says, written by",
-                    "  FAIL  the module of main is for 1 partition × 1 replica, and the envelope says nr_devices = 7.",
+                    "changed.jaxexport: @main is not what the envelope says, written by",
+                    "  FAIL  the module of @main is for 1 partition × 1 replica, and the envelope says nr_devices = 7.",
                 ),
             )
             for name in ("mlp", "cholesky")

@@ -168,9 +168,9 @@ def test_the_screen_shows_unusual_parts(make, texts, jaxexport, tmp_path):
 
 def test_a_main_that_contradicts_its_envelope_is_shown(jaxexport, tmp_path):
     path = changed(tmp_path, "0.12.0.1/mlp", module_kept_var_idx=(0,))
-    sentence = "main takes 2 arrays, and the envelope declares 1 kept argument."
+    sentence = "@main takes 2 arrays, and the envelope declares 1 kept argument."
     lines = jaxexport("inspect", path).out.splitlines()
-    place = lines.index("convention    calling convention 10, and main does NOT follow it:")
+    place = lines.index("convention    calling convention 10, and @main does NOT follow it:")
     assert lines[place + 1].strip() == sentence
     assert facts_of(jaxexport, path)["main"] == {"checked": True, "problems": [sentence]}
 
@@ -178,7 +178,7 @@ def test_a_main_that_contradicts_its_envelope_is_shown(jaxexport, tmp_path):
 def test_main_is_not_checked_for_a_future_convention(jaxexport, tmp_path):
     fields = {"calling_convention_version": NEWEST + 1, "vjp": None, "module_kept_var_idx": (0,)}
     path = changed(tmp_path, "0.12.0.1/mlp", **fields)
-    message = f"calling convention {NEWEST + 1}, which is not known here: main was not checked"
+    message = f"calling convention {NEWEST + 1}, which is not known here: @main was not checked"
     assert message in jaxexport("inspect", path).out
     assert facts_of(jaxexport, path)["main"] == {"checked": False, "problems": []}
 

@@ -1,9 +1,11 @@
 """`jaxexport inspect CASE/WRITER`: all of one golden on a screen."""
 
+import json
 import re
 import shutil
 from pathlib import Path
 
+import jsonschema
 import msgspec
 import pytest
 from commands import assert_bad_input
@@ -12,6 +14,7 @@ from export_core.features.inspect.golden import golden_screen
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
 from export_core.policy import Policy
+from tools.schemas import schema
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 CASE = "tests.compat.test_programs.test_random"
@@ -36,7 +39,7 @@ def test_one_screen_shows_all_of_a_golden(copied, jaxexport):
         manifest.signature.in_tree,
     ):
         assert text in out
-    assert "calling convention 10, and main follows it" in out
+    assert "calling convention 10, and @main follows it" in out
     assert "inputs        args[0]  key<fry>[]  0 7\n" in out
     first = from_npz(copied / CASE / "0.12.0.1-cpu" / "outputs.npz")[0]
     assert f"outputs       result[0]  {first}  {' '.join(f'{value:.6g}' for value in first.data)}\n" in out
@@ -73,6 +76,60 @@ def test_a_damaged_golden_is_shown_with_its_problems(copied, jaxexport):
     assert "1 file that the manifest does not list: notes.txt" in out
 
 
+def rows(out: str) -> dict[str, str]:
+    """Return the rows of a screen by the name in the first column, each on one line."""
+    name, found = "", dict[str, str]()
+    for line in out.splitlines():
+        name = line[:13].strip() or name
+        found[name] = f"{found.get(name, '')} {line[14:].strip()}".strip()
+    return found
+
+
+CALLING = "tests.compat.test_linear_algebra.test_cholesky"
+ALLOWED = "tests.compat.test_targets.test_lapack_with_pivoting"
+
+
+def test_a_golden_is_shown_with_what_loads_it(copied, jaxexport):
+    shutil.copytree(GOLDEN / CALLING / "0.12.0.1-cpu", copied / CALLING / "0.12.0.1-cpu")
+    shown = rows(jaxexport("inspect", CALLING).out)
+    of_file = rows(jaxexport("inspect", f"golden/{CALLING}/0.12.0.1-cpu/artifact.jaxexport").out)
+    names = "custom calls", "foreseen", "needs", "loads in", "not in", "read by"
+    assert {name: shown[name] for name in names} == {name: of_file[name] for name in names}
+    assert "custom_calls" not in shown
+    # Of three jaxlibs that can have written the file, golden.yaml names the one that did.
+    assert " to 2027-04-18, depending on its writer" in of_file["promised"]
+    assert shown["promised"].startswith("to jaxlibs built until 2027-04-18 (180 days after the writer) and from 2026-")
+
+
+def test_a_goldens_json_names_its_writer(copied, jaxexport):
+    ended = jaxexport("inspect", "--json", CASE)
+    found = json.loads(ended.out)
+    jsonschema.Draft202012Validator(schema("inspect")).validate(found)
+    assert found["writer"]["jaxlib"] == "0.12.0.1"
+    assert found["promise"]["until"] == ["2027-04-18", "2027-04-18"]
+
+
+def test_calls_that_a_golden_allows_count_as_promised(copied, jaxexport):
+    shutil.copytree(GOLDEN / ALLOWED / "0.9.2-cpu", copied / ALLOWED / "0.9.2-cpu")
+    ended = jaxexport("inspect", ALLOWED, "--readers", "0.12.0.1")
+    assert ended.code == 0, ended
+    assert "allowed: LAPACK's manual says what it does" in rows(ended.out)["custom calls"]
+    assert "every custom call is promised; it is outside the window" in ended.out
+    alone = jaxexport("inspect", f"golden/{ALLOWED}/0.9.2-cpu/artifact.jaxexport", "--readers", "0.12.0.1")
+    assert (alone.code, "; not promised: lapack_sgeqp3_ffi; " in alone.out) == (1, True)
+
+
+def test_a_manifest_that_its_artifact_contradicts_is_named(copied, jaxexport):
+    (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
+    path.write_text(path.read_text().replace("  platforms:\n  - cpu\n", "  platforms: [cpu, cuda]\n"))
+    wrong = "options.platforms: expected cpu, as in artifact.jaxexport, found cpu, cuda."
+    shown = jaxexport("inspect", CASE)
+    assert (shown.code, wrong in rows(shown.out)["artifact"], "loads in" in rows(shown.out)) == (0, True, False)
+    assert_bad_input(jaxexport("inspect", CASE, "--json"), wrong)
+    with_reader = jaxexport("inspect", CASE, "--readers", "0.12.0.1")
+    assert (with_reader.code, wrong in with_reader.err, "other writers" in with_reader.out) == (2, True, True)
+
+
 def test_unknown_manifest_fields_are_shown(copied):
     golden = GoldenStore(copied).generations(CASE)[-1]
     later = msgspec.defstruct(
@@ -83,7 +140,7 @@ def test_unknown_manifest_fields_are_shown(copied):
     manifest = later(
         **msgspec.structs.asdict(golden.manifest), trials=trials, remark={"platform": "no TPU\x1b[2J here"}
     )
-    out = golden_screen(Golden(manifest, golden.folder), [], Policy())
+    out = golden_screen(Golden(manifest, golden.folder), [], Policy(), "artifact.jaxexport: damaged")
     assert "trials        name: vjp 0, shapes: 4, 2, refused: null\n" in out
     assert "and 1 more\n" in out
     assert "remark        platform: no TPU\\x1b[2J here\n" in out
@@ -127,7 +184,7 @@ def test_a_name_that_is_no_golden_is_bad_input(name, message, copied, jaxexport)
 def test_the_screen_shows_the_rule_that_compares_the_golden(policy, shown, copied, jaxexport):
     Path("export_compat.yaml").write_text(policy)
     out = " ".join(jaxexport("inspect", CASE).out.split())
-    out = re.sub(r"errors below this part of the largest number are not seen: \S+ in output \d+ \(\S+\) ", "", out)
+    out = re.sub(r"errors smaller than this fraction of the [^:]*: \S+ in output \d+ \(\S+\) ", "", out)
     assert f" compared {shown} artifact " in out
 
 
@@ -167,4 +224,4 @@ def test_the_screen_names_outputs_that_jump(copied, jaxexport):
         "by the noise that its writer measured output 0 (result[0]): 2 of 9 elements jump: their last bit decides"
         in out
     )
-    assert "errors below this part of the largest number are not seen: " in out
+    assert "errors smaller than this fraction of the largest number pass unseen: " in out

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.atomic import REMOVED, STAGED, SWAPPED_OUT, is_abandoned
-from export_core.base.text import did_you_mean
+from export_core.base.text import did_you_mean, few
 from export_core.base.untrusted import read_named
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import Manifest
@@ -106,9 +106,10 @@ def missing_test(test: str) -> str:
         text = read_named(file).decode(errors="replace")
     except OSError:
         return f"{file} is not here."
-    defined = re.findall(r"^\s*(?:async\s+def|def|class)\s+(\w+)", text, re.MULTILINE)
+    defined = re.findall(r"^\s*(?:async\s+def|def|class)\s+(test\w*)", text, re.MULTILINE | re.IGNORECASE)
     absent = next((name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)), "")
-    return absent and f"{file} does not name {absent}.{did_you_mean(absent, defined)}"
+    hint = did_you_mean(absent, defined) or (f" It has {few(defined, most=3)}." if defined else "")
+    return absent and f"{file} does not name {absent}.{hint}"
 
 
 @dataclass(frozen=True)

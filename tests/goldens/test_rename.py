@@ -155,7 +155,7 @@ def test_the_command_lists_policy_entries_of_the_old_name(store, test_file, jaxe
         ("TestB.test_method", ""),
         ("test_nwe", "tests/test_a.py does not name test_nwe. Did you mean 'test_new'? They"),
         ("TestC.test_method", "tests/test_a.py does not name TestC. Did you mean 'TestB'? They"),
-        ("TestB.unlike", "tests/test_a.py does not name unlike. They"),
+        ("TestB.unlike", "tests/test_a.py does not name unlike. It has TestB, test_method, test_new. They"),
     ],
 )
 def test_a_new_name_that_no_test_has_is_reported(store, test_file, jaxexport, name, warning):

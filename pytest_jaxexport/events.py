@@ -20,7 +20,7 @@ class WrittenCase(_AnyEvent):
     written: str  # The change of the stored golden, such as new, replaced, unchanged, would be new.
     replaced: Sequence[str]  # What differs from the golden that it replaces, or would replace.
     crash: str  # How its own writer crashes when it replays it; empty if it does not crash.
-    renamed: str  # The command that makes an unused golden one of this case; empty if there is none.
+    renamed: str  # How to make an unused golden one of this case; empty if there is none.
     named: Sequence[str]  # Remarks on its outputs.
     to_do: Sequence[str]  # What to do about these remarks.
     not_repeated: bool  # Whether no second process could export it.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,12 @@ DRY_RUN, REVIEW = "dry-run", "review"
 SECOND_RUN = "jaxexport-second-export"
 """The name of the plugin by which a run of pytest is the second process of `second_export`."""
 
+_UPDATES = {
+    "missing": "Write only the goldens that the jaxlib of this run has not written yet, and check all others.",
+    DRY_RUN: "Say which goldens would be new or replaced, and what is different in each, and write nothing.",
+    REVIEW: "Say the same of one golden after the other, ask at the terminal, and write those that you accept.",
+}
+"""The values of --update-goldens, with their help."""
 _OPTIONS = {
     "--record-packages": "With --update-goldens: record in each golden the versions of all installed packages, as "
     "`jaxexport goldens backfill` does.",
@@ -59,29 +66,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Write the goldens of the selected marked tests that pass, with the jaxlib of this run. "
         "Goldens by other writers are not changed.",
     )
-    # An option of its own: with nargs="?", the first would take the path after it, `pytest --update-goldens tests`.
-    group.addoption(
-        "--update-goldens=missing",
-        dest="update_goldens",
-        action="store_const",
-        const="missing",
-        help="Write only the goldens that the jaxlib of this run has not written yet, and check all others.",
-    )
-    # No --dry-run and no --review: those may be options of another plugin, and pytest refuses one that two plugins add.
-    group.addoption(
-        f"--update-goldens={DRY_RUN}",
-        dest="update_goldens",
-        action="store_const",
-        const=DRY_RUN,
-        help="Say which goldens would be new or replaced, and what is different in each, and write nothing.",
-    )
-    group.addoption(
-        f"--update-goldens={REVIEW}",
-        dest="update_goldens",
-        action="store_const",
-        const=REVIEW,
-        help="Say the same of one golden after the other, ask at the terminal, and write those that you accept.",
-    )
+    # Options of their own: with nargs="?", the first would take the path after it, `pytest --update-goldens tests`. No
+    # --dry-run and no --review: those may be options of another plugin, and pytest refuses one that two plugins add.
+    for value, meaning in _UPDATES.items():
+        group.addoption(
+            f"--update-goldens={value}", dest="update_goldens", action="store_const", const=value, help=meaning
+        )
     group.addoption(
         "--noise",
         choices=("now", "later"),
@@ -97,6 +87,23 @@ def add_options(parser: pytest.Parser) -> None:
     for name, meaning in _INI.items():
         kind: Literal["args"] | None = "args" if name == "export_platforms" else None  # words, or one text
         parser.addini(name, meaning, type=kind)
+
+
+def check_updates(words: Sequence[object]) -> None:
+    """Raise `pytest.UsageError` if --update-goldens has an unknown value in the words of a command line.
+
+    The parser of pytest, which comes later, would only say that it ignores the value.
+    """
+    for word in words:
+        option, is_given, value = str(word).partition("=")
+        if option == "--update-goldens" and is_given and value not in _UPDATES:
+            from export_core.base.text import did_you_mean  # only a mistake needs it
+
+            known = ", ".join(f"--update-goldens={value}" for value in _UPDATES)
+            raise usage_error(
+                f"--update-goldens: expected no value, or one of {known}; found {value!r}."
+                f"{did_you_mean(value, _UPDATES)}"
+            )
 
 
 def request_devices(config: pytest.Config) -> None:

@@ -63,9 +63,11 @@ UNITTEST_HINT = (
 """Why a test of a `unittest.TestCase` has no `self.export_golden`."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of the plugin."""
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options of the plugin, and refuse an unknown value in words that suggest the right one."""
     options.add_options(parser)
+    if config := pluginmanager.get_plugin("pytestconfig"):
+        options.check_updates(config.invocation_params.args)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -25,6 +25,7 @@ from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, 
 from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.store import ARTIFACT, WriteStatus
+from export_core.goldens.upkeep import rename_case
 from export_core.judge import Result
 from export_core.judge.accepted import other_noise
 from export_core.matrix.comparisons import under_policy
@@ -412,6 +413,9 @@ class Recorder:
         if written is WriteStatus.UNCHANGED or not (left := self._left(event)):
             self._store.write(produced.manifest, produced.files)
             self._add_remarks(event, produced)
+            if renamed and not self._can_rename(self.renamed[-1], produced):
+                folder = os.path.relpath(self._store.root / case, self._settings.directory)
+                event["renamed"] += f", after deleting {Path(folder).as_posix()}, which was just written"
         else:
             event["written"] = left
         self.events.append(event)
@@ -598,6 +602,14 @@ class Recorder:
             case, hint = rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
         self.renamed += [case] if case else []
         return hint
+
+    def _can_rename(self, old: str, produced: ProducedGolden) -> bool:
+        """Return whether a case can get the name of one that was just written: all that this one has is equal."""
+        try:
+            rename_case(self._store, old, produced.manifest.case, produced.manifest.test, dry_run=True)
+        except GoldenError:
+            return False
+        return True
 
     def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
         """Return whether the test exports what this golden, of another case, has."""

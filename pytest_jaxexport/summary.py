@@ -56,8 +56,7 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
     for event in events:
         crashed.setdefault(event["crash"], []).append(f"{event['case']}/{event['writer']}")
         if event["renamed"]:
-            written = ", after deleting what was just written" if event["written"] == "new" else ""
-            yield f"  {event['case']}: {event['renamed']}{written}"
+            yield f"  {event['case']}: {event['renamed']}"
     for text, goldens in crashed.items():
         if text:
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"

@@ -178,7 +178,9 @@ def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Ite
         return
     for was, line in zip(old, new, strict=True):  # no text differs, so there are as many
         if was[1].values != line[1].values:
-            yield f"{_where(line, platforms)}: {line[1].name}: takes other values"
+            is_permuted = sorted(was[1].values) == sorted(line[1].values)
+            what = "are in another order" if is_permuted else "come from other operations or arguments"
+            yield f"{_where(line, platforms)}: {line[1].name}: its operands {what}"
             return
     yield "the same operations in other functions"
 

@@ -136,20 +136,31 @@ def rename(project: click_options.Project, old: str, new: str, test: str | None,
 
     Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
     """
-    from export_core.goldens.upkeep import rename_case
+    from export_core.goldens.upkeep import exporting_test, missing_test, rename_case
     from export_core.judge.unmatched import entries_that_name
 
     old, new = project.store.name_of(old), project.store.name_of(new)
+    there = project.store.generations(new) if new in project.store.cases() else []
     renamed = rename_case(project.store, old, new, test, dry_run=dry_run)
     writers = [golden.manifest.writer.id for golden in renamed]
+    goldens = plural(len(renamed), "golden")
     if dry_run:
-        echo(f"would rename {plural(len(renamed), 'golden')} of {old} to {new}: {', '.join(writers)}")
-        return
-    echo(f"{old} is now {new}: {plural(len(renamed), 'golden')} ({', '.join(writers)})")
-    if named := renamed[-1].manifest.test:
-        echo(f"They belong to the test {named}.")
+        echo(f"would rename {goldens} of {old} to {new}: {', '.join(writers)}")
     else:
+        echo(f"{old} is now {new}: {goldens} ({', '.join(writers)})")
+    if there:
+        echo(f"There already, with equal content: {', '.join(golden.manifest.writer.id for golden in there)}.")
+    named = test or exporting_test(renamed[-1].manifest, new)
+    missing = missing_test(named) if named else ""
+    if not named:
         echo("They belong to no test that is here: --test names one.")
+    elif missing:
+        belong = "They would belong" if dry_run else "They belong now"
+        echo(f"warning: {missing} {belong} to {named}: rename the test too, or rename them again.", err=True)
+    elif not dry_run:
+        echo(f"They belong to the test {named}.")
+    if dry_run:
+        return
     for entry in entries_that_name(project.policy, old, new, writers):
         echo(f"{entry} names {old}: change it too.", err=True)
 

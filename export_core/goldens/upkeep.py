@@ -10,6 +10,8 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.atomic import REMOVED, STAGED, SWAPPED_OUT, is_abandoned
+from export_core.base.text import did_you_mean, few
+from export_core.base.untrusted import read_named
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.manifest_file import dump_manifest, is_plain_name
@@ -35,7 +37,7 @@ def rename_case(
         dry_run: whether to change nothing.
 
     Raises:
-        GoldenError: The new case has other goldens.
+        GoldenError: The new case has goldens that the old case does not have with equal content.
     """
     if not is_plain_name(new):
         raise GoldenError(f"{new!r}: expected the name of a case, such as tests.test_a.test_f.")
@@ -92,6 +94,22 @@ def exporting_test(manifest: Manifest, case: str) -> str:
         if names:
             return "::".join((file, *names.split("."))) + bracket + parameters
     return ""
+
+
+def missing_test(test: str) -> str:
+    """Return what the working folder lacks of a test, as a sentence for a warning; empty if it lacks nothing.
+
+    Only the text of the file is looked at, which need not name a test that is inherited or made by a decorator.
+    """
+    file, *names = test.partition("[")[0].split("::")
+    try:
+        text = read_named(file).decode(errors="replace")
+    except OSError:
+        return f"{file} is not here."
+    defined = re.findall(r"^\s*(?:async\s+def|def|class)\s+(test\w*)", text, re.MULTILINE | re.IGNORECASE)
+    absent = next((name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)), "")
+    hint = did_you_mean(absent, defined) or (f" It has {few(defined, most=3)}." if defined else "")
+    return absent and f"{file} does not name {absent}.{hint}"
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,13 @@ A single rounding gives about minus the bits minus 1.5; products and sums of rou
 """
 _BETWEEN = (-14.4, -5.0)  # The levels with several possible causes: sums in float16, means in bfloat16.
 _ENOUGH = 16  # The fewest elements whose distribution says something.
+_ALTERNATING = 0.25  # The least share of neighbours whose errors have different signs, if rounding made them.
+_SPREAD = 8  # Times the median: one rounding makes errors of up to 3 times, sums of many 3.5 times (98 % of them).
+_RELATED = 0.3  # The least correlation of errors and values that rounding does not make.
+_MANY = 24  # The fewest elements that show whether errors are related to values.
+_SMOOTH = 0.15  # The same share along an axis. A softmax shares the error of its sum along one, and has more.
+_PREDICTED = 0.6  # The least share of the square of errors that values predict, and rounding does not.
+_FEW_COLUMNS = 4  # The most columns that are looked at together, such as place and speed.
 _SMALLEST_FLOAT16 = 2.0**-24
 _FAR = 1000  # Times the largest expected number, and times what is allowed: a larger number is garbage.
 
@@ -288,10 +295,14 @@ def _lost_precision(elements: _Elements, dtype: str) -> str:
     for name, bits in types if want.size >= _ENOUGH else []:
         # The numbers are the expected ones with mantissas of fewer bits, which the expected ones do not have.
         allowed = 2.0 ** (1 - bits) * np.abs(want) + (_SMALLEST_FLOAT16 if bits == 11 else 0.0)
-        near = min((np.abs(got - want) <= allowed).mean(), representable(got, bits))
-        if near >= _NEARLY_ALL and representable(want, bits) < 0.5:
+        if representable(got, bits) < _NEARLY_ALL or representable(want, bits) >= 0.5:
+            continue
+        if (np.abs(got - want) <= allowed).mean() >= _NEARLY_ALL:
             return f"rounded to {name}"
-    return _rounding(elements, want, got) or _level(want, got, types)
+        # Several roundings in this type; larger errors have another cause.
+        if np.median(np.abs(got - want) / np.abs(want)) <= 2.0 ** (3 - bits) and np.unique(got).size >= _ENOUGH:
+            return f"as if computed in {name}: the values have at most its {bits} bits"
+    return _rounding(elements, want, got) or _level(elements, want, got, types)
 
 
 def _rounding(elements: _Elements, want: Array, got: Array) -> str:
@@ -308,9 +319,7 @@ def _rounding(elements: _Elements, want: Array, got: Array) -> str:
     # Types with many bits may lose more of them: 2^-14 is left of float32's 2^-24, 2^-5 of bfloat16's 2^-8.
     if worst > scale * (elements.eps / 2) ** 0.6:
         return ""
-    want, got = np.concatenate([want, elements.want]), np.concatenate([got, elements.got])
-    _, once = np.unique(want, return_index=True)  # an element that is there twice would look like a neighbour
-    want, got = want[once], got[once]
+    want, got = _once(np.concatenate([want, elements.want]), np.concatenate([got, elements.got]))
     absolute = np.abs(got - want)
     for error in (absolute, absolute / np.abs(want)):  # beside the largest element, or each beside itself
         # Several errors are about as large as the largest one, of both signs.
@@ -320,26 +329,88 @@ def _rounding(elements: _Elements, want: Array, got: Array) -> str:
     return ""
 
 
-def _level(want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:
+def _level(elements: _Elements, want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:
     """Return a text that names the float type that makes errors of this size; empty if no type does.
 
-    `types` are the narrower types that are possible, with the bits of their mantissas.
+    The errors must be distributed as those of rounding are. `want` and `got` are elements of the whole array. `types`
+    are the narrower types that are possible, with the bits of their mantissas.
     """
-    if want.size < _ENOUGH or not _is_random(want, got):
+    want, got = _once(want, got)
+    if want.size < _MANY or not _is_random(want, got):
         return ""
     size = math.sqrt(float(np.square(np.abs(want)).mean()))
     for scale, name in ((np.abs(want), "each value"), (np.full(want.shape, size), "the values' root mean square")):
         relative = np.abs(got - want) / scale
         middle = float(np.median(relative))
-        # Rounding has no outliers: one element that is off, or a few, is something else.
-        if not 0 < np.quantile(relative, _NEARLY_ALL) <= 16 * middle:
+        # Rounding bounds the errors: where some are far larger than most, or they follow the values, it made none.
+        if not 0 < np.quantile(relative, _NEARLY_ALL) <= _SPREAD * middle or _is_related(want / scale, got / scale):
             continue
+        if _is_smooth(elements) or _is_predicted(elements):
+            return ""
         level, about = math.log2(middle), f"errors of about {_power(middle)} of {name}"
         for type_name, bits in types:
             if _LEVELS[bits][0] < level <= _LEVELS[bits][1]:
                 return f"as if computed in {type_name}: {about}"
         return f"as if precision was lost: {about}" if types and _BETWEEN[0] < level <= _BETWEEN[1] else ""
     return ""
+
+
+def _once(want: Array, got: Array) -> tuple[Array, Array]:
+    """Return each expected value once, in rising order, with the actual value of its first element.
+
+    An element that is there twice, as in a symmetric matrix, would look like a neighbour with the same error.
+    """
+    values, first = np.unique(want, return_index=True)
+    return values, got[first]
+
+
+def _is_related(want: Array, got: Array) -> bool:
+    """Return whether errors grow with the values or against them, or their sizes fall where the values grow.
+
+    Those of another constant often do; so do those of another frequency, which are largest at the zeros of a wave.
+    """
+    errors, least = got - want, max(_RELATED, 3 / math.sqrt(want.size))
+    return abs(_correlation(want.real, errors.real)) > least or _correlation(np.abs(want), np.abs(errors)) < -least
+
+
+def _correlation(one: Array, other: Array) -> float:
+    """Return how closely two arrays are related, from -1 to 1; 0 if one of them is constant."""
+    one, other = one - one.mean(), other - other.mean()
+    size = math.sqrt(float(np.square(one).sum() * np.square(other).sum()))
+    return float((one * other).sum()) / size if size else 0.0
+
+
+def _is_smooth(elements: _Elements) -> bool:
+    """Return whether the errors of neighbours along an axis have the same sign, as along the time of an integration.
+
+    The steps of an integration in a narrower type may look so, too: then nothing shows it.
+    """
+    want, errors = elements.expected.real, (elements.actual - elements.expected).real
+    for axis in range(errors.ndim):
+        values, signs = np.moveaxis(want, axis, 0), np.sign(np.moveaxis(errors, axis, 0))
+        products = (signs[1:] * signs[:-1])[values[1:] != values[:-1]]  # Equal values have equal errors.
+        signs_alike, differ = np.count_nonzero(products > 0), np.count_nonzero(products < 0)
+        if signs_alike + differ >= _ENOUGH - 1 and differ < _SMOOTH * (signs_alike + differ):
+            return True
+    return False
+
+
+def _is_predicted(elements: _Elements) -> bool:
+    """Return whether the values of a row predict the errors in it, as place and speed do after another time.
+
+    That is looked at in arrays with a few columns. With many, rounded weights would make such errors.
+    """
+    want, errors = elements.expected.real, (elements.actual - elements.expected).real
+    if want.ndim < 2 or not 1 < want.shape[-1] <= _FEW_COLUMNS:
+        return False
+    want, errors = (values.reshape(-1, values.shape[-1]) for values in (want, errors))
+    rows = np.flatnonzero(np.isfinite(want).all(1) & np.isfinite(errors).all(1))[:_SAMPLE]
+    if rows.size < _ENOUGH:
+        return False
+    want, errors = (values[rows] / (np.abs(values[rows]).max() or 1.0) for values in (want, errors))
+    want, errors = want - want.mean(0), errors - errors.mean(0)
+    rest = errors - want @ np.linalg.lstsq(want, errors, rcond=None)[0]
+    return bool((np.square(rest).sum(0) < (1 - _PREDICTED) * np.square(errors).sum(0)).any())
 
 
 def _is_random(want: Array, got: Array) -> bool:
@@ -349,7 +420,7 @@ def _is_random(want: Array, got: Array) -> bool:
     """
     order = np.argsort(want.real, kind="stable")
     signs = (got - want).real[order] > 0
-    is_mixed = signs.size < _ENOUGH or (signs[1:] != signs[:-1]).mean() >= 0.25
+    is_mixed = signs.size < _ENOUGH or (signs[1:] != signs[:-1]).mean() >= _ALTERNATING
     return bool(0.1 <= signs.mean() <= 0.9 and is_mixed)
 
 

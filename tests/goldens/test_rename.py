@@ -115,7 +115,15 @@ def test_the_renamed_test_follows_from_the_new_case(tmp_path, monkeypatch, test,
     assert renamed.manifest.test == expected
 
 
-def test_the_command_lists_policy_entries_of_the_old_name(store, jaxexport):
+@pytest.fixture
+def test_file(store):
+    Path("tests").mkdir()
+    path = Path("tests/test_a.py")
+    path.write_text("class TestB:\n    def test_method(self): pass\n\ndef test_new(): pass\n")
+    return path
+
+
+def test_the_command_lists_policy_entries_of_the_old_name(store, test_file, jaxexport):
     entry = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
     Path("export_compat.yaml").write_text(
         f"quirks:\n  - {{case: {OLD}, writer: 0.9.2, rtol: 0.1, {entry}}}\n"
@@ -139,3 +147,41 @@ def test_the_command_lists_policy_entries_of_the_old_name(store, jaxexport):
     ]
     hint = f"no case is called {OLD!r}. Did you mean {NEW!r}? `jaxexport goldens list` shows all cases."
     assert_bad_input(jaxexport("goldens", "rename", OLD, NEW), hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "warning"),
+    [
+        ("test_new", ""),
+        ("test_new[1]", ""),
+        ("TestB.test_method", ""),
+        ("test_nwe", "tests/test_a.py does not name test_nwe. Did you mean 'test_new'? They"),
+        ("TestC.test_method", "tests/test_a.py does not name TestC. Did you mean 'TestB'? They"),
+        ("TestB.unlike", "tests/test_a.py does not name unlike. It has TestB, test_method, test_new. They"),
+    ],
+)
+def test_a_new_name_that_no_test_has_is_reported(store, test_file, jaxexport, name, warning):
+    ended = jaxexport("goldens", "rename", OLD, f"tests.test_a.{name}", "--dry-run")
+    test = f"tests/test_a.py::{name.replace('.', '::')}"
+    again = f"would belong to {test}: rename the test too, or rename them again.\n"
+    assert (ended.code, ended.err) == (0, f"warning: {warning} {again}" if warning else "")
+    ended = jaxexport("goldens", "rename", OLD, f"tests.test_a.{name}")
+    assert ended.code == 0
+    assert (f"They belong to the test {test}." in ended.out) == (not warning)
+    assert ended.err == (f"warning: {warning} {again.replace('would belong', 'belong now')}" if warning else "")
+
+
+def test_a_missing_test_file_is_reported(store, jaxexport):
+    ended = jaxexport("goldens", "rename", OLD, NEW)
+    assert "belong to" not in ended.out
+    assert ended.err.startswith("warning: tests/test_a.py is not here. They belong now to tests/test_a.py::test_new: ")
+
+
+def test_a_golden_that_the_new_case_has_already_is_named(store, test_file, jaxexport):
+    golden = store.generations(OLD)[0]
+    write_golden(store, msgspec.structs.replace(golden.manifest, case=NEW, test="tests/test_a.py::test_new"))
+    before = content(store, OLD)
+    line = "There already, with equal content: 0.9.2-cpu.\n"
+    assert line in jaxexport("goldens", "rename", OLD, NEW, "--dry-run").out
+    assert line in jaxexport("goldens", "rename", OLD, NEW).out
+    assert content(store, NEW) == before

@@ -5,6 +5,7 @@ import zlib
 
 import ml_dtypes
 import numpy as np
+import precision_programs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -194,11 +195,59 @@ def test_computing_in_a_narrower_type_is_recognised(dtype, text):
     assert text in looks(*computed(dtype))
 
 
+NARROW_NAMES = {"bfloat16": "bfloat16", "float16": "TensorFloat-32 or float16", "tf32": "TensorFloat-32 or float16"}
+
+
+def test_another_constant_is_never_called_a_narrower_type():
+    """Count the programs with a changed constant whose differences are said to be lost precision: none of 330."""
+    programs = precision_programs.changed_constants()
+    found = {name: looks(want, got, 1e-6 * np.abs(want.astype(float))) for name, want, got in programs}
+    assert len(found) == 330
+    assert {name: text for name, text in found.items() if not text.startswith(("no pattern", "a constant "))} == {}
+
+
+def test_most_narrow_computations_are_called_so():
+    """Count the computations in narrow types that are named: 75 of 90, each with its own type or with none."""
+    found = {}
+    for name, want, got in precision_programs.narrow_computations():
+        found[name] = looks(want, got, 1e-6 * np.abs(want.astype(float)))
+    named = {name: text for name, text in found.items() if not text.startswith("no pattern")}
+    assert len(named) >= 75, found
+    types = {name: text for name, text in named.items() if not text.startswith("as if precision was lost: ")}
+    assert len(types) >= 60
+    assert {n: t for n, t in types.items() if f" {NARROW_NAMES[n.rpartition(' ')[2]]}" not in t} == {}
+
+
+def test_several_roundings_to_a_type_are_recognised_by_their_bits():
+    values = normal(np.random.default_rng(2), 40)
+    power = narrowed(values, BFLOAT16)
+    for _ in range(4):
+        power = narrowed(power * narrowed(values, BFLOAT16), BFLOAT16)
+    text = looks(values**5, power)
+    assert text == "as if computed in bfloat16: the values have at most its 8 bits"
+
+
 def test_float32_rounding_of_float32_is_not_diagnosed():
     rng = np.random.default_rng(2)
     values = rng.standard_normal((20, 20))
     assert "float32" in diagnose(values, narrowed(values, np.float32), None).looks_like
     assert "float32" not in diagnose(values, narrowed(values, np.float32), None, "float32").looks_like
+
+
+def test_the_states_of_two_pendulums_are_not_called_a_narrower_type():
+    """Errors of place and speed follow from the other of the two, even where the times are far apart."""
+    phases = np.random.default_rng(2).uniform(0, 6, 200)
+    states, later = (np.float32(np.stack([np.cos(t), -3 * np.sin(t)], 1)) for t in (phases, phases + 0.01))
+    assert looks(states, later, 1e-6 * np.abs(states.astype(float))).startswith("no pattern: errors of about")
+
+
+@pytest.mark.parametrize("scale", [1.0, 8e307])
+def test_numbers_near_the_largest_of_doubles_have_the_same_diagnosis(scale):
+    """Their sums and squares are infinite."""
+    values = np.random.default_rng(2).uniform(0.1, 1, (40, 2))
+    other = values * (1 + np.random.default_rng(3).choice([-1, 1], values.shape) * 0.002)
+    text = "as if computed in bfloat16: errors of about 2^-9 of each value"
+    assert looks(values * scale, other * scale, 1e-9 * np.abs(values) * scale) == text
 
 
 def test_one_slightly_wrong_element_shows_no_pattern():

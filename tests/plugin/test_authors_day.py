@@ -353,6 +353,23 @@ def test_update_modes_that_cannot_work_are_refused(words, message, projects, tmp
     assert message in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [("mising", " Did you mean 'missing'?"), ("dry_run", " Did you mean 'dry-run'?"), ("yes", ""), ("", "")],
+)
+def test_an_unknown_value_of_update_goldens_names_the_known_ones(value, hint, projects):
+    run = projects(test_a="def test_plain(): pass\n").pytest(f"--update-goldens={value}", cold=True)
+    assert run.code == pytest.ExitCode.USAGE_ERROR
+    known = "--update-goldens=missing, --update-goldens=dry-run, --update-goldens=review"
+    error = f"--update-goldens: expected no value, or one of {known}; found {value!r}.{hint}"
+    assert run.text.strip() == f"ERROR: jaxexport: error: {error}"
+
+
+def test_a_path_after_update_goldens_is_no_value(projects):
+    run = projects(test_a="def test_plain(): pass\n").pytest("--update-goldens", "test_a.py", cold=True)
+    assert "1 passed" in run.text
+
+
 def reviewed(project: Project, answers: Sequence[str]) -> str:
     """Run a review in a terminal of its own and answer each question."""
     import pty

@@ -131,13 +131,27 @@ def test_two_cases_that_fit_get_no_suggestion(project):
 
 
 def test_an_update_suggests_the_rename_too(project, jaxexport, monkeypatch):
+    """What was just written is equal to the old golden: nothing has to be deleted."""
     project.add_older_generation("test_a.test_sin")
     project.write(test_a=RENAMED)
     run = project.pytest("--update-goldens")
     assert hints(run) == ["goldens rename test_a.test_sin test_a.test_sine"]
-    assert "after deleting what was just written" in run.text
-    shutil.rmtree(project.goldens / "test_a.test_sine")
+    assert "after deleting" not in run.text
     monkeypatch.chdir(project.folder)
-    assert jaxexport(*shlex.split(hints(run)[0])).code == 0
+    ended = jaxexport(*shlex.split(hints(run)[0]))
+    assert "There already, with equal content: " in ended.out
     assert len(list((project.goldens / "test_a.test_sine").iterdir())) == 2
+    assert hints(project.pytest("--update-goldens")) == []
+
+
+def test_an_update_names_what_to_delete_before_a_rename(project, jaxexport, monkeypatch):
+    """What was just written records packages, unlike the old golden."""
+    project.write(test_a=RENAMED)
+    run = project.pytest("--update-goldens", "--record-packages")
+    (hint,) = hints(run)
+    assert "test_sine, after deleting golden/test_a.test_sine, which was just written\n" in run.text
+    monkeypatch.chdir(project.folder)
+    assert "expected no golden of the new case, found 1" in jaxexport(*shlex.split(hint), code=2).err
+    shutil.rmtree("golden/test_a.test_sine")
+    jaxexport(*shlex.split(hint))
     assert hints(project.pytest("--update-goldens")) == []

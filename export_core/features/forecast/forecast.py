@@ -45,7 +45,7 @@ class EventKind(StrEnum):
 
     LEAVES = "leaves"  # Goldens of a writer: no jaxlib built from this day on is promised to run them.
     CLOSES = "closes"  # A reader: no jaxlib built from this day on is promised to be read by it.
-    RETIRES = "retires"  # A reader: no new jaxlib must run what it exports, nor the goldens that it is promised to run.
+    RETIRES = "retires"  # A reader: no new jaxlib needs to run its exports, nor the goldens it is promised to run.
     PRUNABLE = "prunable"  # Goldens that nothing requires from this day on.
     EXPIRES = "expires"  # A known failure or a quirk: its last day.
     TARGET = "deployment target"  # A deployment target of the policy: its obligation begins, or has ended.
@@ -262,8 +262,8 @@ def _reader_events(
         day = retirement_day(calendar.built(version), written, windows)
         if day is not None and version not in readers_in_use(policy, as_of):
             text = (
-                f"reader {version} may be retired: no new jaxlib must run what it exports, "
-                "nor any golden that it is promised to run"
+                f"from this day on, no new jaxlib needs to run what {version} exports, nor any golden that {version} "
+                f"is promised to run: you may stop testing with reader {version}"
             )
             yield day, Event(EventKind.RETIRES, version, text)
 
@@ -444,12 +444,14 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
 
 
 def _obligation_lines(release: Obligations) -> Iterator[str]:
-    runs = f"{plural(release.goldens, 'golden')} by {', '.join(release.runs)}" if release.runs else "no golden"
+    runs = f"must run {plural(release.goldens, 'golden')} by {', '.join(release.runs)}"
+    if not release.runs:
+        runs = "need not run any golden"
     exports = f"what it exports must run in {', '.join(release.readers)}"
     if not release.readers:
-        exports = "no published release has to run what it exports"
+        exports = "what it exports need not run in any published release"
     own = plural(release.cases, "golden")
-    yield f"  a jaxlib built that day must run {runs}; {exports}; it also writes {own} of its own"
+    yield f"  a jaxlib built that day {runs}; {exports}; it also writes {own} of its own"
     if release.unwritten:
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
         yield f"  no goldens exist by these writers, which it must run too: {', '.join(counts)}"

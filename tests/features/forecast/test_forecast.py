@@ -287,10 +287,20 @@ def test_the_text_lists_the_obligations_of_each_day():
     ahead = forecast(OF_ONE_CASE, Policy(), load_calendar(), day("2027-06-01"), 30)
     written = "\n".join(forecast_lines(ahead))
     assert "goldens may be pruned (jaxexport goldens prune)" in written
-    assert "must run no golden; no published release has to run what it exports" in written
+    assert "a jaxlib built that day need not run any golden; what it exports need not run in any pub" in written
     written = "\n".join(forecast_lines(made()))
     assert "by these writers, which it must run too: 0.10.2 (1 case), 0.11.1 (1 case)" in written
     assert "2 goldens by 0.11.0, 0.12.0.1" in written
+
+
+def test_a_retirement_says_what_needs_to_run_no_longer():
+    found = look_ahead(days=183, when=day("2026-11-01"))
+    happening = [event for each in found.days for event in each.events]
+    (text,) = (each.text for each in happening if (each.kind, each.subject) == (EventKind.RETIRES, "0.10.2"))
+    assert text == (
+        "from this day on, no new jaxlib needs to run what 0.10.2 exports, nor any golden that 0.10.2 is promised to "
+        "run: you may stop testing with reader 0.10.2"
+    )
 
 
 def test_a_bar_ends_on_the_day_its_goldens_leave_the_window():

@@ -112,9 +112,10 @@ def exported(folder, function, name):
     [
         (lambda x: x.sum(0), lambda x: x.sum(1), "reduce: dimensions: dense<0> : tensor<1xi64> → dense<1>"),
         (lambda x: x + 2.0, lambda x: x + 3.0, "constant: value: dense<2.0> : tensor<f32> → dense<3.0>"),
-        (lambda x: x - 2 * x, lambda x: 2 * x - x, "subtract: takes other values"),
+        (lambda x: x - x @ x, lambda x: x @ x - x, "subtract: its operands are in another order"),
+        (lambda x: x - (x + x), lambda x: (y := x + x) - y, "subtract: its operands come from other operations or"),
     ],
-    ids=["attribute", "constant", "values"],
+    ids=["attribute", "constant", "order", "operands"],
 )
 def test_changes_inside_operations_are_reported(jaxexport, tmp_path, before, after, line):
     out = jaxexport("diff", exported(tmp_path, before, "a"), exported(tmp_path, after, "b")).out

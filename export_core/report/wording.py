@@ -121,7 +121,8 @@ def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
     """
     failing = [name for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
     cells = sum(summary.judgements.get(name, 0) for name in failing)
-    causes = sum(cause.judgement in failing for cause in summary.causes)
+    # Cells that fail alike are one cause, however they are judged.
+    causes = len({cause.id for cause in summary.causes if cause.judgement in failing})
     others = [name for name in failing if name is not Judgement.BROKEN and summary.judgements.get(name)]
     line, below = facts, ""
     if summary.exit_code == ExitCode.BROKEN and cells:

@@ -184,15 +184,26 @@ def test_causes_beyond_the_listed_ones_are_counted():
     many = [failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(45)]
     page = html_page(document(many))
     assert page.count('<article id="cause=') == MOST_FINDINGS
-    assert "5 more causes are not listed here. The table has every cell." in page
+    assert "5 more cards are not shown here. The table has every cell." in page
     assert len(cells_of(page)) == 45
 
 
 @pytest.mark.parametrize(
-    ("causes", "text"), [(5, ">and 1 more cause</a>"), (MOST_FINDINGS + 1, "<p>1 more cause is not listed here.")]
+    ("causes", "text"), [(5, ">and 1 more</a>"), (MOST_FINDINGS + 1, "<p>1 more card is not shown here.")]
 )
 def test_one_more_cause_is_counted_in_the_singular(causes, text):
     assert text in html_page(document([failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(causes)]))
+
+
+def test_a_cause_with_two_judgements_is_counted_once():
+    facts = {"message": "signal 11", "stage": Stage.RUN}
+    owed = result(Verdict.CRASH, Judgement.OWED, reader="0.8.1", promised=False, deployed=("edge",), **facts)
+    cells = with_causes([result(Verdict.CRASH, Judgement.BROKEN, **facts), owed])
+    page = html_page(document(cells, summarize(cells)))
+    assert page.count('<article id="cause=') == 2
+    assert ">1 cause of cells that fail the run</h2>" in page
+    assert "<h1>" in page
+    assert "2 cells, 1 cause</h1>" in page
 
 
 def test_a_cause_in_one_reader_names_it_once():

@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,13 +165,33 @@ def test_only_web_addresses_are_followed(url):
     identity = RunIdentity(project="p", commit="abc", source_url=url, ci_url=url, goldens="golden")
     page = html_page(document([result()], summarize([result()], identity=identity)))
     assert not re.search(r'href="(?!#|https?:)', page)
-    assert data_of(page)["files"] == "golden/"
+    assert data_of(page)["files"] == ""
 
 
-def test_files_of_goldens_are_linked_at_the_commit():
-    assert file_address("https://host/p/blob/abc", "golden") == "https://host/p/blob/abc/golden/"
-    assert file_address("", "tests/a b") == "tests/a%20b/"
-    assert file_address("", "../elsewhere") == file_address("", "/tmp/golden") == ""
+def test_files_of_goldens_are_linked_at_the_commit(tmp_path):
+    assert file_address("https://host/p/blob/abc", "golden", None) == "https://host/p/blob/abc/golden/"
+    assert file_address("https://host/p/blob/abc", "/tmp/golden", tmp_path) == "", "not in the project"
+
+
+@pytest.mark.parametrize(
+    ("folder", "address"),
+    [(".", "tests/a%20b/"), ("out/pages", "../../tests/a%20b/"), ("tests", "a%20b/"), ("..", "{}/tests/a%20b/")],
+)
+def test_files_of_goldens_are_linked_from_the_pages_folder(folder, address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("tests/a b").mkdir(parents=True)
+    assert file_address("", "tests/a b", Path(folder)) == address.format(tmp_path.name)
+
+
+def test_files_that_no_link_would_lead_to_are_not_linked(tmp_path, monkeypatch):
+    (tmp_path / "golden").mkdir()
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    assert file_address("", "golden", Path()) == "", "not in this working folder"
+    assert file_address("", "../golden", Path()) == file_address("", str(tmp_path / "golden"), Path()) == ""
+    Path("golden").mkdir()
+    assert file_address("", "golden", None) == "", "a page on standard output is anywhere"
+    assert file_address("", "golden", Path()) == "golden/"
 
 
 def test_addresses_of_cells_and_filters_are_escaped():

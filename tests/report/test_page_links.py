@@ -1,6 +1,8 @@
 """The page in Chromium: its table, filters, ranges and order, its addresses, and the keyboard."""
 
 import functools
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from making import document, result, summarize
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
+from export_core.report.page import html_page
 from export_core.report.page_data import cause_link, cell_link, filter_link
 
 pytestmark = pytest.mark.browser
@@ -151,6 +154,26 @@ def test_a_cell_links_the_files_of_its_golden(opened):
     page = opened(cell_link(numbers().key), shown=linked)
     links = page.locator("#cell-facts dd a[href^=https]").evaluate_all("all => all.map(({ href }) => href)")
     assert links[0] == f"https://example.org/project/blob/abc/golden/{numbers().golden}/jaxpr.txt"
+
+
+@pytest.mark.parametrize("folder", [".", "out/pages", "..", None])
+def test_a_cell_links_the_files_from_the_folder_of_its_page(folder, opened, tmp_path, monkeypatch):
+    """The golden has no jaxpr.txt, as one from a file has not. Without a link there is the path."""
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
+    golden = work / "golden" / numbers().golden
+    golden.mkdir(parents=True)
+    for name in ("golden.yaml", "module.mlir"):
+        (golden / name).write_text(name)
+    shown = document([numbers()], summarize([numbers()], identity=RunIdentity(goldens="golden")))
+    written = replace(shown, folder=folder and Path(folder))
+    (file := work / (folder or ".") / "page.html").parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(html_page(written), encoding="utf-8")
+    page = opened(cell_link(numbers().key), file=file.resolve())
+    assert facts(page)["files"] == f"golden/{numbers().golden}: module.mlir, golden.yaml"
+    links = page.locator("#cell-facts dd a:not([href^='#'])").evaluate_all("all => all.map(({ href }) => href)")
+    files = [golden / "module.mlir", golden / "golden.yaml"]
+    assert links == ([file.resolve().as_uri() for file in files] if folder else [])
 
 
 def test_the_address_of_a_filter_shows_the_table(opened):

@@ -286,18 +286,20 @@ def file_address(source_url: str, goldens: str, folder: Path | None) -> str:
         return ""
     if web := web_address(source_url):
         return f"{web.rstrip('/')}/{quote(goldens.strip('/'))}/"
-    if folder is None or not Path(goldens).is_dir():
+    if folder is None:
         return ""
-    with contextlib.suppress(ValueError):  # on another drive
-        return f"{quote(Path(os.path.relpath(os.path.realpath(goldens), os.path.realpath(folder))).as_posix())}/"
+    with contextlib.suppress(OSError, ValueError):  # it is not here, is no path at all, or is on another drive
+        path = os.path.relpath(os.path.realpath(goldens, strict=True), os.path.realpath(folder))
+        return f"{quote(Path(path).as_posix())}/"
     return ""
 
 
 def _names(goldens: str, golden: str, *, is_online: bool) -> tuple[str, ...]:
     """Return the names of a golden's files for people: those that are here, or all of them if they are only online."""
     folder = f"{goldens}/{golden}"
-    if _is_inside(folder) and Path(folder).is_dir():
-        return tuple(name for name in _FILES if Path(folder, name).is_file())
+    with contextlib.suppress(OSError, ValueError):  # a results folder may hold any text
+        here = {file.name for file in Path(folder).iterdir()} if _is_inside(folder) else set()
+        return tuple(name for name in _FILES if name in here)
     return _FILES if is_online else ()
 
 

@@ -166,8 +166,9 @@ def _counted(rest: Sequence[Finding], run: Run, width: int, summary: Summary | N
         return f"{len(rest)} more"
     counts, separator, others = f"{plural(len(rest), 'cause')}, {cells}".partition("; ")
     cases = short_names({result.case for result in run.results})
-    names = [_name(finding, run, cases) for finding in rest[:_MOST_NAMED]]
-    for named in range(len(names), least - 1, -1):
+    # A change of a custom call breaks a promise too, and has no cell.
+    names = [_name(finding, run, cases) for finding in rest if finding.results][:_MOST_NAMED]
+    for named in range(len(names), min(least, len(names)) - 1, -1):
         more = f" and {len(rest) - named:,} more" if len(rest) > named else ""
         listed = f": {', '.join(names[:named])}{more}" if named else ""
         text = f"{counts}{listed}{separator}{others}"

@@ -213,11 +213,15 @@ def report_file_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def write_reports(files: Mapping[str, str], run: Run, comparison: RunDifference | None = None) -> None:
     """Write the reports of a run into `files`, by format. Raises `ReportError` if a file cannot be written."""
+    from dataclasses import replace
+
     from export_core.report.view import view
 
+    document = view(run, comparison)
     for name, file in files.items():
         module, _, function = _FORMATS[name][0].partition(":")
-        written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(view(run, comparison))
+        own = replace(document, folder=None if file == STDOUT else Path(file).parent)
+        written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(own)
         write_output(file, written if isinstance(written, bytes) else written.encode())
 
 

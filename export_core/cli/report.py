@@ -133,6 +133,10 @@ def report(
         raise click.UsageError("Several DIR are a history already: they cannot be combined with --baseline.")
     if (as_json or cases) and not trend:
         raise click.UsageError(f"{'--json' if as_json else '--cases'} can only be used with --trend.")
+    others: dict[str, object] = {"open": is_opened, "full": full, **files, "annotations": annotations, "badge": badge}
+    others |= {"baseline": baselines, "policy": policy_file, "as-of": as_of, "fail-on": fail_on}
+    if trend and (other := next((name for name, value in others.items() if value), "")):
+        raise click.UsageError(f"--trend judges and writes nothing: it cannot be combined with --{other}.")
     click_options.check_fail_on(fail_on, baselines or folders[1:])
     runs = sorted(map(read_run, map(Path, folders or (results or RESULTS,))), key=lambda run: run.moment)
     run = runs[-1]
@@ -169,10 +173,12 @@ def report(
 
         # As bytes: what is printed for people has its commands disarmed.
         click_options.write_output(click_options.STDOUT, annotation_commands(view(run)).encode())
-    elif not files and not badge:
+    if full or not (files or badge or annotations):
         from export_core.report.terminal import print_report
 
-        print_report(click_options.console(), view(run, comparison), full=full)
+        # What goes to standard output for other programs is not mixed with text for people.
+        console = click_options.console(stderr=click_options.STDOUT in written)
+        print_report(console, view(run, comparison), full=full)
     if is_opened:
         import webbrowser
 

@@ -24,7 +24,7 @@ from export_core.judge.weakening import accepted_in
 from export_core.matrix import Verdict
 from export_core.matrix.result import Result, by_build_date
 from export_core.matrix.selection import is_whole, readers_left_out, selection_by_policy
-from export_core.matrix.verdicts import Judgement
+from export_core.matrix.verdicts import Judgement, is_expected
 from export_core.policy import Policy
 from export_core.policy.entries import Required, matches
 from export_core.policy.known_issues import KnownIssue, known_issues
@@ -272,9 +272,10 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
 
     Otherwise the list is empty.
     """
-    # A refusal is the expected end of a cell outside its window.
     failing = sum(
-        result.judgement is Judgement.OUTSIDE and result.verdict.fails and result.verdict is not Verdict.REFUSED
+        result.judgement is Judgement.OUTSIDE
+        and result.verdict.fails
+        and not is_expected(result.judgement, result.verdict)
         for result in results
     )
     text = f"{OUTSIDE}: {plural(failing, 'cell')} outside the window failed other than by a refusal"

@@ -410,3 +410,8 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
 }
 """Every verdict, from a silently wrong number down to what is not a failure."""
 WORST_FIRST = (*VERDICTS,)
+
+
+def is_expected(judgement: Judgement, verdict: Verdict) -> bool:
+    """Return whether a cell fails as a cell outside its window is expected to end: with a refusal."""
+    return (judgement, verdict) == (Judgement.OUTSIDE, Verdict.REFUSED)

@@ -160,6 +160,7 @@ class Document:
     run: Run
     findings: Sequence[Finding]  # All findings, the worst first.
     comparison: RunDifference | None = None
+    folder: Path | None = None  # The folder of the file that it is written into; None for standard output.
 
     @cached_property
     def headline(self) -> tuple[str, str]:

@@ -200,8 +200,10 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
                     address = filter_link(**place, **_counted(row.squares[reader]))
                     parent.attrib |= {"href": address, "tabindex": str(tab_stop)}
                     parent.attrib |= {"data-row": str(index), "data-column": str(number)}
-                    if row.squares[reader].worst.fails_run:
-                        parent.set("data-fails", "")  # where it is scrolled out of sight, the page says so
+                    # Where these are scrolled out of sight, the page says so.
+                    worst = row.squares[reader].worst
+                    if worst.fails_run or worst is Judgement.KNOWN:
+                        parent.set("data-fails" if worst.fails_run else "data-known", "")
                 _square(parent, row, reader, plane, (plane.left + slot, middle))
                 tab_stop = -1
 

@@ -50,6 +50,7 @@ def html_page(document: Document) -> str:
     not_promised = [name for name in (Judgement.BONUS, Judgement.OUTSIDE) if name in run.by_judgement]
     judgements = [*(name for name in run.by_judgement if name not in not_promised), *not_promised]
     listed, more = capped(document.findings, MOST_FINDINGS)
+    with_cards = [finding for finding in document.findings if _has_card(finding)]
     page = part_of_page(
         _TEMPLATES / "page.html",
         **_assets(),
@@ -57,7 +58,9 @@ def html_page(document: Document) -> str:
         missing=_missing(document),
         notes=_notes(document),
         causes=_cards([finding for finding in listed if _has_card(finding)], run),
-        causes_count=sum(map(_has_card, document.findings)),
+        cards_count=len(with_cards),
+        # Cells that fail alike are one cause, also if they are judged differently and so have several cards.
+        causes_count=len({one.cause.id if one.cause else number for number, one in enumerate(with_cards)}),
         others=[
             (kind, findings, more[kind])
             for kind, findings in by_kind(finding for finding in listed if not _has_card(finding)).items()

@@ -7,16 +7,20 @@ is what the page's text field shows: ``judgement:broken writer:0.9.2 case:*chole
 is taken letter by letter; elsewhere * and ? stand for other letters, and a comma for "or".
 """
 
+import contextlib
 import itertools
+import os
 import re
 import statistics
 from collections.abc import Hashable, Sequence
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from export_core.base.facts import labelled_facts
 from export_core.base.text import few, plain_text
+from export_core.goldens.store import JAXPR_TEXT, MANIFEST, MODULE_TEXT
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import cost_of
 from export_core.matrix.verdicts import VERDICTS, WORKING
@@ -53,6 +57,7 @@ _FIELDS = {
 COSTS = ("temp_bytes", "flops", "bytes_accessed")
 """The figures of the compiler that pictures show: memory, work, and the bytes that are moved for it."""
 MOST_GRIDS = 2_000  # The most different error grids in a page; cells with further grids have only their numbers.
+_FILES = (JAXPR_TEXT, MODULE_TEXT, MANIFEST)  # The files of a golden that people can read.
 _TIMES = ("deserialize", "lower", "compile", "run", "runs", "peak_bytes")
 _state_of, _more_of, _errors_of = attrgetter(*_STATE), attrgetter(*_MORE), attrgetter(*_FIELDS["numbers"][:3])
 _ELEMENT = re.compile(
@@ -84,12 +89,14 @@ def page_data(document: Document) -> dict[str, Any]:
     `rows` and `cells` are columns of indices into `tables`; the cells of a row begin at `rows["start"]`. `timings` are
     columns of numbers, each empty if no cell has a number for it. Fields have the names of a result's fields.
 
-    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all judgements, the worst first.
-    `verdicts` has the word and the symbol of each verdict, and whether a cell with it works. `runs` are the names of
-    the runs that are compared.
+    `goldens` is the path of the folder of goldens, and `files` its address, empty where no link would lead there. The
+    table `names` has the names of a golden's files that are for people. `judgements` are all judgements, the worst
+    first. `verdicts` has the word and the symbol of each verdict, and whether a cell with it works. `runs` are the
+    names of the runs that are compared.
     """
     comparison, identity = document.comparison, document.run.summary.identity
-    rows = _Columns("case", "writer", "platform", "calls", "cost")
+    rows = _Columns("case", "writer", "platform", "calls", "cost", "names")
+    goldens, files = identity.goldens, file_address(identity.source_url, identity.goldens, document.folder)
     texts = ("message", "stderr", "window", "numbers", "more", "command", "history", "figures")
     cells = _Columns("reader", "state", *texts, "needs", "grid", "measured")
     rows.columns |= {"golden": [], "start": [0]}
@@ -104,6 +111,7 @@ def page_data(document: Document) -> dict[str, Any]:
             platform=plain_text(results[0].platform),
             calls=tuple(map(plain_text, results[0].custom_calls)),
             cost=document.row_line(results),
+            names=_names(goldens, results[0].golden, is_online=bool(web_address(identity.source_url))),
         )
         rows.columns["golden"].append(plain_text(results[0].golden))
         for result in results:
@@ -127,7 +135,8 @@ def page_data(document: Document) -> dict[str, Any]:
         "rows": rows.columns,
         "cells": cells.columns,
         "timings": {name: column if any(map(_is_known, column)) else [] for name, column in timings.items()},
-        "files": file_address(identity.source_url, identity.goldens),
+        "goldens": plain_text(goldens),
+        "files": files,
         "judgements": [*Judgement],
         "verdicts": {
             name: {"word": facts.mark, "symbol": facts.symbol, "works": name in WORKING}
@@ -267,16 +276,36 @@ def web_address(url: str) -> str:
         return ""
 
 
-def file_address(source_url: str, folder: str) -> str:
-    """Return the address of a folder's files, with a slash at the end; "" if the folder is outside the project.
+def file_address(source_url: str, goldens: str, folder: Path | None) -> str:
+    """Return the address of the folder of goldens, with a slash at the end; "" if a link would not lead there.
 
-    The address is relative to the page if `source_url` is not a web address.
+    The address is relative to `folder`, that of the page, if `source_url` is not a web address. Then the goldens must
+    be in the working folder, and the page in a file.
     """
+    if not _is_inside(goldens):
+        return ""
     if web := web_address(source_url):
-        return f"{web.rstrip('/')}/{quote(folder.strip('/'))}/"
-    # A path that leads elsewhere, or a scheme, is no folder of this project.
-    plain = folder and not folder.startswith("/") and ".." not in folder.split("/")
-    return f"{quote(folder.rstrip('/'))}/" if plain else ""
+        return f"{web.rstrip('/')}/{quote(goldens.strip('/'))}/"
+    if folder is None:
+        return ""
+    with contextlib.suppress(OSError, ValueError):  # it is not here, is no path at all, or is on another drive
+        path = os.path.relpath(os.path.realpath(goldens, strict=True), os.path.realpath(folder))
+        return f"{quote(Path(path).as_posix())}/"
+    return ""
+
+
+def _names(goldens: str, golden: str, *, is_online: bool) -> tuple[str, ...]:
+    """Return the names of a golden's files for people: those that are here, or all of them if they are only online."""
+    folder = f"{goldens}/{golden}"
+    with contextlib.suppress(OSError, ValueError):  # a results folder may hold any text
+        here = {file.name for file in Path(folder).iterdir()} if _is_inside(folder) else set()
+        return tuple(name for name in _FILES if name in here)
+    return _FILES if is_online else ()
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether a path stays in the working folder: a path that leads elsewhere is no folder of this project."""
+    return bool(path) and not Path(path).is_absolute() and not path.startswith("/") and ".." not in Path(path).parts
 
 
 def _quoted(text: str) -> str:

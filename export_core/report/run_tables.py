@@ -16,7 +16,7 @@ def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
 
     A row has the cells of one golden on one platform, ordered by the readers' build dates.
     """
-    names = _short_names({result.case for result in run.results})
+    names = short_names({result.case for result in run.results})
     rows: dict[Release, list[tuple[str, list[Result]]]] = {writer: [] for writer in reversed(run.writers)}
     for cells in sorted(run.by_golden.values(), key=lambda cells: (cells[0].case, cells[0].platform, cells[0].golden)):
         by_reader = {result.reader: result for result in sorted(cells, key=lambda result: result.reader.date_order)}
@@ -24,7 +24,7 @@ def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
     return rows
 
 
-def _short_names(cases: Collection[str]) -> dict[str, str]:
+def short_names(cases: Collection[str]) -> dict[str, str]:
     """Return a short name for each case id: the id without the leading parts that all ids share."""
     parts = [case.split(".") for case in cases]
     shared = 0

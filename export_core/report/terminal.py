@@ -14,11 +14,13 @@ from export_core.matrix.result import Cells
 from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.releases import Release
 from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
-from export_core.report.run_tables import MapRelease, grid, map_releases
-from export_core.report.wording import LEGEND, cell_mark, judged_as, why_command
+from export_core.report.run_tables import MapRelease, grid, map_releases, named_among, short_names
+from export_core.report.wording import LEGEND, cell_mark, judged_as, listed_briefly, why_command
 from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
+_MOST_NAMED = 3  # Findings that a text with counts names.
+_LINES_OF_NAMES = 2  # Lines of such a text.
 _MOST_LINES = 3  # Lines of one text in the short report.
 
 
@@ -66,30 +68,41 @@ def _print_short(console: Console, document: Document) -> None:
     """Print the findings that decide the exit code, the first of a kind with evidence; then a line per other kind."""
     kinds = by_kind(document.findings)
     deciding = _deciding(kinds)
-    for kind in deciding:
-        most = max(1, MOST_SHOWN // len(deciding))
-        for number, finding in enumerate(kinds[kind][:most]):
+    most = _shares([len(kinds[kind]) for kind in deciding])
+    for kind, shown in zip(deciding, most, strict=True):
+        for number, finding in enumerate(kinds[kind][:shown]):
             console.print()
             evidence = _evidence(finding, is_worst=finding is document.findings[0], is_first=not number)
             _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
-        rest = kinds[kind][most:]
+        rest = kinds[kind][shown:]
         if kind is Judgement.OWED.facts.kind:  # the policy names what has to run, so each cause is named too
             for finding in rest[:MOST_SHOWN]:
                 line = wrapped(finding.brief or finding.sentence, console.width, f"{kind.title}  and ", most=1)
                 print_lines(console, line, kind.style)
             rest = rest[MOST_SHOWN:]
         if rest:
-            print_lines(console, [f"{kind.title}  and {_counted(rest)}"], kind.style)
+            text = _counted(rest, document.run, console.width, least=1)
+            print_lines(console, wrapped(text, console.width, f"{kind.title}  and "), kind.style)
     if len(deciding) < len(kinds):
         console.print()
     for kind, of_kind in kinds.items():
         if kind not in deciding:
             first = of_kind[0]
             about = of_kind if first.cause and not kind.level else of_kind[1:]
-            counted = _counted(about, document.run.summary) if about else ""
-            sentence = first.brief or first.sentence
-            text = counted if about == of_kind else " And ".join(filter(None, (sentence, counted)))
-            _print_finding(console, kind, text, (), 1)
+            sentence = "" if about is of_kind else first.brief or first.sentence
+            counted = _counted(about, document.run, console.width, document.run.summary) if about else ""
+            _print_finding(console, kind, " And ".join(filter(None, (sentence, counted))), (), 1)
+
+
+def _shares(sizes: Sequence[int]) -> list[int]:
+    """Return how many findings of each kind are shown, from how many there are: `MOST_SHOWN` in all, one of each kind.
+
+    What one kind does not need is left to the others, the first kinds first.
+    """
+    shares = [min(size, 1) for size in sizes]
+    for place, size in enumerate(sizes):
+        shares[place] += max(0, min(size - shares[place], MOST_SHOWN - sum(shares)))
+    return shares
 
 
 def _print_changes(console: Console, comparison: RunDifference) -> None:
@@ -143,10 +156,41 @@ def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple
     ]
 
 
-def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
-    """Return counts such as ``4 causes, 12 cells``. Give `summary` only if these are all findings of their kind."""
-    cells = cells_of(rest, summary)
-    return f"{plural(len(rest), 'cause')}, {cells}" if cells else f"{len(rest)} more"
+def _counted(rest: Sequence[Finding], run: Run, width: int, summary: Summary | None = None, *, least: int = 0) -> str:
+    """Return counts and the first names, such as ``4 causes, 12 cells: t.a in 0.9.2, t.b in 0.11.0 and 2 more``.
+
+    As many findings are named as two lines of `width` have room for, but at least `least` and at most `_MOST_NAMED`.
+    Give `summary` only if these are all findings of their kind.
+    """
+    if not (cells := cells_of(rest, summary)):
+        return f"{len(rest)} more"
+    counts, separator, others = f"{plural(len(rest), 'cause')}, {cells}".partition("; ")
+    cases = short_names({result.case for result in run.results})
+    # A change of a custom call breaks a promise too, and has no cell.
+    names = [_name(finding, run, cases) for finding in rest if finding.results][:_MOST_NAMED]
+    for named in range(len(names), min(least, len(names)) - 1, -1):
+        more = f" and {len(rest) - named:,} more" if len(rest) > named else ""
+        listed = f": {', '.join(names[:named])}{more}" if named else ""
+        text = f"{counts}{listed}{separator}{others}"
+        if len(wrapped(text, width, f"{rest[0].title}  and ")) <= _LINES_OF_NAMES:
+            break
+    return text
+
+
+def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
+    """Return the known issue or the case of a finding, its readers, and of known failures their issue and last day.
+
+    `cases` has the short name of each case.
+    """
+    cells, cause = Cells(finding.results), finding.cause
+    first, *others = dict.fromkeys(cases[result.case] for result in cells.results)
+    also = f" and {plural(len(others), 'other case')}" if others else ""
+    where = f" on {cause.platform}" if cause and cause.platform != "cpu" else ""
+    name = (
+        f"{cause.upstream if cause and cause.upstream else first + also} in {named_among(cells.readers, run.readers)}"
+    )
+    listed = listed_briefly(cells.results, run.policy)
+    return f"{name}{where}{f' ({listed})' if listed else ''}"
 
 
 def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:

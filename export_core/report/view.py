@@ -33,6 +33,7 @@ from export_core.matrix.verdicts import (
     STALE_LIST,
     VERDICTS,
     FindingKind,
+    is_expected,
 )
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
@@ -100,8 +101,7 @@ def view(run: Run, comparison: RunDifference | None = None) -> Document:
     findings = [
         _cause_finding(cause, number, group, run)
         for number, cause in enumerate(run.summary.causes)
-        if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
-        and (group := run.by_cause.get((cause.judgement, cause.id)))
+        if not is_expected(cause.judgement, cause.verdict) and (group := run.by_cause.get((cause.judgement, cause.id)))
     ]
     asked = *run.policy.set_keys, *run.fact_names
     for findings_of in hooks("findings", MakeFindings, asked):

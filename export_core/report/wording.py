@@ -15,7 +15,7 @@ from export_core.base.tolerances import GARBAGE
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
-from export_core.judge.known import expired_by_noun, may_excuse
+from export_core.judge.known import expired_by_noun, matching_entry, may_excuse
 from export_core.matrix import Verdict
 from export_core.matrix.reproduce_command import command_parts
 from export_core.matrix.result import Control, release_name
@@ -125,7 +125,8 @@ def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
     """
     failing = [name for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
     cells = sum(summary.judgements.get(name, 0) for name in failing)
-    causes = sum(cause.judgement in failing for cause in summary.causes)
+    # Cells that fail alike are one cause, however they are judged.
+    causes = len({cause.id for cause in summary.causes if cause.judgement in failing})
     others = [name for name in failing if name is not Judgement.BROKEN and summary.judgements.get(name)]
     line, below = facts, ""
     if summary.exit_code == ExitCode.BROKEN and cells:
@@ -458,6 +459,20 @@ def owed_to(results: Iterable[Result]) -> str:
     """Return ``owed to`` with the names of the deployment targets that must run these cells; "" if none is owed."""
     names = dict.fromkeys(name for one in results if one.judgement is Judgement.OWED for name in one.deployed)
     return f"owed to {few([*names])}" if names else ""
+
+
+def listed_briefly(results: Iterable[Result], policy: Policy) -> str:
+    """Return the issues of the entries that list these cells, and the first last day of an entry; "" if none lists one.
+
+    An example is ``#7, until 2026-12-01``.
+    """
+    known = (result for result in results if result.judgement is Judgement.KNOWN)
+    entries = [*dict.fromkeys(entry for one in known if (entry := matching_entry(one, policy.known_failures)))]
+    if not entries:
+        return ""
+    days = sorted({entry.expires for entry in entries if entry.expires})
+    until = f"{'the first ' if len(entries) > 1 else ''}until {days[0]}" if days else "permanent"
+    return f"{few([*dict.fromkeys(entry.issue for entry in entries)])}, {until}"
 
 
 _TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?(?:capacity|memory)")

@@ -17,7 +17,7 @@ from making import result
 from export_core.base.errors import ExportCompatError
 from export_core.cli.app import jaxexport
 from export_core.judge import Judgement
-from export_core.judge.gate import recorded_policy
+from export_core.judge.gate import RunIdentity, recorded_policy
 from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.readers.worker.protocol import Stage
@@ -59,6 +59,50 @@ def test_report_writes_all_formats_and_makes_their_folders(command):
     assert Path("out/r.md").read_text().startswith("### ❌ BROKEN")
     assert Xml.parse("out/r.xml").getroot().tag == "testsuites"
     assert len(list(Path("out").iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "stream"),
+    [
+        (("--html", "r.html"), "stdout"),
+        (("--badge", "b.svg"), "stdout"),
+        (("--markdown", "-"), "stderr"),
+        (("--annotations",), "stderr"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else " ".join(given),
+)
+def test_full_prints_every_cell_also_if_files_are_written(words, stream, command):
+    ended = command("report", "new", "--full", *words)
+    for name in ("stdout", "stderr"):
+        assert ("a: ok 0.10.2\n" in getattr(ended, name)) is (name == stream)
+    assert command("report", "new", *words).stdout == ("" if stream == "stdout" else ended.stdout)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("--full",), ("--open",), ("--html", "r.html"), ("--badge", "b.svg"), ("--annotations",)),
+        *(("--baseline", "old"), ("--policy", "p.yaml"), ("--as-of", "2026-11-21"), ("--fail-on", "outside")),
+    ],
+    ids=" ".join,
+)
+def test_trend_refuses_what_it_would_ignore(words, command):
+    ended = command("report", "new", *words, "--trend")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert f"--trend judges and writes nothing: it cannot be combined with {words[0]}." in ended.stderr
+    assert not Path("r.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "address"), [("r.html", "golden/"), ("out/r.html", "../golden/"), ("../r.html", "work/golden/"), ("-", "")]
+)
+def test_a_page_links_goldens_from_its_own_folder(file, address, command, cwd, monkeypatch):
+    finished(cwd / "work" / "run", result(case="t.a"), identity=RunIdentity(goldens="golden"))
+    (cwd / "work" / "golden").mkdir()
+    monkeypatch.chdir(cwd / "work")
+    ended = command("report", "run", "--html", file)
+    page = ended.stdout if file == "-" else Path(file).read_text()
+    assert f'"goldens":"golden","files":"{address}"' in page.replace('": "', '":"').replace(', "', ',"')
 
 
 def test_sarif_goes_to_a_file_and_annotations_to_stdout(command):

@@ -215,11 +215,12 @@ def test_the_example_has_each_kind_of_finding():
 def test_the_elements_of_a_report_leave_nothing_out():
     """A new part of a report belongs into `elements` of rich_run.py: then each medium has to show it."""
     made = {name for name in vars(Document) if not name.startswith("_")} | {one.name for one in fields(Document)}
-    # `headline_parts` is the headline, and `look` a colour.
+    # `headline_parts` is the headline, `look` a colour, and `folder` where a file is written.
     assert made == {
         "run",
         "findings",
         "comparison",
+        "folder",
         "headline",
         "headline_parts",
         "look",

@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,13 +165,33 @@ def test_only_web_addresses_are_followed(url):
     identity = RunIdentity(project="p", commit="abc", source_url=url, ci_url=url, goldens="golden")
     page = html_page(document([result()], summarize([result()], identity=identity)))
     assert not re.search(r'href="(?!#|https?:)', page)
-    assert data_of(page)["files"] == "golden/"
+    assert data_of(page)["files"] == ""
 
 
-def test_files_of_goldens_are_linked_at_the_commit():
-    assert file_address("https://host/p/blob/abc", "golden") == "https://host/p/blob/abc/golden/"
-    assert file_address("", "tests/a b") == "tests/a%20b/"
-    assert file_address("", "../elsewhere") == file_address("", "/tmp/golden") == ""
+def test_files_of_goldens_are_linked_at_the_commit(tmp_path):
+    assert file_address("https://host/p/blob/abc", "golden", None) == "https://host/p/blob/abc/golden/"
+    assert file_address("https://host/p/blob/abc", "/tmp/golden", tmp_path) == "", "not in the project"
+
+
+@pytest.mark.parametrize(
+    ("folder", "address"),
+    [(".", "tests/a%20b/"), ("out/pages", "../../tests/a%20b/"), ("tests", "a%20b/"), ("..", "{}/tests/a%20b/")],
+)
+def test_files_of_goldens_are_linked_from_the_pages_folder(folder, address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("tests/a b").mkdir(parents=True)
+    assert file_address("", "tests/a b", Path(folder)) == address.format(tmp_path.name)
+
+
+def test_files_that_no_link_would_lead_to_are_not_linked(tmp_path, monkeypatch):
+    (tmp_path / "golden").mkdir()
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    assert file_address("", "golden", Path()) == "", "not in this working folder"
+    assert file_address("", "../golden", Path()) == file_address("", str(tmp_path / "golden"), Path()) == ""
+    Path("golden").mkdir()
+    assert file_address("", "golden", None) == "", "a page on standard output is anywhere"
+    assert file_address("", "golden", Path()) == "golden/"
 
 
 def test_addresses_of_cells_and_filters_are_escaped():
@@ -184,15 +205,26 @@ def test_causes_beyond_the_listed_ones_are_counted():
     many = [failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(45)]
     page = html_page(document(many))
     assert page.count('<article id="cause=') == MOST_FINDINGS
-    assert "5 more causes are not listed here. The table has every cell." in page
+    assert "5 more cards are not shown here. The table has every cell." in page
     assert len(cells_of(page)) == 45
 
 
 @pytest.mark.parametrize(
-    ("causes", "text"), [(5, ">and 1 more cause</a>"), (MOST_FINDINGS + 1, "<p>1 more cause is not listed here.")]
+    ("causes", "text"), [(5, ">and 1 more</a>"), (MOST_FINDINGS + 1, "<p>1 more card is not shown here.")]
 )
 def test_one_more_cause_is_counted_in_the_singular(causes, text):
     assert text in html_page(document([failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(causes)]))
+
+
+def test_a_cause_with_two_judgements_is_counted_once():
+    facts = {"message": "signal 11", "stage": Stage.RUN}
+    owed = result(Verdict.CRASH, Judgement.OWED, reader="0.8.1", promised=False, deployed=("edge",), **facts)
+    cells = with_causes([result(Verdict.CRASH, Judgement.BROKEN, **facts), owed])
+    page = html_page(document(cells, summarize(cells)))
+    assert page.count('<article id="cause=') == 2
+    assert ">1 cause of cells that fail the run</h2>" in page
+    assert "<h1>" in page
+    assert "2 cells, 1 cause</h1>" in page
 
 
 def test_a_cause_in_one_reader_names_it_once():

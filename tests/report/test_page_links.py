@@ -1,15 +1,18 @@
 """The page in Chromium: its table, filters, ranges and order, its addresses, and the keyboard."""
 
 import functools
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from example_runs import broken_run
-from making import document, result, summarize
+from making import document, result, summarize, with_causes
 
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
+from export_core.report.page import html_page
 from export_core.report.page_data import cause_link, cell_link, filter_link
 
 pytestmark = pytest.mark.browser
@@ -129,13 +132,45 @@ def test_a_typed_filter_is_added_to_the_address(opened):
     page.wait_for_url("**#filter=verdict%3Acrash")
 
 
-@pytest.mark.parametrize("address", ["#cell=nothing", "#cell=%zz", "#cause=none", "#filter=%", "#&&=", "#table"])
-def test_an_unknown_address_shows_the_whole_page(address, opened):
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("#cell=nothing", "This page has no cell nothing. The address may be of another run."),
+        ("#cell=%zz", "This page has no cell %zz. The address may be of another run."),
+        ("#cause=none=broken", "This page has no cause none. The address may be of another run."),
+        *((address, "") for address in ("#filter=%", "#&&=", "#table", "#cause=lapack-cold-process=known")),
+    ],
+)
+def test_an_unknown_address_shows_the_whole_page(address, words, opened):
     page = opened(address)
     assert page.locator("dialog[open]").count() == 0
     assert page.locator("#count").inner_text() == "4,692 of 4,692 cells"
-    named = address in ("#cell=nothing", "#cause=none")
-    assert ("This run has no" in page.locator("#status").inner_text()) is named
+    assert page.locator("#missing").inner_text() == words
+    assert page.locator("#missing").is_visible() == bool(words)
+    if words:
+        assert page.evaluate("scrollY") == 0
+        assert page.locator("#missing").bounding_box()["y"] < 100
+
+
+def test_a_later_address_that_is_unknown_is_named_too(opened):
+    page = opened(cell_link(numbers().key))
+    page.evaluate("location.hash = '#cell=gone'")
+    page.locator("#missing", has_text="This page has no cell gone.").wait_for()
+    assert page.locator("dialog[open]").count() == 0
+    page.evaluate(f"location.hash = {cell_link(numbers().key)!r}")
+    wait_until(page, "open")
+    assert not page.locator("#missing").is_visible()
+
+
+def test_a_cause_without_a_card_is_named_with_its_filter(opened):
+    refused = result(Verdict.REFUSED, Judgement.OUTSIDE, reader="0.6.2", promised=False)
+    cells = with_causes([result(), refused])
+    page = opened(cause_link(cells[1].cause), shown=document(cells))
+    term = f"cause:{cells[1].cause}"
+    words = f"This page does not list the cause {cells[1].cause}. The filter {term} shows its cells."
+    assert page.locator("#missing").inner_text() == words
+    page.fill("#query", term)
+    assert page.locator("#count").inner_text() == "1 of 2 cells"
 
 
 def test_the_copy_button_copies_the_command(opened):
@@ -151,6 +186,26 @@ def test_a_cell_links_the_files_of_its_golden(opened):
     page = opened(cell_link(numbers().key), shown=linked)
     links = page.locator("#cell-facts dd a[href^=https]").evaluate_all("all => all.map(({ href }) => href)")
     assert links[0] == f"https://example.org/project/blob/abc/golden/{numbers().golden}/jaxpr.txt"
+
+
+@pytest.mark.parametrize("folder", [".", "out/pages", "..", None])
+def test_a_cell_links_the_files_from_the_folder_of_its_page(folder, opened, tmp_path, monkeypatch):
+    """The golden has no jaxpr.txt, as one from a file has not. Without a link there is the path."""
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
+    golden = work / "golden" / numbers().golden
+    golden.mkdir(parents=True)
+    for name in ("golden.yaml", "module.mlir"):
+        (golden / name).write_text(name)
+    shown = document([numbers()], summarize([numbers()], identity=RunIdentity(goldens="golden")))
+    written = replace(shown, folder=folder and Path(folder))
+    (file := work / (folder or ".") / "page.html").parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(html_page(written), encoding="utf-8")
+    page = opened(cell_link(numbers().key), file=file.resolve())
+    assert facts(page)["files"] == f"golden/{numbers().golden}: module.mlir, golden.yaml"
+    links = page.locator("#cell-facts dd a:not([href^='#'])").evaluate_all("all => all.map(({ href }) => href)")
+    files = [golden / "module.mlir", golden / "golden.yaml"]
+    assert links == ([file.resolve().as_uri() for file in files] if folder else [])
 
 
 def test_the_address_of_a_filter_shows_the_table(opened):

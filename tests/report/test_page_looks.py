@@ -307,6 +307,26 @@ def test_a_phone_counts_failing_columns_beyond_the_map(opened):
     assert_accessible(page)
 
 
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [(0, "← 2 columns with known failures"), (1, "← 1 column with failures, 1 with known ones")],
+)
+def test_a_phone_counts_columns_with_known_failures(broken, words, opened):
+    failing = [Judgement.BROKEN] * broken + [Judgement.KNOWN] * 2
+    cells = [result(case="t.a", reader=reader) for reader in READERS]
+    for reader, judgement in zip(READERS, failing[:2], strict=False):
+        cells.append(result(Verdict.CRASH, judgement, case="t.b", reader=reader, cause="c"))
+    page = opened(shown=document(cells), size=SIZES["phone"])
+    left, right = page.locator(".beyond button").all()
+    assert left.inner_text() == words
+    assert not right.is_visible()
+    assert_accessible(page)
+    squares = f".map a[data-{'fails' if broken else 'known'}]"
+    assert not any(is_on_phone(page, squares))
+    left.click()
+    assert any(is_on_phone(page, squares))
+
+
 def is_on_phone(page: Any, selector: str) -> list[bool]:
     """Return whether each element, from its left edge to its right one, is on the screen of a phone."""
     boxes = page.locator(selector).evaluate_all("all => all.map(one => one.getBoundingClientRect())")

@@ -16,6 +16,8 @@ from rich_run import assert_shown, rich_document
 from export_core.judge import Judgement, Result
 from export_core.judge.accepted import Accepted
 from export_core.matrix import Selection, Verdict, make_plan
+from export_core.policy import Policy
+from export_core.policy.entries import KnownFailure
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -339,7 +341,9 @@ def test_a_large_run_ends_with_one_screen_too():
 
 @pytest.mark.parametrize("width", [40, 80, 140])
 def test_no_word_is_broken_at_any_width(width):
-    assert set(ended(width).split()) - {"..."} <= set(ended(10_000).split())
+    # In a wide terminal names follow a count, which then ends with another sign.
+    narrow, wide = ({word.rstrip(":;") for word in ended(columns).split()} for columns in (width, 10_000))
+    assert narrow - {"..."} <= wide
 
 
 def test_the_end_names_the_folder_of_the_run():
@@ -367,18 +371,75 @@ def test_many_causes_are_counted_and_other_kinds_still_shown():
     ]
     missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.m", message="no disk", stage=Stage.ENVIRONMENT)
     text = reported([*failed, missing])
-    assert text.count("BROKEN PROMISE  t.") == 1
-    assert "BROKEN PROMISE  and 5 causes, 5 cells" in text
+    assert text.count("BROKEN PROMISE  t.") == 2
+    assert "BROKEN PROMISE  and 4 causes, 4 cells: c in 0.10.2, d in 0.10.2, e in 0.10.2 and 1 more\n" in text
     assert "INCOMPLETE  t.m was not run" in text
 
 
-@pytest.mark.parametrize(("letters", "more"), [("abcd", ""), ("abcdefg", "OWED  and 3 causes, 3 cells")])
-def test_the_first_causes_of_owed_cells_are_named(letters, more):
+def owed_and_crashed(letters: str, *crashed: str) -> list[Result]:
     facts = {"reader": "0.12.0.1", "promised": False}
     owed = [result(Verdict.ERROR, Judgement.OWED, case=f"t.{name}", message=f"no {name}", **facts) for name in letters]
-    text = reported([*owed, result(Verdict.CRASH, Judgement.BROKEN, case="t.z")])
-    assert [f"OWED  and t.{name} failed" in text for name in "bcde"] == [True, True, True, False]
+    broken = [result(Verdict.CRASH, Judgement.BROKEN, case=f"t.{name}", message=f"signal {name}") for name in crashed]
+    return [*owed, *broken]
+
+
+@pytest.mark.parametrize(("letters", "more"), [("abcde", ""), ("abcdefgh", "OWED  and 3 causes, 3 cells: f in ")])
+def test_the_first_causes_of_owed_cells_are_named(letters, more):
+    text = reported(owed_and_crashed(letters, "z"))
+    assert [f"\n\nOWED  t.{name} failed" in text for name in "abc"] == [True, True, False]
+    assert [f"OWED  and t.{name} failed" in text for name in "bcdef"] == [False, True, True, True, False]
     assert more in text
+
+
+@pytest.mark.parametrize(("broken", "shown"), [("y", "ya"), ("xy", "xya"), ("wxyz", "wxa")])
+def test_three_findings_are_shown_if_there_are_as_many(broken, shown):
+    lines = reported(owed_and_crashed("ab", *broken)).splitlines()
+    evidence = [line.split()[-1] for line in lines if line.startswith("  message")]
+    assert len(evidence) == 3 or broken == "y"
+    assert "".join(evidence)[: len(shown)] == shown
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_finding_that_is_only_counted_is_named(width):
+    moved = msgspec.structs.replace(
+        result(Verdict.NUMERICS, Judgement.BROKEN, case="t.m"), looks_like="rounding: the last bits"
+    )
+    text = reported([*owed_and_crashed("a", "x", "y"), moved], width=width)
+    assert "BROKEN PROMISE and 1 cause, 1 cell: y in 0.10.2 NUMBERS MOVED" in " ".join(text.split())
+
+
+def listed(case: str, **facts) -> KnownFailure:
+    terms = ((case,), ("*",), ("*",), "crash", "run", "signal 11", "r", "me", "#7")
+    return KnownFailure(*terms, added=day("2026-10-01"), **facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        ([{"expires": day("2026-12-01")}], "#7, until 2026-12-01"),
+        ([{"expires": day("2026-12-20")}, {"expires": day("2026-12-01")}], "#7, the first until 2026-12-01"),
+        ([{"permanent": True, "approver": "boss"}], "#7, permanent"),
+    ],
+    ids=["one entry", "two entries", "permanent"],
+)
+def test_known_failures_are_named_with_issue_and_last_day(facts, named):
+    cells = [
+        result(Verdict.CRASH, Judgement.KNOWN, case=f"t.{name}", stage=Stage.RUN, message="signal 11")
+        for name, _ in zip("ab", facts, strict=False)
+    ]
+    policy = Policy(known_failures=tuple(listed(f"t.{name}", **own) for name, own in zip("ab", facts, strict=False)))
+    text = drawn(print_report, document([result(), *cells], summarize([result(), *cells], policy=policy)), width=80)
+    counts = "1 cause, 2 cells: t.a and 1 other case" if len(cells) > 1 else "1 cause, 1 cell: t.a"
+    assert f"known failure {counts} in 0.10.2 ({named}) next" in " ".join(text.split())
+
+
+def test_what_fails_outside_the_window_is_named():
+    facts = {"stage": Stage.RUN, "message": "signal 11", "promised": False, "reader": "0.8.1"}
+    outside = [result(Verdict.CRASH, Judgement.OUTSIDE, case=f"t.{name}", **facts) for name in "ab"]
+    refused = result(Verdict.REFUSED, Judgement.OUTSIDE, case="t.c", message="too new", promised=False, reader="0.8.1")
+    text = reported([result(), *outside, refused])
+    counts = "1 cause, 2 of 3 cells: t.a and 1 other case in 0.8.1; the others were refused, as expected\n"
+    assert f"outside the window  {counts}" in text
 
 
 def test_broken_writers_are_shown_among_many():

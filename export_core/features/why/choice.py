@@ -4,7 +4,8 @@ import contextlib
 import datetime
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.text import few
 from export_core.goldens import Golden, GoldenStore, hint_at_cases
 from export_core.goldens.verify import check_claims, check_dates
-from export_core.judge import Result, judge_again
+from export_core.judge import Judgement, Result, judge_again
 from export_core.judge.causes import Cause
 from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
@@ -24,6 +25,7 @@ from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command, with_settings
 from export_core.matrix.result import grouped
 from export_core.matrix.selection import reader_named
+from export_core.matrix.verdicts import is_expected
 from export_core.policy import Policy, find_policy
 from export_core.policy.entries import matches
 from export_core.policy.run_options import (
@@ -103,8 +105,9 @@ class Choice:
 
     `plan` has this cell alone; its calendar has the releases that wheels and indexes add. `stored` are the results of
     the golden in all readers on this platform; empty if the run had a different golden of this name. `run` has the
-    options with which another command finds the same golden and releases. `alike` is how many cells have the cause of
-    which this cell is the example. `others` are commands, each of which explains the example of another cause.
+    options with which another command finds the same golden and releases. `alike` counts all cells of the run with the
+    cell's cause by judgement, the worst first; it is empty if no run has the cell. `others` are commands, each of which
+    explains the example of another cause; `having_others` says in words what has these causes.
     """
 
     cell: Cell
@@ -112,8 +115,9 @@ class Choice:
     options: ReplayOptions
     stored: tuple[Result, ...] = ()
     run: RunOptions = field(default_factory=RunOptions)
-    alike: int = 1
+    alike: Mapping[str, int] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    having_others: str = ""
 
     def command(self, name: str, *words: str) -> str:
         """Return the shell command `jaxexport NAME` about this cell, with these further words."""
@@ -205,7 +209,7 @@ def choose(asked: Asked) -> Choice:
         raise WhyError(f"{store}: expected goldens, found none. Name their folder with --goldens.")
     check_dates(stored, calendar, all_known=False)
     goldens = under_policy(_goldens_named(asked, stored, store), policy)
-    candidate, alike, others = _only_one(_candidates(asked, goldens, run), asked, run)
+    candidate, others, having_others = _only_one(_candidates(asked, goldens, run), asked, run)
     commands = tuple(_explaining(other, asked, policy) for other in others)
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
@@ -226,7 +230,8 @@ def choose(asked: Asked) -> Choice:
         place = cell.golden.id, cell.platform, cell.mode
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, asked.run.cache)
-    return Choice(cell, plan, options, results, asked.run, alike, commands)
+    alike = _alike(candidate, run) if results else {}
+    return Choice(cell, plan, options, results, asked.run, alike, commands, having_others)
 
 
 def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:
@@ -310,10 +315,16 @@ def _worst_first(run: Run) -> list[Cause]:
     return [*shown, *(cause for cause in run.summary.causes if cause not in shown)]
 
 
+def _alike(candidate: _Candidate, run: Run | None) -> dict[str, int]:
+    """Return how many cells of the run have the cause of this cell, by judgement, the worst first."""
+    counts = Counter(one.judgement for one in run.results if one.cause == candidate.cause) if run else Counter()
+    return {str(judgement): counts[judgement] for judgement in Judgement if candidate.cause and counts[judgement]}
+
+
 def _only_one(
     candidates: Sequence[_Candidate], asked: Asked, run: Run | None
-) -> tuple[_Candidate, int, list[_Candidate]]:
-    """Return the candidate that is meant, how many cells have its cause, and an example of each other cause.
+) -> tuple[_Candidate, list[_Candidate], str]:
+    """Return the candidate that is meant, an example of each other cause, and in words what has these causes.
 
     If several cells fail by the same cause, the example of that cause is meant. Raises `WhyError` if no choice is left,
     or more than one.
@@ -321,23 +332,28 @@ def _only_one(
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.
     meant = failing if failing or not asked.reader else candidates
+    having = "The cells that are named have"
     if not any((asked.cell, asked.case, asked.writer, asked.reader, asked.platform)):
         # Who names nothing asks why the run fails: what fails as expected, outside the window, is not meant.
-        meant = [one for one in meant if one.result and one.result.judgement.is_urgent] or meant
+        urgent = [one for one in meant if one.result and one.result.judgement.is_urgent]
+        having = "The run also fails by" if urgent else "The run has"
+        meant = (
+            urgent
+            or [one for one in meant if one.result and not is_expected(one.result.judgement, one.result.verdict)]
+            or meant
+        )
     if len(meant) == 1:
-        return meant[0], 1, []
+        return meant[0], [], having
     if meant:
         by_cause = grouped(meant, lambda candidate: candidate.cause)
         if "" not in by_cause and (len(by_cause) == 1 or asked.first_cause):
             causes = _worst_first(run) if run else []
             # A cause may have several judgements, each with its own example: that of the worst is shown.
-            examples: dict[CellKey | None, int] = {}
-            for number, cause in enumerate(causes):
-                examples.setdefault(cause.example, number)
+            places: dict[CellKey | None, int] = {cause.example: place for place, cause in enumerate(causes)}
             order = dict.fromkeys([*(cause.id for cause in causes), *by_cause])
             alike = [by_cause[name] for name in order if name in by_cause]
-            shown = [min(cells, key=lambda one: examples.get(one.key, len(causes))) for cells in alike]
-            return shown[0], len(alike[0]), shown[1:]
+            first, *others = (min(cells, key=lambda one: places.get(one.key, len(places))) for cells in alike)
+            return first, others, having
         more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(
             f"Expected one cell, found {len(meant):,}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in "

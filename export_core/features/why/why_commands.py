@@ -165,7 +165,7 @@ def explain(
     if as_json:
         echo_json(explanation)
     else:
-        lines = explaining.explanation_lines(explanation, choice.alike, console().width)
+        lines = explaining.explanation_lines(explanation, choice, console().width)
         echo("\n".join([*lines, *([f"\nBundle: {', '.join(map(str, written))}"] if bundle else [])]))
 
 

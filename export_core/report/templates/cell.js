@@ -8,8 +8,12 @@ const pieces = (text) => text.split(/ (?=--)/).flatMap((piece, place) => [place 
 const copyable = (text) => make("div", { className: "command" }, make("code", {}, ...pieces(text)), make("button", { type: "button", className: "copy" }, "Copy"));
 const commandOf = (cell) => tables.command[cells.command[cell]].map((piece) => (typeof piece === "string" ? piece
   : [caseOf(rowOfCell[cell]).case, writerOf(rowOfCell[cell]).jaxlib, reader(cell).jaxlib][piece])).join("");
-const fileLinks = (row) => ["jaxpr.txt", "module.mlir", "golden.yaml"].flatMap((name) =>
-  [link(files + [...rows.golden[row].split("/"), name].map(encodeURIComponent).join("/"), name), " "]);
+// The path first: a page that was moved or sent on still says where the files are, though its links may be dead.
+function filesOf(row) {
+  const names = tables.names[rows.names[row]], parts = rows.golden[row].split("/");
+  const linked = (name) => (files ? link(files + [...parts, name].map(encodeURIComponent).join("/"), name) : name);
+  return make("span", {}, [goldens, ...parts].join("/"), ...names.flatMap((name, place) => [place ? ", " : ": ", linked(name)]));
+}
 
 // In which unit errors count.
 const explained = (inNoise, hasElements) => `${inNoise ? "Elements are judged in units of the noise that their writer measured" : "Elements are judged by their absolute error"}.${inNoise && hasElements ? " What an element is off by is absolute: of the one named first it need not be the largest." : ""}`;
@@ -70,7 +74,7 @@ function factsOf(cell) {
     ["custom calls", tables.calls[rows.calls[row]].join(", ")],
     ["stderr", tables.stderr[cells.stderr[cell]] && make("pre", { tabIndex: 0 }, tables.stderr[cells.stderr[cell]])],
     ["reproduce", copyable(commandOf(cell))],
-    ["files", files && make("span", {}, ...fileLinks(row))],
+    ["files", goldens && filesOf(row)],
     ["cost", tables.figures[cells.figures[cell]]],
     ["times", timesOf(cell)],
     ["seconds", String(cells.seconds[cell])],

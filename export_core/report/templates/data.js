@@ -1,7 +1,7 @@
 "use strict";
 // The data of the page: columns of numbers, which are places in tables of values. The texts are made in Python, and the
 // names are those of the fields of a result.
-const { tables, rows, cells, timings, files, judgements: WORST, verdicts, runs, entries, issues, figures: COSTS, as_of: asOf } = JSON.parse(document.getElementById("data").textContent);
+const { tables, rows, cells, timings, goldens, files, judgements: WORST, verdicts, runs, entries, issues, figures: COSTS, as_of: asOf } = JSON.parse(document.getElementById("data").textContent);
 const ROWS = rows.golden.length, CELLS = cells.reader.length;
 const at = (id) => document.getElementById(id);
 

@@ -29,23 +29,29 @@ for (const room of document.querySelectorAll(".map")) {
 }
 // What fails beyond an edge is counted: on a narrow screen the map begins with readers that may all be green.
 for (const room of document.querySelectorAll(".map")) {
-  const failing = [...room.querySelectorAll("[data-fails]")], names = room.querySelector(".names");
+  const failing = [...room.querySelectorAll("[data-fails]")], known = [...room.querySelectorAll("[data-known]")], names = room.querySelector(".names");
   const sides = [(left) => left < names.getBoundingClientRect().right, (left, right) => right > room.getBoundingClientRect().right].map((isBeyond, side) => {
     const button = make("button", { type: "button" });
-    const beyond = () => failing.filter((square) => { const { left, right } = square.getBoundingClientRect(); return isBeyond(left, right); });
+    const beyond = (squares) => squares.filter((square) => { const { left, right } = square.getBoundingClientRect(); return isBeyond(left, right); });
     // The nearest: the last one to the left, the first one to the right.
     const byColumn = (one, other) => (other.dataset.column - one.dataset.column) * (side ? -1 : 1);
     button.addEventListener("click", () => {
-      const { left } = beyond().sort(byColumn)[0].getBoundingClientRect(), middle = room.getBoundingClientRect();
+      const [nearest] = [failing, known].flatMap((squares) => beyond(squares).sort(byColumn));
+      const { left } = nearest.getBoundingClientRect(), middle = room.getBoundingClientRect();
       room.scrollLeft += left - (middle.left + middle.right) / 2;
     });
     return { button, beyond };
   });
+  const columnsOf = (squares) => new Set(squares.map((square) => square.dataset.column));
   const update = () => {
+    const isScrolled = room.scrollWidth > room.clientWidth;
     for (const [side, { button, beyond }] of sides.entries()) {
-      const columns = room.scrollWidth > room.clientWidth ? new Set(beyond().map((square) => square.dataset.column)).size : 0;
-      const words = `${count(columns)} ${columns === 1 ? "column" : "columns"} with failures`;
-      button.hidden = !columns;
+      const fails = columnsOf(isScrolled ? beyond(failing) : []);
+      const others = [...columnsOf(isScrolled ? beyond(known) : [])].filter((column) => !fails.has(column)).length;
+      const columns = (size) => `${count(size)} ${size === 1 ? "column" : "columns"} with`;
+      const words = fails.size ? `${columns(fails.size)} failures${others ? `, ${count(others)} with known ones` : ""}` : `${columns(others)} known failures`;
+      button.hidden = !fails.size && !others;
+      button.className = fails.size ? "" : "is-known";
       button.textContent = side ? `${words} →` : `← ${words}`;
     }
   };

@@ -11,8 +11,8 @@ function partsOf(hash) {
   const parts = {};
   for (const part of hash.slice(1).split("&")) {
     const [name, value] = [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)];
-    // An address that somebody cut or mistyped shows the page, and no error.
-    try { if (NAMES.includes(name)) parts[name] = decodeURIComponent(value); } catch { /* not percent-encoded */ }
+    // An address that somebody cut or mistyped shows the page, and no error; what it names is not in the page.
+    try { if (NAMES.includes(name)) parts[name] = decodeURIComponent(value); } catch { if (["cell", "cause"].includes(name)) parts[name] = value; }
   }
   return parts;
 }
@@ -40,8 +40,11 @@ function route() {
   const number = cell ? cellNamed(cell) : -1;
   if (number >= 0) showCell(number);
   else if (dialog.open) dialog.close();
-  at("status").textContent = cell && number < 0 ? `This run has no cell ${cell}.` : "";
-  if (cause) showCause(cause);
+  const missing = cell && number < 0 ? `This page has no cell ${cell}. The address may be of another run.` : cause && !cardOf(cause) ? withoutCard(cause) : "";
+  at("missing").textContent = missing;
+  at("missing").hidden = !missing;
+  if (missing) at("missing").scrollIntoView({ block: "nearest" });
+  else if (cause) showCard(cardOf(cause));
   // Whoever gets the address of a filter is to see what it lets through.
   else if (isFirst && filter) at("table").scrollIntoView();
 }
@@ -95,12 +98,17 @@ function refocus() {
   const isElsewhere = opener?.isConnected && opener !== document.body && !grid.contains(opener) && !dialog.contains(opener);
   (isElsewhere ? opener : current)?.focus();
 }
-function showCause(cause) {
-  // Without a judgement, the worst of the causes with this name; the first where the one that is asked for is not listed.
+// Without a judgement, the worst of the causes with this name; the first where the one that is asked for is not listed.
+function cardOf(cause) {
+  return document.getElementById(`cause=${cause}`) ?? document.querySelector(`[id^="${CSS.escape(`cause=${cause.split("=")[0]}=`)}"]`);
+}
+function withoutCard(cause) {
   const [name] = cause.split("=");
-  const card = document.getElementById(`cause=${cause}`) ?? document.querySelector(`[id^="${CSS.escape(`cause=${name}=`)}"]`);
-  at("status").textContent = card ? "" : `This run has no finding with the cause ${name}.`;
-  if (!card) return;
+  // Refusals outside the window are expected, and of very many causes not all are listed.
+  if (tables.state.some((one) => one.cause === name)) return `This page does not list the cause ${name}. The filter ${withTerm("", "cause", name)} shows its cells.`;
+  return `This page has no cause ${name}. The address may be of another run.`;
+}
+function showCard(card) {
   for (let place = card; place; place = place.parentElement) if (place.tagName === "DETAILS") place.open = true;
   card.scrollIntoView({ block: "center" });
   card.focus({ preventScroll: true });
@@ -202,7 +210,8 @@ at("newer").addEventListener("click", () => go({ cell: cellName(neighbour(Number
 at("close").addEventListener("click", () => dialog.close());
 dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });
 dialog.addEventListener("close", () => {
-  if (partsOf(location.hash).cell) {
+  // The address of a cell that is not here stays, with the line about it.
+  if (cellNamed(partsOf(location.hash).cell ?? "") >= 0) {
     if (history.state?.opened) history.back();
     else go({ cell: "" }, true);
   }

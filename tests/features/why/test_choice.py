@@ -182,18 +182,47 @@ def test_the_example_of_a_cause_stands_for_its_cells(project):
     choice = chosen()
     (cause, outside) = read_run(Path(".jaxexport")).summary.causes
     assert outside.judgement is Judgement.OUTSIDE
-    assert (choice.cell.key, choice.alike) == (cause.example, 2)
+    assert (choice.cell.key, choice.alike) == (cause.example, {Judgement.BROKEN: 2})
 
 
 def test_explain_without_words_shows_the_only_cause(project, jaxexport, monkeypatch):
     stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
     whole = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
-    assert "It is the cause of 2 cells." in whole
+    assert "It is the cause of 2 broken cells." in whole
     monkeypatch.setattr("export_core.features.why.why_commands.console", lambda: SimpleNamespace(width=80))
     narrow = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
     assert narrow.split() == whole.split()
     too_long = [line for line in narrow.splitlines() if len(line) > 80 and " " in line.strip()]
     assert [line.split()[0] for line in too_long] == ["reproduce"]  # a command is copied as it is
+
+
+def test_explain_counts_causes_as_the_screen_of_the_run(project, jaxexport):
+    """Cells that fail alike are one cause, whether they are broken, owed or outside the window."""
+    broken = [failing(reader, judgement=Judgement.BROKEN) for reader in ("0.10.2", "0.11.0")]
+    owed = failing("0.8.1", judgement=Judgement.OWED, promised=False, deployed=("edge",))
+    outside = failing("0.6.2", judgement=Judgement.OUTSIDE, promised=False)
+    error = failing("0.11.1", Verdict.ERROR, judgement=Judgement.BROKEN, case=OTHER, stage=Stage.COMPILE)
+    finished(Path(".jaxexport"), *broken, owed, outside, error)
+    words = ("--as-of", "2026-11-21")
+    shown = jaxexport("report", code=0).out
+    assert "BROKEN: 4 cells, 2 causes." in shown
+    assert "3 of 3 promised cells, 2 causes" in shown
+    counts = "It is the cause of 4 cells: 2 broken, 1 owed, 1 outside. The run also fails by 1 other cause, listed"
+    assert counts in jaxexport("explain", *words, code=0).out
+    of_one_case = jaxexport("explain", "--case", CASE, *words, code=0).out
+    assert "It is the cause of 4 cells: 2 broken, 1 owed, 1 outside.\n" in of_one_case
+    of_both = jaxexport("explain", "--case", "tests.*", *words, code=0).out
+    assert "1 outside. The cells that are named have 1 other cause, listed at the end." in of_both
+
+
+def test_explain_of_a_kept_run_leaves_out_expected_refusals(project, jaxexport):
+    refused = result(Verdict.REFUSED, reader="0.6.2", stage=Stage.DESERIALIZE, promised=False)
+    crash = failing("0.6.1", case=OTHER, judgement=Judgement.OUTSIDE, promised=False)
+    error = failing("0.6.1", Verdict.ERROR, judgement=Judgement.OUTSIDE, promised=False, stage=Stage.COMPILE)
+    stored(result(), refused, crash, error)
+    assert "outside the window  2 causes, 2 of 3 cells: " in jaxexport("report", code=0).out
+    shown = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
+    assert "The run has 1 other cause, listed at the end." in shown
 
 
 @pytest.mark.parametrize(
@@ -240,7 +269,8 @@ def test_explain_shows_the_worst_cause_and_lists_the_others(project, jaxexport):
         again = explained(*shlex.split(command)[2:])
         assert (again["cell"], again["others"]) == (str(other.example), [])
     shown = jaxexport("explain", *words, code=0).out
-    assert f"It is the cause of {first.cells} cells. The run has 2 other causes, listed at the end." in shown
+    also = "The run also fails by 2 other causes, listed at the end."
+    assert f"It is the cause of {first.cells} broken cells. {also}" in shown
     assert shown.endswith("\nOther causes\n" + "".join(f"  {command}\n" for command in explanation["others"]))
     refused = jaxexport("bisect", *words)
     assert (refused.code, "Expected one cell, found 4: " in refused.err) == (2, True), "only one cell can be bisected"
@@ -289,4 +319,5 @@ def test_explain_without_words_takes_the_worst_judgement(project):
     assert [one.judgement for one in judged] == [Judgement.OUTSIDE, Judgement.KNOWN]
     assert judged[0].cause == judged[1].cause
     choice = chosen()
-    assert (choice.cell.key, choice.alike, choice.others) == (known.key, 2, ())
+    assert (choice.cell.key, choice.others) == (known.key, ())
+    assert choice.alike == {Judgement.KNOWN: 1, Judgement.OUTSIDE: 1}

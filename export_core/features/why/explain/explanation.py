@@ -43,6 +43,7 @@ from export_core.releases.names import title_of
 from export_core.report.wording import (
     beyond_rounding,
     cell_sentence,
+    counts_line,
     device_limit,
     evidence,
     no_rounding,
@@ -176,11 +177,13 @@ def explain(
     )
 
 
-def explanation_lines(explanation: Explanation, alike: int, width: int) -> Iterator[str]:
-    """Yield the explanation as lines, wrapped to `width`; `alike` is how many cells have this cause."""
-    of_all = f" It is the cause of {alike:,} cells." if alike > 1 else ""
+def explanation_lines(explanation: Explanation, choice: Choice, width: int) -> Iterator[str]:
+    """Yield the explanation of the chosen cell as lines, wrapped to `width`."""
+    cells = sum(choice.alike.values())
+    counts = f"{cells:,} cells: {counts_line(choice.alike)}" if len(choice.alike) > 1 else ""
+    of_all = f" It is the cause of {counts or f'{cells:,} {next(iter(choice.alike))} cells'}." if cells > 1 else ""
     if explanation.others:
-        of_all += f" The run has {plural(len(explanation.others), 'other cause')}, listed at the end."
+        of_all += f" {choice.having_others} {plural(len(explanation.others), 'other cause')}, listed at the end."
     for text in (explanation.sentence, f"Cause: {explanation.cause}. {explanation.because}{of_all}"):
         yield from wrapped(text, width, indent=2)
     yield "\nEvidence"

@@ -74,7 +74,7 @@ USES = {
     "nothing": ("{}", False, "forecast.wrong"),
     "conversion": ("{}", True, "convert.fixed_by_conversion"),
     "a budget": ("budgets: [{max_temp_bytes: 1000000}]", False, "costs.over_budget"),
-    "a deployment target": ("deployed: [{name: prod, jaxlib: 0.9.2}]", False, "deploy.answers"),
+    "a deployment target": ("deployed: [{name: prod, jaxlib: 0.9.2}]", False, "deploy.answer_lines"),
 }
 """What a run uses: its policy, whether it converts, and a module that it imports."""
 

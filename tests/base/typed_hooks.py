@@ -19,7 +19,7 @@ from export_core.features.convert.fixed_by_conversion import (
 from export_core.features.costs.costs_svg import costs_picture
 from export_core.features.costs.findings import cost_findings, newest_costs, row_line
 from export_core.features.costs.over_budget import with_budgets
-from export_core.features.deploy.answers import target_findings
+from export_core.features.deploy.answer_lines import target_findings
 from export_core.features.forecast.windows_svg import windows_picture
 from export_core.features.forecast.wrong import wrong_forecasts
 from export_core.features.inspect.coverage import coverage_text

@@ -17,7 +17,8 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.readers import Reader, readers_of, readers_of_runtime
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.deploy.answers import DeployAnswer, Question, Subject, deployability
+from export_core.features.deploy.answers import DeployAnswer, Question, deployability
+from export_core.features.deploy.asked import Subject
 from export_core.features.forecast.forecast import foreseen_readers
 from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import PolicyOfGoldens, audit_text

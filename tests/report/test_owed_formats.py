@@ -10,7 +10,7 @@ from msgspec import structs
 from rich.console import Console
 
 from export_core.features.compare_runs.comparison import Change, change_of
-from export_core.features.deploy.answers import target_findings
+from export_core.features.deploy.answer_lines import target_findings
 from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy

@@ -268,7 +268,7 @@ USES = {
     "cli/judge.py: judge": "judge",
     "cli/report.py: report": "report",
     "features/compare_runs/comparison.py: compare_with_baseline": "a baseline",
-    "features/deploy/answers.py: stored_evidence": "can-i-deploy",
+    "features/deploy/asked.py: stored_evidence": "can-i-deploy",
     "features/why/choice.py: choose": "explain, bisect and reduce",
     "run/merge.py: _finished": "the joining of shards",
     "run/merge.py: merge_shards": "the joining of shards",

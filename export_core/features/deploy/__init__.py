@@ -11,5 +11,5 @@ FEATURE = Feature(
         )
     },
     asked_by="deployed",
-    findings="answers:target_findings",
+    findings="answer_lines:target_findings",
 )

@@ -62,7 +62,8 @@ def can_i_deploy(
     """
     from msgspec.structs import replace
 
-    from export_core.features.deploy import answers
+    from export_core.features.deploy import answers, asked
+    from export_core.features.deploy.answer_lines import deploy_lines
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_claims, check_dates
     from export_core.judge.gate import calendar_age
@@ -77,7 +78,7 @@ def can_i_deploy(
     policy = click_options.policy_of(policy_file)
     calendar = policy.calendar()
     day = click_options.day_of(as_of) if as_of else calendar.today()
-    targets = answers.targets_named(to, policy, day)
+    targets = asked.targets_named(to, policy, day)
     stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
     check_dates(stored, calendar, all_known=False)
     unmatched = unmatched_patterns(policy, stored, calendar) if stored else []
@@ -90,7 +91,7 @@ def can_i_deploy(
     folders = [folder] if results else []
     folders += [path for path in (folder, folder / answers.ASKED) if path not in folders and (path / SUMMARY).exists()]
     project = ProjectOptions(Path(goldens) if goldens else None, policy_file, day if as_of else None)
-    evidence = answers.stored_evidence(folders, compared, policy, day, partial(echo, err=True))
+    evidence = asked.stored_evidence(folders, compared, policy, day, partial(echo, err=True))
     platforms = {target.platform for target in targets}
     question = answers.Question(
         calendar.as_of(day),
@@ -103,10 +104,10 @@ def can_i_deploy(
         policy,
         evidence.of_other_content,
     )
-    subjects = answers.subjects_named(names or answers.cases_of(targets, compared, to), compared)
+    subjects = asked.subjects_named(names or asked.cases_of(targets, compared, to), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
-    pairs, left_out = answers.asked_pairs(subjects, targets, to, names)
-    lacking = [] if names and to != ALL else answers.unmatched_in(targets, unmatched)
+    pairs, left_out = asked.asked_pairs(subjects, targets, to, names)
+    lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched)
     newest = question.calendar.newest()
     old = calendar_age(str(calendar.built(newest)), day, policy)
     deployability = answers.deployability(pairs, question, day, lacking)
@@ -114,6 +115,6 @@ def can_i_deploy(
     if as_json:
         echo_json(deployability)
     else:
-        for line in answers.deploy_lines(deployability, click_options.console().width):
+        for line in deploy_lines(deployability, click_options.console().width):
             echo(line)
     raise click.exceptions.Exit(deployability.exit_code)

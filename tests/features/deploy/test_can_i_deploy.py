@@ -16,14 +16,9 @@ from making import ARTIFACTS, day, files, golden, manifest, of_runtime, result, 
 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
-from export_core.features.deploy.answers import (
-    Deployability,
-    DeployAnswer,
-    Question,
-    Subject,
-    deploy_lines,
-    deployability,
-)
+from export_core.features.deploy.answer_lines import deploy_lines
+from export_core.features.deploy.answers import Deployability, DeployAnswer, Question, deployability
+from export_core.features.deploy.asked import Subject
 from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.conversion_record import CONVERTED, ConversionRecord, dump_record

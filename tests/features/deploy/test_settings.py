@@ -11,7 +11,8 @@ import pytest
 from making import ARTIFACTS, NEWEST, day, golden, manifest, result, write_golden
 
 from export_core.artifact import read
-from export_core.features.deploy.answers import DeployAnswer, Question, Subject, deployability
+from export_core.features.deploy.answers import DeployAnswer, Question, deployability
+from export_core.features.deploy.asked import Subject
 from export_core.goldens import GoldenStore
 from export_core.judge import judge_again
 from export_core.judge.causes import cell_signature, is_own_writer

@@ -84,76 +84,76 @@ def test_main_follows_a_requested_older_convention(tmp_path):
         (
             "plain",
             {"module_kept_var_idx": ()},
-            "main takes 1 array, and the envelope declares 0 kept arguments.",
+            "@main takes 1 array, and the envelope declares 0 kept arguments.",
         ),
         (
             "unused",
             {"module_kept_var_idx": (1, 7)},
-            "main: module_kept_var_idx must be ascending indices of the 3 in_avals, and is 1, 7.",
+            "@main: module_kept_var_idx must be ascending indices of the 3 in_avals, and is 1, 7.",
         ),
         (
             "unused",
             {"module_kept_var_idx": (2,)},
-            "argument 0 of main is tensor<4x8xf32>, and in_avals[2] is int32[3], which is tensor<3xi32> in a module.",
+            "argument 0 of @main is tensor<4x8xf32>, and in_avals[2] is int32[3], which is tensor<3xi32> in a module.",
         ),
         (
             "plain",
             {"in_avals": (Aval("bfloat16", (4, 8)),)},
-            "argument 0 of main is tensor<4x8xf32>, and in_avals[0] is bfloat16[4,8], which is tensor<4x8xbf16> in a "
+            "argument 0 of @main is tensor<4x8xf32>, and in_avals[0] is bfloat16[4,8], which is tensor<4x8xbf16> in a "
             "module.",
         ),
         (
             "plain",
             {"out_avals": (Aval("float32", (8, 4)),)},
-            "result 0 of main is tensor<4x8xf32>, and out_avals[0] is float32[8,4], which is tensor<8x4xf32> in a "
+            "result 0 of @main is tensor<4x8xf32>, and out_avals[0] is float32[8,4], which is tensor<8x4xf32> in a "
             "module.",
         ),
         (
             "keys",
             {"out_avals": (Aval("key<rbg>", (2,)), Aval("key<fry>", (3,)), Aval("float32", ()))},
-            "result 0 of main is tensor<2x2xui32>, and out_avals[0] is key<rbg>[2], which is tensor<2x4xui32> in a "
+            "result 0 of @main is tensor<2x2xui32>, and out_avals[0] is key<rbg>[2], which is tensor<2x4xui32> in a "
             "module.",
         ),
         (
             "plain",
             {"platforms": ("cpu", "tpu"), "uses_global_constants": True},
-            "main takes no platform index, and the envelope names 2 platforms (cpu, tpu).",
+            "@main takes no platform index, and the envelope names 2 platforms (cpu, tpu).",
         ),
-        ("platforms", {"platforms": ("tpu",)}, "main takes a platform index, and the envelope names only tpu."),
+        ("platforms", {"platforms": ("tpu",)}, "@main takes a platform index, and the envelope names only tpu."),
         (
             "plain",
             {"ordered_effects": ("A",)},
-            "main takes 0 tokens, and its calling convention asks for 1: one for each ordered effect since version 9, "
+            "@main takes 0 tokens, and its calling convention asks for 1: one for each ordered effect since version 9, "
             "none before.",
         ),
         (
             "ordered",
             {"calling_convention_version": 8},
-            "main takes 2 tokens, and its calling convention asks for 0: one for each ordered effect since version 9, "
+            "@main takes 2 tokens, and its calling convention asks for 0: one for each ordered effect since version 9, "
             "none before.",
         ),
         (
             "symbolic",
             {"in_avals": (Aval("float32", ("b", "c")),)},
-            "the function that main wraps, @_wrapped_jax_export_main, takes as jax.global_constant a, b; the in_avals "
+            "the function that @main wraps, @_wrapped_jax_export_main, takes as jax.global_constant a, b; the in_avals "
             "and platforms "
             "ask for b, c.",
         ),
         (
             "plain",
             {"in_avals": (Aval("float32", ("b", 8)),)},
-            "main computes dimension variables (b) for a function _wrapped_jax_export_main, and the module has none.",
+            "@main computes dimension variables (b) for a function _wrapped_jax_export_main, and the module has none.",
         ),
         (
             "symbolic",
             {"uses_global_constants": False},
-            "the module of main has jax.uses_shape_polymorphism = True, and the envelope uses_global_constants = "
+            "the module of @main has jax.uses_shape_polymorphism = True, and the envelope uses_global_constants = "
             "False.",
         ),
         (
             "sharded",
             {"nr_devices": 8},
-            "the module of main is for 4 partitions × 1 replica, and the envelope says nr_devices = 8.",
+            "the module of @main is for 4 partitions × 1 replica, and the envelope says nr_devices = 8.",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
@@ -165,7 +165,7 @@ def test_an_envelope_that_contradicts_main_is_reported(fresh, name, fields, sent
 def test_derivatives_are_checked_against_their_own_envelopes(fresh):
     envelope = read(fresh["plain"]).envelope
     problems = forged(fresh["plain"], vjp=envelope.vjp._replace(module_kept_var_idx=()))
-    assert problems == ["main of the VJP of order 1 takes 2 arrays, and the envelope declares 0 kept arguments."]
+    assert problems == ["@main of the VJP of order 1 takes 2 arrays, and the envelope declares 0 kept arguments."]
 
 
 def test_wrong_counts_of_leaves_and_shardings_are_reported(fresh):
@@ -173,8 +173,8 @@ def test_wrong_counts_of_leaves_and_shardings_are_reported(fresh):
     number = len(envelope.out_avals)
     problems = forged(fresh["plain"], in_tree=envelope.in_tree._replace(children=()), out_shardings=())
     assert problems == [
-        f"main: there are 0 leaves of in_tree, and {len(envelope.in_avals)} in_avals.",
-        f"main: there are 0 out_shardings, and {number} out_avals.",
+        f"@main: there are 0 leaves of in_tree, and {len(envelope.in_avals)} in_avals.",
+        f"@main: there are 0 out_shardings, and {number} out_avals.",
     ]
 
 

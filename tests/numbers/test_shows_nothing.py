@@ -138,7 +138,7 @@ NAN, INF = np.full(4, np.nan, np.float32), np.float32(np.inf)
     ],
     ids=["NaN handed through", "infinity handed through", "another infinity", "computed"],
 )
-def test_a_lost_output_is_told_from_one_handed_through(function, arrays, text):
+def test_a_lost_output_differs_from_one_handed_through(function, arrays, text):
     assert remarks(function, *arrays)["output 1"].startswith(text)
 
 

@@ -129,7 +129,7 @@ READER, STORED, NOBODY = (Reference("float64", "who is nearer", side) for side i
 
 
 def own_numbers(*references: Reference, processors: str = BOTH, **changes: Any) -> Explanation:
-    """Explain a golden whose own writer gives other numbers than it has stored."""
+    """Return the explanation of a golden whose own writer gives other numbers than it has stored."""
     choice = choice_of(CHOLESKY, "0.11.0", "0.11.0")
     return explain(choice, judged(choice, Verdict.NUMERICS, processors=processors, **changes), references=references)
 

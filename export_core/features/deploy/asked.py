@@ -1,0 +1,278 @@
+"""The artifacts and the deployment targets that a question names, and the stored results that count for it."""
+
+import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from export_core.artifact import Artifact, read
+from export_core.artifact.artifact import saved_model_in
+from export_core.base.errors import ExportCompatError
+from export_core.base.text import did_you_mean, few
+from export_core.goldens import Golden, GoldenError, hint_at_cases
+from export_core.goldens.conversion_record import read_record
+from export_core.goldens.store import ARTIFACT
+from export_core.judge import Result
+from export_core.judge.unmatched import Unmatched
+from export_core.matrix import Verdict
+from export_core.matrix.comparisons import quirks_of
+from export_core.matrix.selection import reader_named
+from export_core.policy import Policy
+from export_core.policy.entries import ALL, DeploymentTarget, matches
+from export_core.readers.placement import Mode
+from export_core.run.plan_record import by_another_tool, hash_of
+from export_core.run.results import read_run
+
+Place = tuple[str, str, str]  # A golden, a jaxlib and a platform.
+StoredResults = dict[Place, Result]
+
+
+class StoredEvidence(NamedTuple):
+    """The stored results that count, and the places of those that do not since their golden was changed."""
+
+    results: StoredResults
+    of_other_content: frozenset[Place]
+
+
+class DeployingError(ExportCompatError):
+    """An error for a question about something that does not exist, or that no deployment target has to run."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named.
+
+    `original` is the golden of which `jaxexport convert` made the file for the reader `made_for`.
+    """
+
+    artifact: Artifact
+    golden: Golden | None = None
+    file: str = ""
+    original: Golden | None = None
+    made_for: str = ""
+
+    @property
+    def name(self) -> str:
+        """The named file, the id of the golden, or both: ``file (golden)``."""
+        golden = self.golden.id if self.golden else ""
+        return f"{self.file} ({golden})" if self.file and golden else self.file or golden
+
+
+def stored_evidence(
+    folders: Iterable[Path],
+    goldens: Sequence[Golden],
+    policy: Policy,
+    day: datetime.date,
+    notify: Callable[[str], None],
+) -> StoredEvidence:
+    """Return the results in these folders about goldens; for the same cell, the run that ended last counts.
+
+    A run counts only if all that decides its verdicts is unchanged, such as the policy's comparisons, as in `jaxexport
+    judge`. Results count only if their golden is unchanged and none of its quirks has expired by `day`. `notify` gets a
+    sentence about each folder or golden that does not count, and about a folder that has only one shard of a run.
+
+    Raises:
+        RunError: A folder has no finished run, or its files were changed.
+    """
+    runs = []
+    for folder in folders:
+        changed = by_another_tool(folder)  # which may write its files in another form
+        if not changed:
+            run = read_run(folder)
+            changed = run.changed_since(policy)
+        if changed:
+            notify(f"the results in {folder} do not count: they were made by {changed}")
+        else:
+            if run.summary.shard:
+                notify(
+                    f"the results in {folder} are those of shard {run.summary.shard} alone, and no others count: "
+                    "`jaxexport judge` joins the shards of a run"
+                )
+            runs.append(run)
+    hashes: dict[str, str] = {}
+    for golden in goldens:
+        if any(quirk.expires and quirk.expires < day for quirk in quirks_of(golden.manifest, policy.quirks)):
+            notify(f"results of {golden.id} do not count: a quirk of it has expired")
+        else:
+            hashes[golden.id] = hash_of(golden.manifest)
+    evidence: StoredResults = {}
+    others: set[Place] = set()
+    before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):
+        counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
+        # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
+        counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
+        evidence |= {_place_of(result): result for result in counted}
+        other = [one for one in run.results if run.goldens.get(one.golden) != hashes.get(one.golden)]
+        others |= {_place_of(one) for one in other if one.golden in hashes and one.golden in run.goldens}
+    return StoredEvidence(evidence, frozenset(others))
+
+
+def _place_of(result: Result) -> Place:
+    return result.golden, result.reader.name, result.platform
+
+
+def ran(result: Result) -> bool:
+    """Return whether a cell was executed and gave its golden's outputs each time, even if converted first."""
+    return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
+
+
+def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], name: str) -> list[str]:
+    """Return the cases that these targets have to run, of those that have goldens.
+
+    Args:
+        targets: The deployment targets.
+        goldens: The goldens of the project.
+        name: The value of `--to`, for the error.
+
+    Raises:
+        DeployingError: There is no golden at all.
+    """
+    if not goldens:
+        raise DeployingError(
+            f"--to {name}: expected goldens of the cases that the policy wants to run there, found no golden. "
+            "Name another folder with --goldens."
+        )
+    cases = dict.fromkeys(golden.manifest.case for golden in goldens)
+    return [case for case in cases if any(target.has_case(case) for target in targets)]
+
+
+def unmatched_in(
+    targets: Sequence[DeploymentTarget], unmatched: Sequence[Unmatched]
+) -> list[tuple[Unmatched, DeploymentTarget]]:
+    """Return the patterns of these targets that match no golden, each with its target."""
+    return [(pattern, target) for target in targets for pattern in unmatched if pattern.target == target.name]
+
+
+def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
+    """Return the artifacts that the user names: by case, by golden, by a glob of either, or by file.
+
+    A file that is the artifact of some goldens stands for those goldens.
+
+    Raises:
+        DeployingError: A name is neither a case, a golden, a matching glob nor a file.
+        GoldenError: A golden was changed after it was written.
+        ArtifactError: A file cannot be read.
+    """
+    subjects: list[Subject] = []
+    for name in names:
+        meant = [golden for golden in goldens if matches(golden.manifest.case, name) or matches(golden.id, name)]
+        meant.sort(key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
+        for golden in meant:
+            golden.verify()
+            subjects.append(Subject(golden.read_artifact(), golden))
+        if not meant and not Path(saved_model_in(name)).is_file():
+            cases = dict.fromkeys(golden.manifest.case for golden in goldens)
+            raise DeployingError(
+                f"{name}: expected a case, a golden or an artifact file, found none of this name."
+                f"{hint_at_cases(name, cases)}"
+            )
+        if not meant:
+            artifact = read(name)
+            same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]
+            subjects += [Subject(artifact, golden, name) for golden in same] or [
+                _without_golden(artifact, name, goldens)
+            ]
+    return list({subject.name: subject for subject in subjects}.values())
+
+
+def _without_golden(artifact: Artifact, name: str, goldens: Sequence[Golden]) -> Subject:
+    """Return a file that no golden has, with the golden of which it was converted, as the record beside it says."""
+    try:
+        made = read_record(artifact).converted_from
+    except GoldenError:  # most files have no record
+        return Subject(artifact, None, name)
+    originals = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == made.sha256]
+    return Subject(artifact, None, name, originals[0] if originals else None, made.reader)
+
+
+def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
+    """Return the deployment target with this name, even if it is not in force; for `all`, those in force on a day.
+
+    Raises:
+        DeployingError: No target has this name, or none is in force.
+        ReleaseError: The target's release was not built by that day.
+    """
+    known = {target.name: target for target in policy.deployed}
+    if not known:
+        raise DeployingError(
+            "--to: expected a policy with deployment targets, found none. Add one to `deployed` of the policy: its "
+            "name and jaxlib."
+        )
+    if name == ALL:
+        targets = policy.targets_on(day)
+        if not targets:
+            raise DeployingError(
+                f"--to {ALL}: expected a deployment target in force on {day}, found none. Name one: {', '.join(known)}."
+            )
+        return targets
+    if name not in known:
+        raise DeployingError(
+            f"--to: expected {ALL} or a deployment target of the policy ({', '.join(known)}), found {name!r}."
+            f"{did_you_mean(name, known)}"
+        )
+    reader_named(known[name].release, policy.calendar().as_of(day))  # raises for a release that is not there yet
+    return (known[name],)
+
+
+def asked_pairs(
+    subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], name: str, named: Sequence[str] = ()
+) -> tuple[list[tuple[Subject, DeploymentTarget]], dict[str, list[str]]]:
+    """Return each artifact with each target that it is asked about in, and by target the goldens that are left out.
+
+    A golden is left out if it does not run on the target's platform. It is asked about all the same if the user, or a
+    pattern in the `cases` of the target, names no other one that does; a glob of the user never asks about it.
+
+    Args:
+        subjects: The artifacts.
+        targets: The deployment targets that `--to` names.
+        name: The value of `--to`. For `all`, a target is asked only about cases that its `cases` include, and about
+            files without a golden.
+        named: What the user named; nothing for all that the `cases` of the targets match.
+
+    Raises:
+        DeployingError: No target in force has to run an artifact, or the user's globs match none that runs there.
+    """
+    pairs = []
+    for subject in subjects:
+        case = subject.golden.manifest.case if subject.golden else ""
+        own = [target for target in targets if name != ALL or not case or target.has_case(case)]
+        if not own:
+            raise DeployingError(
+                f"--to {ALL}: expected a deployment target in force whose `cases` include {case}, found none. Name a "
+                f"target ({', '.join(target.name for target in targets)}), or add the case to its `cases`."
+            )
+        pairs += [(subject, target) for target in own]
+    groups = [[pair for pair in pairs if _is_named(pair[0], each)] for each in named] or [
+        [(subject, own) for subject, own in pairs if own == target and _is_named(subject, pattern)]
+        for target in targets
+        for pattern in target.cases
+    ]
+    globs = {each for each in named if not any(_is_named(subject, each, exactly=True) for subject in subjects)}
+    asked: set[tuple[str, str]] = set()
+    for number, group in enumerate(groups):
+        here = [pair for pair in group if _runs_on_platform(*pair)]
+        is_glob = bool(named) and named[number] in globs
+        asked.update((subject.name, target.name) for subject, target in here or ([] if is_glob else group))
+    if pairs and not asked:
+        platforms = few(sorted({target.platform for target in targets}))
+        raise DeployingError(
+            f"{few(named)}: expected goldens that were exported for {platforms}, found {len(subjects)} for other "
+            "platforms. Name a case or a golden exactly to have its answer, or name another target."
+        )
+    left_out: dict[str, list[str]] = {}
+    for subject, target in pairs:
+        if (subject.name, target.name) not in asked:
+            left_out.setdefault(target.name, []).append(subject.name)
+    return [pair for pair in pairs if (pair[0].name, pair[1].name) in asked], left_out
+
+
+def _is_named(subject: Subject, name: str, *, exactly: bool = False) -> bool:
+    """Return whether a name of a case, of a golden or of a file is that of an artifact; a glob too unless `exactly`."""
+    names = [subject.file, *((subject.golden.manifest.case, subject.golden.id) if subject.golden else ())]
+    return name in names or (not exactly and any(matches(each, name) for each in names[1:]))
+
+
+def _runs_on_platform(subject: Subject, target: DeploymentTarget) -> bool:
+    return subject.golden is None or target.platform in subject.golden.manifest.runs_on

@@ -106,7 +106,7 @@ def can_i_deploy(
     )
     subjects = asked.subjects_named(names or asked.cases_of(targets, compared, to), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
-    pairs, left_out = asked.asked_pairs(subjects, targets, to, names)
+    pairs, left_out = asked.asked_pairs(subjects, targets, to, names, compared)
     lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched)
     newest = question.calendar.newest()
     old = calendar_age(str(calendar.built(newest)), day, policy)

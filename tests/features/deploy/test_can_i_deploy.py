@@ -163,6 +163,20 @@ def test_only_the_target_of_its_platform_is_asked_about_a_golden(project, ask):
     assert json.loads(ended.out)["left_out"] == {"serving": [ITS_GOLDEN]}
 
 
+@pytest.mark.parametrize("words", [(), ("*",), (CASE,), (CASE, ON_TPU)], ids=["all", "glob", "name", "names"])
+@pytest.mark.parametrize("to", ["all", "trainer"])
+def test_what_a_target_names_has_an_answer_whatever_the_user_names(to, words, project, jaxexport):
+    golden_for_tpu()
+    own = f"{{name: trainer, jaxlib: 0.9.2, platform: tpu, cases: [{ON_TPU}, {CASE}]}}"
+    Path("export_compat.yaml").write_text(
+        f"platforms: [cpu, tpu]\ndeployed: [{{name: serving, jaxlib: 0.9.2}}, {own}]\n"
+    )
+    stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.9.2", case=ON_TPU, platform="tpu"))
+    ended = jaxexport("can-i-deploy", *words, "--to", to, "--json", code=1)
+    assert ("trainer", CPU_GOLDEN, "no") in answers(ended)
+    assert "trainer" not in json.loads(ended.out)["left_out"]
+
+
 def test_the_printed_command_names_no_case_if_all_are_asked(project, jaxexport):
     golden_for_tpu()
     assert "--cases" not in jaxexport("can-i-deploy", "--to", "serving", code=3).out

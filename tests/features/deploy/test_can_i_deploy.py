@@ -154,6 +154,21 @@ def test_the_matrix_agrees_on_goldens_for_other_platforms(project, jaxexport, mo
     jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2026-11-21", code=codes[1])
 
 
+def test_a_cell_that_shows_a_refusal_is_no_cell_that_a_target_has_to_run(project, jaxexport, monkeypatch):
+    refused = manifest(CASE, "0.9.2", options=Options(platforms=("cpu",), refused_on=("tpu",)))
+    write_golden(GoldenStore(project / "golden"), refused)
+    target = "{name: trainer, jaxlib: 0.9.2, platform: tpu}"
+    Path("export_compat.yaml").write_text(f"platforms: {{cpu: run, tpu: run}}\ndeployed: [{target}]\n")
+
+    def passes(cells, *_, **__):
+        yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
+
+    monkeypatch.setattr(session, "_replay_by", lambda *_: passes)
+    out = " ".join(jaxexport("matrix", "--as-of", "2026-11-21", code=3).out.split())
+    assert "deployed trainer: no golden of '*' in its `cases` was exported for tpu." in out
+    jaxexport("can-i-deploy", "--to", "trainer", "--as-of", "2026-11-21", code=1)
+
+
 def test_only_the_target_of_its_platform_is_asked_about_a_golden(project, ask):
     golden_for_tpu()
     targets = "{name: serving, jaxlib: 0.9.2}, {name: trainer, jaxlib: 0.9.2, platform: tpu}"

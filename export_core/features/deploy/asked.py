@@ -226,7 +226,8 @@ def asked_pairs(
     """Return each artifact with each target that it is asked about in, and by target the goldens that are left out.
 
     A golden is left out if it does not run on the target's platform. It is asked about all the same if the user, or a
-    pattern in the `cases` of the target, names no other one that does; a glob of the user alone never asks about it.
+    pattern in the `cases` of the target, names no other one that does; a glob of the user alone never asks about it. So
+    is the newest golden of a case if an older one runs there: what is deployed next has lost the platform.
 
     Args:
         subjects: The artifacts.
@@ -254,7 +255,9 @@ def asked_pairs(
     asked = {
         (subject.name, target.name)
         for subject, target in pairs
-        if _runs_on_platform(subject, target) or _is_in(subject, unmet[target.name])
+        if _runs_on_platform(subject, target)
+        or _is_in(subject, unmet[target.name])
+        or _has_lost(subject, target, goldens)
     }
     for each in named:
         exact = [pair for pair in pairs if _is_named(pair[0], each, exactly=True)]
@@ -294,6 +297,17 @@ def _is_named(subject: Subject, name: str, *, exactly: bool = False) -> bool:
 
 def _is_in(subject: Subject, patterns: Iterable[str]) -> bool:
     return subject.golden is not None and any(matches(subject.golden.manifest.case, each) for each in patterns)
+
+
+def _has_lost(subject: Subject, target: DeploymentTarget, goldens: Sequence[Golden]) -> bool:
+    """Return whether a golden is the newest of its case by writers on its platform, and an older one runs there."""
+    if subject.golden is None or not target.has_case(subject.golden.manifest.case):
+        return False
+    own = subject.golden.manifest
+    manifests = (golden.manifest for golden in goldens)
+    alike = [each for each in manifests if (each.case, each.writer.platform) == (own.case, own.writer.platform)]
+    is_newest = all(each.writer.built <= own.writer.built for each in alike)
+    return is_newest and any(target.platform in each.runs_on for each in alike)
 
 
 def _runs_on_platform(subject: Subject, target: DeploymentTarget) -> bool:

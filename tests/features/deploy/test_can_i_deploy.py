@@ -169,6 +169,17 @@ def test_a_cell_that_shows_a_refusal_is_no_cell_that_a_target_has_to_run(project
     jaxexport("can-i-deploy", "--to", "trainer", "--as-of", "2026-11-21", code=1)
 
 
+@pytest.mark.parametrize("words", [(), ("*",), (ON_TPU,)], ids=["all", "glob", "name"])
+def test_a_case_that_has_lost_its_platform_is_a_no(words, project, jaxexport):
+    golden_for_tpu()
+    write_golden(GoldenStore(project / "golden"), manifest(ON_TPU, "0.12.0.1"))
+    target = "{name: trainer, jaxlib: 0.12.0.1, platform: tpu}"
+    Path("export_compat.yaml").write_text(f"platforms: [cpu, tpu]\ndeployed: [{target}]\n")
+    stored(ran(Verdict.PASS, "0.12.0.1", case=ON_TPU, platform="tpu"))
+    ended = jaxexport("can-i-deploy", *words, "--to", "trainer", "--json", code=1)
+    assert answers(ended) == [("trainer", ITS_GOLDEN, "yes"), ("trainer", f"{ON_TPU}/0.12.0.1-cpu", "no")]
+
+
 def test_only_the_target_of_its_platform_is_asked_about_a_golden(project, ask):
     golden_for_tpu()
     targets = "{name: serving, jaxlib: 0.9.2}, {name: trainer, jaxlib: 0.9.2, platform: tpu}"

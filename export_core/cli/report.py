@@ -314,8 +314,9 @@ def judging_policy(
 ) -> tuple[Path | None, Policy, dict[str, Golden]]:
     """Return the policy by which to judge a run, with its file, and the run's goldens under this policy, by id.
 
-    The policy is the one that `policy_file` names, else that of the project in the working folder. If there is neither,
-    it is the policy of the run, and its file is None. Only goldens whose folder is on this machine are returned.
+    The policy is the one that `policy_file` names, else that of the project in the working folder, else that which the
+    command of the run named. If none of them is here, it is the policy of the run, and its file is None. Only goldens
+    whose folder is on this machine are returned.
 
     Raises `RunError` if the recorded verdicts do not count any more. Then the policy would run or compare the cells
     differently, the goldens are not those of the run, or something else that decides verdicts has changed.
@@ -325,6 +326,9 @@ def judging_policy(
     from export_core.run.outdated import goldens_here, other_goldens
 
     file = load.policy_file(Path(), policy_file)
+    own = recorded.plan.policy_file if recorded.plan else None
+    if file is None and own and Path(own).exists():
+        file = Path(own)
     policy = load.load_policy(file) if file else recorded.policy
     if name := policy.replays_otherwise(recorded.policy):
         raise RunError(

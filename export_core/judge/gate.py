@@ -108,7 +108,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     missing_shards: list[Shard] = []  # Of joined shards, those that are missing or did not finish.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
     unexported_cases: dict[str, list[str]] = {}
-    """By platform: the cases of which no selected golden has a cell there."""
+    """By platform: the cases of which no selected golden runs there."""
     later: dict[str, datetime.date] = {}
     """The selected goldens that the run does not have: by writers that were built after its day, or written since; with
     the build dates of their writers."""
@@ -211,7 +211,8 @@ def summarize(
             why = "its `cases` match no case of this run" if matches_none else f"no golden of its cases {exported}"
             missing.append(f"{deployed[-1].no_cell}, since {why}. Correct the entry, or write such goldens.")
         elif every_golden:
-            here = {result.case for result in results if result.platform == target.platform}
+            # Without those of which all cells there show that the golden is refused.
+            here = {result.case for result in results if result.platform == target.platform}.difference(elsewhere)
             missing += [
                 f"deployed {target.name}: no golden of {pattern!r} in its `cases` {exported}. Correct the entry, or "
                 "write such goldens."

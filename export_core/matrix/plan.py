@@ -39,7 +39,7 @@ class Plan:
     spelled: Mapping[Release, str] = field(default_factory=dict)  # The name of each reader as --readers takes it.
     unexported: Mapping[str, int] = field(default_factory=dict)  # How many goldens have no cell on each platform.
     unexported_cases: Mapping[str, list[str]] = field(default_factory=dict)
-    """By platform: the cases of which no selected golden has a cell there."""
+    """By platform: the cases of which no selected golden runs there."""
     without_cells: str = ""
     """Sentences about goldens that have no cell, or not on all platforms; empty if there are none."""
     later: Mapping[str, datetime.date] = field(default_factory=dict)
@@ -244,8 +244,8 @@ def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
 
 
 def _cases_without(goldens: Sequence[Golden], platform: str) -> list[str]:
-    """Return the cases of which no golden has a cell on a platform."""
-    there = {golden.manifest.case for golden in goldens if platform in golden.manifest.replayed_on}
+    """Return the cases of which no golden runs on a platform; a cell that shows a refusal does not count."""
+    there = {golden.manifest.case for golden in goldens if platform in golden.manifest.runs_on}
     return sorted({golden.manifest.case for golden in goldens} - there)
 
 

@@ -237,6 +237,17 @@ def test_a_report_names_a_change_of_the_project(project, jaxexport, change):
     jaxexport("judge", code=2)
 
 
+def test_a_run_is_judged_by_the_policy_that_it_named_where_the_project_has_none(project, jaxexport):
+    Path("own.yaml").write_text(Path("export_compat.yaml").read_text())
+    Path("export_compat.yaml").unlink()
+    jaxexport(*MATRIX, "--policy", "own.yaml", code=0)
+    jaxexport("judge", code=0)
+    write("own.yaml", OF_POLICY["numbers"])
+    for words in (("judge",), ("report", "--as-of", DAY, "--badge", "b.json")):
+        assert "own.yaml: numbers: expected the value that this run was made with" in jaxexport(*words, code=2).err
+    assert not Path("b.json").exists()
+
+
 def test_a_report_compares_the_policy_that_a_run_named(project, jaxexport):
     write("other.yaml", OF_POLICY["allow"])
     jaxexport(*MATRIX, "--policy", "other.yaml", code=0)

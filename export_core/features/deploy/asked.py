@@ -217,12 +217,17 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
 
 
 def asked_pairs(
-    subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], name: str, named: Sequence[str] = ()
+    subjects: Sequence[Subject],
+    targets: Sequence[DeploymentTarget],
+    name: str,
+    named: Sequence[str],
+    goldens: Sequence[Golden],
 ) -> tuple[list[tuple[Subject, DeploymentTarget]], dict[str, list[str]]]:
     """Return each artifact with each target that it is asked about in, and by target the goldens that are left out.
 
     A golden is left out if it does not run on the target's platform. It is asked about all the same if the user, or a
-    pattern in the `cases` of the target, names no other one that does; a glob of the user never asks about it.
+    pattern in the `cases` of the target, names no other one that does; a glob of the user alone never asks about it. So
+    is the newest golden of a case if an older one runs there: what is deployed next has lost the platform.
 
     Args:
         subjects: The artifacts.
@@ -230,6 +235,7 @@ def asked_pairs(
         name: The value of `--to`. For `all`, a target is asked only about cases that its `cases` include, and about
             files without a golden.
         named: What the user named; nothing for all that the `cases` of the targets match.
+        goldens: The goldens of the project.
 
     Raises:
         DeployingError: No target in force has to run an artifact, or the user's globs match none that runs there.
@@ -244,17 +250,19 @@ def asked_pairs(
                 f"target ({', '.join(target.name for target in targets)}), or add the case to its `cases`."
             )
         pairs += [(subject, target) for target in own]
-    groups = [[pair for pair in pairs if _is_named(pair[0], each)] for each in named] or [
-        [(subject, own) for subject, own in pairs if own == target and _is_named(subject, pattern)]
-        for target in targets
-        for pattern in target.cases
-    ]
-    globs = {each for each in named if not any(_is_named(subject, each, exactly=True) for subject in subjects)}
-    asked: set[tuple[str, str]] = set()
-    for number, group in enumerate(groups):
-        here = [pair for pair in group if _runs_on_platform(*pair)]
-        is_glob = bool(named) and named[number] in globs
-        asked.update((subject.name, target.name) for subject, target in here or ([] if is_glob else group))
+    # Whatever the user names: what a target has to run does not depend on it.
+    unmet = {target.name: _unmet_patterns(target, goldens) for target in targets}
+    asked = {
+        (subject.name, target.name)
+        for subject, target in pairs
+        if _runs_on_platform(subject, target)
+        or _is_in(subject, unmet[target.name])
+        or _has_lost(subject, target, goldens)
+    }
+    for each in named:
+        exact = [pair for pair in pairs if _is_named(pair[0], each, exactly=True)]
+        if not any(_runs_on_platform(*pair) for pair in exact):
+            asked.update((subject.name, target.name) for subject, target in exact)
     if pairs and not asked:
         platforms = few(sorted({target.platform for target in targets}))
         raise DeployingError(
@@ -268,10 +276,38 @@ def asked_pairs(
     return [pair for pair in pairs if (pair[0].name, pair[1].name) in asked], left_out
 
 
+def _unmet_patterns(target: DeploymentTarget, goldens: Sequence[Golden]) -> list[str]:
+    """Return the patterns in the `cases` of a target that match goldens, but none that runs on its platform."""
+    found = {
+        pattern: [golden.manifest for golden in goldens if matches(golden.manifest.case, pattern)]
+        for pattern in target.cases
+    }
+    return [
+        pattern
+        for pattern, own in found.items()
+        if own and not any(target.platform in manifest.runs_on for manifest in own)
+    ]
+
+
 def _is_named(subject: Subject, name: str, *, exactly: bool = False) -> bool:
     """Return whether a name of a case, of a golden or of a file is that of an artifact; a glob too unless `exactly`."""
     names = [subject.file, *((subject.golden.manifest.case, subject.golden.id) if subject.golden else ())]
     return name in names or (not exactly and any(matches(each, name) for each in names[1:]))
+
+
+def _is_in(subject: Subject, patterns: Iterable[str]) -> bool:
+    return subject.golden is not None and any(matches(subject.golden.manifest.case, each) for each in patterns)
+
+
+def _has_lost(subject: Subject, target: DeploymentTarget, goldens: Sequence[Golden]) -> bool:
+    """Return whether a golden is the newest of its case by writers on its platform, and an older one runs there."""
+    if subject.golden is None or not target.has_case(subject.golden.manifest.case):
+        return False
+    own = subject.golden.manifest
+    manifests = (golden.manifest for golden in goldens)
+    alike = [each for each in manifests if (each.case, each.writer.platform) == (own.case, own.writer.platform)]
+    is_newest = all(each.writer.built <= own.writer.built for each in alike)
+    return is_newest and any(target.platform in each.runs_on for each in alike)
 
 
 def _runs_on_platform(subject: Subject, target: DeploymentTarget) -> bool:

@@ -54,9 +54,10 @@ def can_i_deploy(
     environment variables that cells get.
 
     A target has to run the goldens that its `cases` match and that were exported for its platform. Others are listed.
-    They have an answer only where an exact name, or a pattern of `cases`, has no golden for that platform. A pattern of
-    `cases` that matches no golden is unknown too. If both a target and CASE or FILE are named, `cases` is not asked.
-    Any other entry of the policy that matches nothing is a warning.
+    They have an answer only where an exact name, or a pattern of `cases`, has no golden for that platform, or where the
+    newest golden of a case is not for it and an older one is. A pattern of `cases` that matches no golden is unknown
+    too. If both a target and CASE or FILE are named, `cases` is not asked. Any other entry of the policy that matches
+    nothing is a warning.
 
     Exit codes: 0 all answers are yes, 1 one is no, 2 bad input, 3 none is no, but one is unknown.
     """
@@ -106,7 +107,7 @@ def can_i_deploy(
     )
     subjects = asked.subjects_named(names or asked.cases_of(targets, compared, to), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
-    pairs, left_out = asked.asked_pairs(subjects, targets, to, names)
+    pairs, left_out = asked.asked_pairs(subjects, targets, to, names, compared)
     lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched)
     newest = question.calendar.newest()
     old = calendar_age(str(calendar.built(newest)), day, policy)

@@ -154,6 +154,32 @@ def test_the_matrix_agrees_on_goldens_for_other_platforms(project, jaxexport, mo
     jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2026-11-21", code=codes[1])
 
 
+def test_a_cell_that_shows_a_refusal_is_no_cell_that_a_target_has_to_run(project, jaxexport, monkeypatch):
+    refused = manifest(CASE, "0.9.2", options=Options(platforms=("cpu",), refused_on=("tpu",)))
+    write_golden(GoldenStore(project / "golden"), refused)
+    target = "{name: trainer, jaxlib: 0.9.2, platform: tpu}"
+    Path("export_compat.yaml").write_text(f"platforms: {{cpu: run, tpu: run}}\ndeployed: [{target}]\n")
+
+    def passes(cells, *_, **__):
+        yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
+
+    monkeypatch.setattr(session, "_replay_by", lambda *_: passes)
+    out = " ".join(jaxexport("matrix", "--as-of", "2026-11-21", code=3).out.split())
+    assert "deployed trainer: no golden of '*' in its `cases` was exported for tpu." in out
+    jaxexport("can-i-deploy", "--to", "trainer", "--as-of", "2026-11-21", code=1)
+
+
+@pytest.mark.parametrize("words", [(), ("*",), (ON_TPU,)], ids=["all", "glob", "name"])
+def test_a_case_that_has_lost_its_platform_is_a_no(words, project, jaxexport):
+    golden_for_tpu()
+    write_golden(GoldenStore(project / "golden"), manifest(ON_TPU, "0.12.0.1"))
+    target = "{name: trainer, jaxlib: 0.12.0.1, platform: tpu}"
+    Path("export_compat.yaml").write_text(f"platforms: [cpu, tpu]\ndeployed: [{target}]\n")
+    stored(ran(Verdict.PASS, "0.12.0.1", case=ON_TPU, platform="tpu"))
+    ended = jaxexport("can-i-deploy", *words, "--to", "trainer", "--json", code=1)
+    assert answers(ended) == [("trainer", ITS_GOLDEN, "yes"), ("trainer", f"{ON_TPU}/0.12.0.1-cpu", "no")]
+
+
 def test_only_the_target_of_its_platform_is_asked_about_a_golden(project, ask):
     golden_for_tpu()
     targets = "{name: serving, jaxlib: 0.9.2}, {name: trainer, jaxlib: 0.9.2, platform: tpu}"
@@ -161,6 +187,20 @@ def test_only_the_target_of_its_platform_is_asked_about_a_golden(project, ask):
     ended = ask(ON_TPU, "all", "--json", code=3)
     assert answers(ended) == [("trainer", ITS_GOLDEN, "unknown")]
     assert json.loads(ended.out)["left_out"] == {"serving": [ITS_GOLDEN]}
+
+
+@pytest.mark.parametrize("words", [(), ("*",), (CASE,), (CASE, ON_TPU)], ids=["all", "glob", "name", "names"])
+@pytest.mark.parametrize("to", ["all", "trainer"])
+def test_what_a_target_names_has_an_answer_whatever_the_user_names(to, words, project, jaxexport):
+    golden_for_tpu()
+    own = f"{{name: trainer, jaxlib: 0.9.2, platform: tpu, cases: [{ON_TPU}, {CASE}]}}"
+    Path("export_compat.yaml").write_text(
+        f"platforms: [cpu, tpu]\ndeployed: [{{name: serving, jaxlib: 0.9.2}}, {own}]\n"
+    )
+    stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.9.2", case=ON_TPU, platform="tpu"))
+    ended = jaxexport("can-i-deploy", *words, "--to", to, "--json", code=1)
+    assert ("trainer", CPU_GOLDEN, "no") in answers(ended)
+    assert "trainer" not in json.loads(ended.out)["left_out"]
 
 
 def test_the_printed_command_names_no_case_if_all_are_asked(project, jaxexport):

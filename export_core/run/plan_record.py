@@ -28,7 +28,7 @@ from export_core.numbers.user_source import source_hash
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
 from export_core.policy.run_options import RESULTS as USUAL_FOLDER
-from export_core.policy.run_options import CellLimits, CellOptions, of_cell, options_of
+from export_core.policy.run_options import CellLimits, CellOptions, Selection, of_cell, options_of
 from export_core.readers.cell import CellKey
 from export_core.releases.runtimes import Runtime, known_runtimes, runtime_of
 from export_core.run.errors import AGAIN, IncompleteResults, not_as_written, not_readable
@@ -131,6 +131,8 @@ class PlanRecord(msgspec.Struct, frozen=True):
         """
         for name, words in _DIFFERENCES.items():
             before, now = getattr(self, name), getattr(other, name)
+            if name == "selection":  # Whether a selection is whole follows from its other entries and the policy.
+                before, now = ({**chosen, "whole": None} for chosen in (before, now))
             if before != now:
                 return words if name in _HASHED else f"{words}: {_difference(before, now)}"
         if isinstance(self.evidence, Evidence) and isinstance(other.evidence, Evidence):
@@ -259,8 +261,7 @@ def _difference(before: Any, now: Any) -> str:
     """Return two values that differ as ``A, now B``; of two tables, only the entries that differ, with their names."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return f"{before}, now {now}"
-    # Whether a selection is whole follows from its other entries.
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name) and name != "whole"]
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return "; ".join(f"{name} {_shown(before.get(name))}, now {_shown(now.get(name))}" for name in names)
 
 
@@ -374,6 +375,19 @@ def has_whole_run(folder: Path) -> bool:
     except (OSError, msgspec.MsgspecError):
         return False
     return bool(extent.selection.get("whole")) and not extent.shard
+
+
+def is_narrower(readers: str, folder: Path) -> bool:
+    """Return whether the last run in a results folder had a group of readers, such as `window`, and these are a list.
+
+    A policy that lists its readers makes such a run a whole one, which still has less than the last run.
+    """
+    try:
+        extent = decode_json(read_named(folder / PLAN, LARGEST), _Extent)
+    except (OSError, msgspec.MsgspecError):
+        return False
+    last = Selection(readers=str(extent.selection.get("readers", "")))
+    return last.has_group and not Selection(readers=readers).has_group
 
 
 def plan_of(folder: Path) -> PlanRecord:

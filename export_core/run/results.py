@@ -44,6 +44,7 @@ from export_core.run.plan_record import (
     by_another_tool,
     has_whole_run,
     hash_of,
+    is_narrower,
     plan_of,
     policy_hash,
     recorded_plan,
@@ -94,7 +95,9 @@ class Journal:
         try:
             self.resumed = resume and self._take_up(record)
             if not self.resumed:
-                is_part = bool(record.shard) or not record.selection.get("whole")
+                selection = record.selection
+                is_part = bool(record.shard) or not selection.get("whole")
+                is_part |= is_narrower(str(selection.get("readers", "")), folder)
                 self._clear(folder / WHOLE if is_part and is_whole_run_moved(folder) else None)
                 write_whole(folder / PLAN, [safe_json(record, indent=2), b"\n"])
             self._file = self._opened()

@@ -25,7 +25,7 @@ from msgspec import structs
 from export_core.base.feature import hooks
 from export_core.base.json_text import safe_json
 from export_core.base.processes import run_git
-from export_core.base.text import without_credentials
+from export_core.base.text import few, without_credentials
 from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
@@ -58,7 +58,7 @@ from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
-from export_core.run.plan_record import PlanRecord, policy_hash, record_of, recorded_plan
+from export_core.run.plan_record import PlanRecord, is_narrower, policy_hash, record_of, recorded_plan
 from export_core.run.results import WHOLE, Journal, finish_run, is_whole_run_moved, results_so_far
 from export_core.run.run import Run, judge_run
 
@@ -253,7 +253,8 @@ def _whole_plan(
 
     A run that is continued is planned as of the day in its recorded plan, unless --as-of is given.
     """
-    folder, is_part = options.results, not is_whole(selection, policy) or options.shard
+    folder, is_part = options.results, bool(options.shard) or not is_whole(selection, policy)
+    is_part |= bool(folder and is_narrower(selection.readers, folder))
     if options.resume and folder and not options.as_of and (last := recorded_plan(folder)):
         # For the plan alone: the command of a cell repeats the user's own options.
         options = replace(options, as_of=parse_day(last.as_of))
@@ -261,8 +262,9 @@ def _whole_plan(
         return plan_here(policy, selection, options, goldens or (), interpreter.environment.release)
     plan = plan_matrix(policy, selection, options, goldens, user_code, is_run=True)
     if folder and is_part and not options.resume and is_whole_run_moved(folder):
+        part = part_of_project(selection, policy, options.shard) or f"only readers {few(selection.named)}"
         moved = (
-            f"this is less than a whole run ({part_of_project(selection, policy, options.shard)}): the results of the "
+            f"this is less than a whole run ({part}): the results of the "
             f"last whole run in {folder} are moved to {folder / WHOLE}. To leave them where they are, choose another "
             "folder with --results DIR."
         )

@@ -479,6 +479,26 @@ def test_a_run_of_the_readers_that_a_policy_lists_is_whole(jaxexport, project):
     assert MOVED.format("only cases t.a") in " ".join(jaxexport(*words, "t.a", code=0).out.split())
 
 
+def test_a_run_of_listed_readers_moves_a_run_of_the_window(jaxexport, project):
+    words = "matrix", "--as-of", "2026-11-21"
+    jaxexport(*words, code=None)
+    window = (project / ".jaxexport" / SUMMARY).read_bytes()
+    (project / "quick.yaml").write_text("readers: [0.12.0.1]\n")
+    out = jaxexport(*words, "--policy", "quick.yaml", code=0).out
+    assert MOVED.format("only readers 0.12.0.1") in " ".join(out.split())
+    assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == window
+    assert "less than a whole run" not in jaxexport(*words, "--policy", "quick.yaml", code=0).out
+    assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == window
+
+
+def test_a_wider_policy_is_what_a_refused_resume_names(jaxexport, project):
+    words = "matrix", "--as-of", "2026-11-21", "--readers", "0.12.0.1"
+    (project / "export_compat.yaml").write_text("readers: [0.12.0.1]\n")
+    jaxexport(*words, code=0)
+    (project / "export_compat.yaml").write_text("readers: [window]\n")
+    assert "another policy" in jaxexport(*words, "--resume", code=2).err
+
+
 def test_a_killed_whole_run_is_moved_and_can_be_resumed(jaxexport, project):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)

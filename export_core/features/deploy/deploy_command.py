@@ -54,8 +54,8 @@ def can_i_deploy(
     environment variables that cells get.
 
     A target has to run the goldens that its `cases` match and that were exported for its platform. Others are listed.
-    They have an answer only where an exact name, or a pattern of `cases`, has no golden for that platform, or where the
-    newest golden of a case is not for it and an older one is. A pattern of `cases` that matches no golden is unknown
+    They have an answer only where an exact name, or a pattern of `cases`, has no golden for that platform. So has the
+    newest golden of a case if only older ones are for it. A pattern of `cases` that matches no golden is unknown
     too. If both a target and CASE or FILE are named, `cases` is not asked. Any other entry of the policy that matches
     nothing is a warning.
 

@@ -32,7 +32,7 @@ from export_core.releases import load_calendar
 
 
 def sentences(*outputs: Any) -> list[str]:
-    """Return on which side double precision is, without whether that speaks for the stored outputs."""
+    """Return on which side double precision is, without whether that supports the stored outputs."""
     return [line.text for line in nearer(*outputs)]
 
 

@@ -140,16 +140,16 @@ def own_numbers(*references: Reference, processors: str = BOTH, **changes: Any) 
     [
         ([], AT_1_PERCENT, "no rounding of a processor is known to give such numbers (3.55e+04 times the noise)."),
         ([NOBODY], AS_A_NAN, "no rounding of a processor is known to give such numbers (not finite, which "),
-        ([READER], FAR, "`float64` speaks against the stored outputs."),
+        ([READER], FAR, "`float64` contradicts the stored outputs."),
         (
             [Reference("reference", "agrees with the reader", for_stored=False), READER],
             AT_1_PERCENT,
-            "`reference` and `float64` speak against the stored outputs, and no rounding of a processor is known to",
+            "`reference` and `float64` contradict the stored outputs, and no rounding of a processor is known to",
         ),
         (
             [STORED, Reference("reference", "agrees with the reader", for_stored=False)],
             FAR,
-            "`reference` speaks against",
+            "`reference` contradicts",
         ),
     ],
     ids=["size", "not finite", "one reference", "all", "one against one"],
@@ -201,7 +201,7 @@ def test_contradicted_outputs_are_replayed_in_their_writer(references, own, is_f
     stored = [judged(choice_of(CHOLESKY, "0.11.0", "0.11.0"), own)] if own else []
     found = explain(replace(choice, stored=(*stored,)), judged(choice, Verdict.NUMERICS, **FAR), references=references)
     assert found.cause is FailureCause.NUMBERS
-    advice = "Replay it in its own writer first (`--readers 0.11.0`): `float64` speaks against the stored outputs."
+    advice = "Replay it in its own writer first (`--readers 0.11.0`): `float64` contradicts the stored outputs."
     assert any(step.startswith(advice) for step in found.steps) is is_first
 
 

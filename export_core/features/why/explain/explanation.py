@@ -75,11 +75,11 @@ class FailureCause(StrEnum):
 
 
 class Reference(NamedTuple):
-    """Labelled evidence about whose numbers are right, and whether it speaks for the golden's stored outputs."""
+    """Labelled evidence about whose numbers are right, and whether it supports the golden's stored outputs."""
 
     label: str
     text: str
-    for_stored: bool | None = None  # None if it speaks for neither side.
+    for_stored: bool | None = None  # None if it supports neither side.
 
 
 class InRelease(msgspec.Struct, frozen=True):
@@ -271,7 +271,7 @@ def _cause(
 def _doubt(result: Result, references: Sequence[Reference]) -> str:
     """Return what contradicts the stored outputs of a golden whose own writer gives other numbers; "" if nothing does.
 
-    References decide. If none speaks for a side, the size of the difference does.
+    References decide. If none supports a side, the size of the difference does.
     """
     if result.verdict is not Verdict.NUMERICS:
         return ""
@@ -281,10 +281,10 @@ def _doubt(result: Result, references: Sequence[Reference]) -> str:
 
 
 def _against(references: Sequence[Reference]) -> str:
-    """Return which references speak against the golden's stored outputs; "" if none does."""
+    """Return which references contradict the golden's stored outputs; "" if none does."""
     labels = [f"`{reference.label}`" for reference in references if reference.for_stored is False]
-    verb = "speaks" if len(labels) == 1 else "speak"
-    return f"{' and '.join(labels)} {verb} against the stored outputs" if labels else ""
+    verb = "contradicts" if len(labels) == 1 else "contradict"
+    return f"{' and '.join(labels)} {verb} the stored outputs" if labels else ""
 
 
 def _way_out(result: Result) -> str:

@@ -42,7 +42,7 @@ _WIDE = {"complex64": "complex128", "bfloat16": "float64", "float16": "float64",
 
 
 class Sentence(NamedTuple):
-    """What a reference says, and whether that speaks for the golden's stored outputs: None if it speaks for no side."""
+    """A sentence of a reference, and whether it supports the golden's stored outputs: None if it supports no side."""
 
     text: str
     for_stored: bool | None = None
@@ -67,7 +67,7 @@ def references(choice: Choice, result: Result, notify: Callable[[str], None], *,
 
 
 def _of_all(sides: Iterable[bool | None]) -> bool | None:
-    """Return whether several outputs speak for the stored ones: one that speaks against them decides."""
+    """Return whether several outputs support the stored ones: one that contradicts them decides."""
     return min((side for side in sides if side is not None), default=None)
 
 
@@ -208,8 +208,8 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
     whole exact output, or of the written or read output if that is 0. Elements that are not finite on each side have no
     error: a text says what they are.
 
-    A line speaks against the stored outputs if these are more than `NEAR` times as far from `exact` as the read ones,
-    and as the step of their dtype. Of outputs that are in double precision themselves it speaks for no side: the reader
+    A line contradicts the stored outputs if these are more than `NEAR` times as far from `exact` as the read ones,
+    and as the step of their dtype. Of outputs that are in double precision themselves it supports no side: the reader
     may have computed `exact` with the same operations.
     """
     lines: list[tuple[float, Sentence]] = []

@@ -97,8 +97,19 @@ def listed(entries, as_of, *others):
             "2026-12-01",
             "KEPT: 1 of 3 promised cells, 2 known failures, the first until 2026-12-01.",
         ),
+        (
+            [LISTED, structs.replace(LATER_ENDING, expires=day("2026-12-01"))],
+            "2026-12-01",
+            "KEPT: 1 of 3 promised cells, 2 known failures until 2026-12-01.",
+        ),
+        (
+            [LISTED, LATER_ENDING],
+            "2026-12-02",
+            "STALE LIST: 1 known failure expired on 2026-12-01, owner me; kept: 1 of 3 promised cells, 2 known "
+            "failures, the first expired on 2026-12-01.",
+        ),
     ],
-    ids=["one day", "permanent", "two days"],
+    ids=["one day", "permanent", "two days", "the same day", "one has expired"],
 )
 def test_a_headline_says_until_when_failures_are_known(entries, as_of, line):
     assert listed(entries, as_of)[0] == line

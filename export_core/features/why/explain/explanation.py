@@ -29,8 +29,9 @@ from export_core.matrix.verdicts import (
     AUDIT_FAILED,
     DEVICE_LIMIT,
     FAR_ON_ANOTHER_PROCESSOR,
+    HISTORY,
+    NEAR_ON_ANOTHER_PROCESSOR,
     NOT_TO_ALLOW,
-    OTHER_PROCESSOR,
     RUN_CONTROL,
 )
 from export_core.policy.known_issues import KnownIssue, known_issues
@@ -59,7 +60,8 @@ class FailureCause(StrEnum):
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
     STORED = "stored outputs in doubt"
     """Its own writer gives other numbers, which no rounding explains or with which an independent reference agrees."""
-    PROCESSOR = "depends on the processor"  # Its own writer gives different numbers on another processor.
+    PROCESSOR = "may depend on the processor"
+    """Its own writer gives different numbers on another processor, and nothing contradicts the stored outputs."""
     UPSTREAM = "known upstream issue"  # An entry in the tables of known issues (`jaxexport policy show --known`).
     EXPIRED = "expired"  # The reader refuses the format of the artifact for its age.
     STABLEHLO = "newer StableHLO"  # The module uses something that the reader's StableHLO does not know.
@@ -248,7 +250,11 @@ def _cause(
     if is_own_writer(result) and (doubt := _doubt(result, references)):
         return FailureCause.STORED, f"The release that wrote the golden gives other numbers. {stored_in_doubt(doubt)}"
     if is_own_writer(result) and result.processors:
-        words = f"The release that wrote the golden gives other numbers on another processor: {result.processors}."
+        supported = any(reference.for_stored for reference in references)
+        nothing = "" if supported else " No reference says whether the stored outputs are right."
+        words = (
+            f"The release that wrote the golden gives other numbers on another processor: {result.processors}.{nothing}"
+        )
         return FailureCause.PROCESSOR, words
     if is_own_writer(result):
         words = "The release that wrote the golden cannot replay it either: check the test first."
@@ -344,7 +350,8 @@ def _steps(
             yield FAR_ON_ANOTHER_PROCESSOR
         return
     if cause is FailureCause.PROCESSOR:
-        yield FAR_ON_ANOTHER_PROCESSOR if beyond_rounding(result) else OTHER_PROCESSOR.to_do
+        yield FAR_ON_ANOTHER_PROCESSOR if beyond_rounding(result) else NEAR_ON_ANOTHER_PROCESSOR
+        yield HISTORY.format(shlex.quote(str(choice.cell.golden.folder)))
         return
     if cause is FailureCause.DEVICE:
         yield DEVICE_LIMIT.to_do

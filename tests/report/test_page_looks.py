@@ -69,6 +69,15 @@ def test_long_names_and_paths_fit_on_a_phone(opened):
     assert 0 <= box["x"] <= width - box["x"] - box["width"] + 1, "it is in the middle"
 
 
+@pytest.mark.parametrize("noise", [33.25, 33.75, 33.35, 3.55e4, 0.000125])
+def test_a_cell_and_its_message_round_alike(noise, opened):
+    message = f"output 0: 1 of 2 elements differ (max {noise:.3g} times the noise)"
+    facts = {"stage": Stage.COMPARE, "max_noise_error": noise, "max_abs_error": 1.0, "message": message}
+    cell = result(Verdict.NUMERICS, Judgement.BROKEN, **facts)
+    page = opened(cell_link(cell.key), shown=document([cell]))
+    assert float(page.locator("dialog .numbers td").first.inner_text()) == float(f"{noise:.3g}")
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_all_readers_of_a_row_are_visible_at_once(size, opened):
     page = opened(size=SIZES[size])

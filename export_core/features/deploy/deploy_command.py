@@ -83,8 +83,9 @@ def can_i_deploy(
     stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
     check_dates(stored, calendar, all_known=False)
     unmatched = unmatched_patterns(policy, stored, calendar) if stored else []
+    answered = {target.name for target in targets}
     for pattern in unmatched:
-        if not pattern.target:
+        if pattern.target not in answered:
             echo(f"warning: {pattern.text}", err=True)
     compared = under_policy(stored, policy)
     folder = Path(results) if results else RESULTS

@@ -68,7 +68,9 @@ def test_the_stablehlo_interpreter_shows_who_is_right(verdict, outputs, sentence
     assert interpreter_line(choice, print) == (sentence, for_stored)
 
 
-@pytest.mark.parametrize(("case", "known"), [("test_linear_algebra.test_fft", True), ("test_models.test_convolution", False)])
+@pytest.mark.parametrize(
+    ("case", "known"), [("test_linear_algebra.test_fft", True), ("test_models.test_convolution", False)]
+)
 def test_a_known_issue_of_the_interpreter_is_named(case, known, monkeypatch):
     choice = choice_of(f"tests.compat.{case}", "0.12.0.1", "0.12.0.1")
 

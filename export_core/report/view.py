@@ -122,9 +122,9 @@ def view(run: Run, comparison: RunDifference | None = None) -> Document:
 
 def _as_asked(finding: Finding, asked: Mapping[str, str]) -> Finding:
     """Return a finding in whose commands the options of the run, such as its policy, are added."""
-    texts = {name: with_asked(getattr(finding, name), asked) for name in ("sentence", "brief", "fault")}
+    sentence, brief, fault = (with_asked(text, asked) for text in (finding.sentence, finding.brief, finding.fault))
     details = ((label, with_asked(text, asked) if label == "to do" else text) for label, text in finding.details)
-    return replace(finding, details=tuple(details), **texts)
+    return replace(finding, sentence=sentence, brief=brief, fault=fault, details=tuple(details))
 
 
 def _other_findings(run: Run) -> Iterator[Finding]:

@@ -91,9 +91,13 @@ def asked_of(run: Run) -> dict[str, str]:
     Those of the command that judged the run come before those of the command that made it.
     """
     made = run.plan.options if run.plan and isinstance(run.plan.options, list) else []
-    pairs = [*itertools.pairwise(made), *itertools.pairwise(shlex.split(run.options))]
-    asked = {option: value for option, value in pairs if option in _TAKES["matrix"]}
+    asked = asked_in(made) | asked_in(shlex.split(run.options))
     return {**asked, "--results": str(run.folder)} if named_folder(run.folder) else asked
+
+
+def asked_in(words: Sequence[str]) -> dict[str, str]:
+    """Return the options among these words that name goldens, a policy and a day, with their values."""
+    return {option: value for option, value in itertools.pairwise(words) if option in _TAKES["matrix"]}
 
 
 def with_asked(text: str, asked: Mapping[str, str]) -> str:

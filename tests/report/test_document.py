@@ -123,7 +123,7 @@ def test_a_report_has_each_finding_once_the_worst_first():
         ("OWED", "deployed", "serving"),
         ("OWED", "stderr", "E error: no such op"),
         ("OWED", "to do", "Do not deploy it there: "),
-        ("OVER BUDGET", "to do", "`jaxexport report --trend cost` shows in which release it began."),
+        ("OVER BUDGET", "to do", "`jaxexport report out --trend cost` shows in which release it began."),
         ("INCOMPLETE", "message", "no wheel"),
         ("INCOMPLETE", "to do", "Fix what the message names, "),
         ("FLAKY", "cells", "t.flaky/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20"),

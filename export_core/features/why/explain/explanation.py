@@ -37,11 +37,13 @@ from export_core.matrix.verdicts import (
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.project_terms import terms_of
+from export_core.policy.run_options import option_words
 from export_core.policy.terms import Terms
 from export_core.releases import Direction, Release
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
 from export_core.report.wording import (
+    asked_in,
     beyond_rounding,
     cell_sentence,
     counts_line,
@@ -50,6 +52,7 @@ from export_core.report.wording import (
     no_rounding,
     steps_in_doubt,
     stored_in_doubt,
+    with_asked,
 )
 
 
@@ -165,6 +168,8 @@ def explain(
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     against = "" if any(reference.for_stored for reference in references) else _against(references)
     is_bisected = bisection is not None and bisection.first_bad is not None
+    steps = _steps(choice, result, cause, issue, releases, against, is_bisected=is_bisected)
+    asked = asked_in(option_words(choice.run))
     return Explanation(
         cell=str(choice.cell.key),
         sentence=cell_sentence(result),
@@ -172,8 +177,8 @@ def explain(
         because=because,
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
-        steps=tuple(_steps(choice, result, cause, issue, releases, against, is_bisected=is_bisected)),
-        earlier=tuple(_earlier(choice, result, cause, load)),
+        steps=tuple(with_asked(step, asked) for step in steps),
+        earlier=tuple(with_asked(text, asked) for text in _earlier(choice, result, cause, load)),
         bisection=bisection,
         others=choice.others,
     )

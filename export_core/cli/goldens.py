@@ -75,8 +75,9 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
 @click_options.quiet_option
 @click_options.project_options
 def verify(project: click_options.Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
-    """Compare every file with its SHA-256, audit every artifact, and find files that belong to no golden.
+    """Compare every file with its SHA-256 in golden.yaml, audit every artifact, and find files of no golden.
 
+    A file that was changed together with its SHA-256 in golden.yaml is not found: `git log` of the folder shows it.
     The build date of each writer must be that of the calendar, and the summary of the noise that of noise.npz. Beside
     the cases, a README and hidden files may lie.
 
@@ -119,10 +120,10 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
         raise GoldenError(
             "\n".join(map(str, stray_files))
             + f"\nThese files and folders belong to no golden: delete them, or move them elsewhere. "
-            f"{plural(len(goldens), 'golden')}, every file as it was written."
+            f"{plural(len(goldens), 'golden')}, every file as its golden.yaml lists it."
         )
     if not noise:
-        echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
+        echo(f"{plural(len(goldens), 'golden')}, every file as its golden.yaml lists it")
 
 
 @goldens_group.command("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f")

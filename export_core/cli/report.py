@@ -193,6 +193,7 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
     """
     from export_core.base.text import did_you_mean
     from export_core.policy.entries import matches
+    from export_core.report.wording import asked_of, with_asked
 
     for pattern in cases:
         if not any(matches(result.case, pattern) for result in runs[-1].results):
@@ -208,8 +209,9 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
     if as_json:
         echo_json(trend)
         return
+    asked = asked_of(runs[-1])
     for line in lines:
-        echo(line)
+        echo(with_asked(line, asked))
 
 
 def judged_run(

@@ -1,7 +1,7 @@
 """The check that goldens are complete, and that their claims about themselves are true.
 
-Every file must be as it was written, and every artifact is read whole. Writer, build date and conversion must be those
-that the artifact's bytes and the calendar show.
+Every file must be as its golden.yaml lists it, and every artifact is read whole. Writer, build date and conversion must
+be those that the artifact's bytes and the calendar show.
 """
 
 import datetime

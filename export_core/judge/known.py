@@ -3,7 +3,7 @@
 import datetime
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from export_core.artifact import ArtifactError
 from export_core.goldens import Golden, GoldenError
@@ -24,6 +24,9 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases.runtimes import JAXLIB, names_runtime
 
 _WINDOW = Selection(readers=WINDOW)  # Every golden, in all readers of `window`.
+
+
+Entry = TypeVar("Entry", bound=KnownFailure | Quirk)
 
 
 class Scope(NamedTuple):
@@ -196,11 +199,13 @@ _NOUNS = {"known_failures": "known failure", "quirks": "quirk"}
 
 def expired_by_noun(policy: Policy, as_of: datetime.date) -> dict[str, list[KnownFailure | Quirk]]:
     """Return the entries that have expired as of a day, the first to expire first, by what they are called."""
-    by_noun = {
-        noun: [entry for entry in getattr(policy, table) if _has_expired(entry, as_of)]
-        for table, noun in _NOUNS.items()
-    }
+    by_noun = {noun: expired_among(getattr(policy, table), as_of) for table, noun in _NOUNS.items()}
     return {noun: sorted(past, key=lambda entry: entry.expires or as_of) for noun, past in by_noun.items() if past}
+
+
+def expired_among(entries: Iterable[Entry], as_of: datetime.date) -> list[Entry]:
+    """Return those of the entries that have expired as of a day."""
+    return [entry for entry in entries if _has_expired(entry, as_of)]
 
 
 def _has_expired(entry: KnownFailure | Quirk, as_of: datetime.date) -> bool:

@@ -70,7 +70,7 @@ class ReportedBy(Enum):
 
 
 class Unmatched(NamedTuple):
-    """A pattern that matches nothing, in a sentence."""
+    """A pattern, or several of one entry, that match nothing, in a sentence."""
 
     text: str
     reported_by: ReportedBy = ReportedBy.NO_RUN
@@ -205,11 +205,13 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
 
 
 def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[str]]) -> Iterator[Unmatched]:
-    """Yield the patterns of a policy's entry that match nothing.
+    """Yield the patterns of a policy's entry that match nothing, in one sentence unless it is a deployment target.
 
     An entry without `platforms` covers all platforms, of which few projects have every one: that is not reported.
     """
     target = entry.name if isinstance(entry, DeploymentTarget) else ""
+    # The name of an entry has its reason, which may be long: it is said once.
+    lines: dict[ReportedBy, list[str]] = {}
     for key in (key for key in names if getattr(entry, key, PLATFORMS) != PLATFORMS):
         patterns = getattr(entry, key)
         unmatched = _matching_none(key, patterns, names)
@@ -217,9 +219,15 @@ def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[st
         # A known failure without one pattern that matches is about no cell at all: a run says so of all its cells.
         is_void = table == "known_failures" and len(unmatched) == len(patterns)
         reported_by = ReportedBy.WHOLE_RUNS if is_void else ReportedBy.NO_RUN
-        for pattern in unmatched:
-            text = f"{name}: {key}: {pattern!r} matches no {noun}."
-            yield Unmatched(text, reported_by, target, pattern if target else "")
+        if target:  # each of its patterns has an answer of its own
+            for pattern in unmatched:
+                yield Unmatched(f"{name}: {key}: {pattern!r} matches no {noun}.", reported_by, target, pattern)
+        elif unmatched:
+            verb = "matches" if len(unmatched) == 1 else "match"
+            line = f"{key}: {', '.join(map(repr, unmatched))} {verb} no {noun}"
+            lines.setdefault(reported_by, []).append(line)
+    for reported_by, of_entry in lines.items():
+        yield Unmatched(f"{name}: {'; '.join(of_entry)}.", reported_by)
 
 
 def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:

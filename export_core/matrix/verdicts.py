@@ -95,13 +95,24 @@ _ON_ITS_PROCESSOR = (
     "release is to blame: write the golden on a processor like those that read it{}. If it fails there too, check the "
     "test, and the history of the golden's folder."
 )
+NEAR_ON_ANOTHER_PROCESSOR = _ON_ITS_PROCESSOR.format(
+    ", or allow the difference with a rule (`numbers` in the policy) and its reason"
+)
+"""The advice about numbers that may depend on the processor, if nothing contradicts the golden's stored outputs."""
+FAR_ON_ANOTHER_PROCESSOR = _ON_ITS_PROCESSOR.format("")
+"""The advice in place of `NEAR_ON_ANOTHER_PROCESSOR` if the numbers are too far off for a rule that allows them."""
+HISTORY = "`git log -- {}` shows whether the stored outputs were changed after they were written."
+"""The advice to look at the history of a golden; ``{}`` is its folder."""
 OTHER_PROCESSOR = failing(
     "OTHER PROCESSOR",
-    _ON_ITS_PROCESSOR.format(", or allow the difference with a rule (`numbers` in the policy) and its reason"),
+    f"Ask first whether the stored outputs are right: `{{}}` compares both sides with double precision. {HISTORY} "
+    f"{NEAR_ON_ANOTHER_PROCESSOR}",
 )
-"""The finding for a golden whose own writer gives different numbers on a different processor or with other settings."""
-FAR_ON_ANOTHER_PROCESSOR = _ON_ITS_PROCESSOR.format("")
-"""The advice in place of that of `OTHER_PROCESSOR` if the numbers are too far off for a rule that allows them."""
+"""The finding for a golden whose own writer gives different numbers on a different processor or with other settings.
+
+That alone does not show that the processor is the reason: the stored outputs may have been changed. The first ``{}`` in
+its advice stands for the command `explain` of the cell, the second for the golden's folder.
+"""
 STORED_IN_DOUBT = (
     "Look at the history of the golden's folder: `git log -- {}`. If its outputs were changed, restore them. "
     "`jaxexport goldens verify` checks that its files are those that its golden.yaml lists. If nothing was changed, "

@@ -19,13 +19,13 @@ from export_core.base.xml_text import text_of
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import broken_changes
 from export_core.matrix.verdicts import NUMBERS_MOVED
-from export_core.policy import Policy
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding
 from export_core.report.view import entry_text
 from export_core.report.wording import cell_sentence, evidence, promise_line, reason_line, window_line
+from export_core.run.run import Run
 
 
 def junit_xml(document: Document) -> str:
@@ -41,7 +41,7 @@ def junit_xml(document: Document) -> str:
     suites = []
     for (reader, platform), cells in run.by_reader.items():
         name = f"{reader.title}{f' with jax {reader.jax}' if reader.jax else ''} on {platform}"
-        cases = [_cell(result, name, run.policy, by_cell.get(result.key, [])) for result in cells.results]
+        cases = [_cell(result, name, run, by_cell.get(result.key, [])) for result in cells.results]
         own: dict[str, object] = {"runtime": reader.runtime, "promise": promise_line(reader)}
         own = own if reader.runtime else {"jaxlib": reader.name, "jax": reader.jax}
         facts = {**own, "built": reader.built, "platform": platform}
@@ -88,7 +88,7 @@ def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object
     return suite
 
 
-def _cell(result: Result, reader: str, policy: Policy, findings: Sequence[Finding]) -> Xml.Element:
+def _cell(result: Result, reader: str, run: Run, findings: Sequence[Finding]) -> Xml.Element:
     """Return the test case of a cell; `findings` are those about it alone, and first that of its cause."""
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
@@ -107,7 +107,7 @@ def _cell(result: Result, reader: str, policy: Policy, findings: Sequence[Findin
         is_moved = judged is not None and judged.kind is NUMBERS_MOVED
         what = NUMBERS_MOVED.title.lower() if is_moved else str(result.judgement)
         message = f"{what}: {reason_line(result)}"
-        if listed := entry_text(result, policy):
+        if listed := entry_text(result, run.policy, run.summary.as_of):
             message = f"known failure: {listed}"
         element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=message)
         common = judged.advice if judged else []

@@ -257,7 +257,10 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
         lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
     seen = {square.worst for run in (drawn, before) if run for row in run.rows for square in row.squares.values()}
     legend = [f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen]
-    legend += ["5/9: not promised, and 5 of 9 cells work"] if any("/" in line for line in lines[4:]) else []
+    in_part = next((square for row in rows for square in row.squares.values() if square.look == PARTLY), None)
+    if in_part:
+        failing, cells = in_part.failing_of
+        legend.append(f"{failing:,}/{cells:,}: {failing:,} of {cells:,} cells {'fails' if failing == 1 else 'fail'}")
     text = "\n".join([*lines, "", " · ".join(legend)]) + "\n"
     is_small = len(rows) <= _ON_SCREEN[0] and len(columns) <= _ON_SCREEN[1]
     return text if is_small else f"<details><summary>Map of writers and readers</summary>\n\n{text}\n</details>\n"
@@ -269,8 +272,8 @@ def _square(now: Square | None, then: Square | None, several: bool) -> str:
     worst = now.worst
     count, number = now.counts[worst], ""
     if now.look == PARTLY:
-        works, cells = sum(now.counts[name] for name in now.counts if name.facts.works), sum(now.counts.values())
-        return f"{Judgement.BONUS.facts.symbol} {works:,}/{cells:,}"
+        failing, cells = now.failing_of
+        return f"{worst.facts.symbol} {failing:,}/{cells:,}"
     if now.counted is not None:
         was = then.counts[worst] if then and then.worst is worst else count
         number = f" {was:,}→{count:,}" if was != count else f" {count:,}"

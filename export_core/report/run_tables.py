@@ -90,6 +90,11 @@ class Square:
         plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
         return None if self.look in plain else self.counts[self.worst]
 
+    @property
+    def failing_of(self) -> tuple[int, int]:
+        """The number of cells with the worst judgement, which every medium shows, and the number of all cells."""
+        return self.counts[self.worst], sum(self.counts.values())
+
 
 @dataclass(frozen=True)
 class MapRow:

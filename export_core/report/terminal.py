@@ -189,7 +189,7 @@ def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
     name = (
         f"{cause.upstream if cause and cause.upstream else first + also} in {named_among(cells.readers, run.readers)}"
     )
-    listed = listed_briefly(cells.results, run.policy)
+    listed = listed_briefly(cells.results, run.policy, run.summary.as_of)
     return f"{name}{where}{f' ({listed})' if listed else ''}"
 
 

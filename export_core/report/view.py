@@ -3,7 +3,10 @@
 Media show the `sentence` and `details` of a finding as they have room for; its `text` has both.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import datetime
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from export_core.base.feature import hooks
@@ -44,10 +47,12 @@ from export_core.report.document import Document, Finding, MakeFindings, RunDiff
 from export_core.report.run_tables import named_among
 from export_core.report.wording import (
     OUTDATED,
+    asked_of,
     cell_sentence,
     device_limit,
     error_size,
     evidence,
+    first_end,
     first_lines,
     golden_folder,
     judged_as,
@@ -59,6 +64,7 @@ from export_core.report.wording import (
     stored_in_doubt,
     unplanned_sentence,
     why_command,
+    with_asked,
     writer_and_reader,
 )
 from export_core.run.run import Run
@@ -87,7 +93,8 @@ _INPUTS_ONLY = (
 _UNFIT = "This is not a broken promise: the golden's own writer cannot replay it{}."
 _OTHER_NUMBERS_TOO = "This is not a broken promise: the golden's own writer gives other numbers too. {}"
 _OF_PROCESSOR = _OTHER_NUMBERS_TOO.format(
-    "Unless the test is not deterministic, the difference depends on the processor or its settings: {}."
+    "The reason may be the processor or its settings ({}), a test that is not deterministic, or stored outputs that "
+    "were changed."
 )
 
 
@@ -103,13 +110,21 @@ def view(run: Run, comparison: RunDifference | None = None) -> Document:
         for number, cause in enumerate(run.summary.causes)
         if not is_expected(cause.judgement, cause.verdict) and (group := run.by_cause.get((cause.judgement, cause.id)))
     ]
-    asked = *run.policy.set_keys, *run.fact_names
-    for findings_of in hooks("findings", MakeFindings, asked):
+    for findings_of in hooks("findings", MakeFindings, (*run.policy.set_keys, *run.fact_names)):
         findings += findings_of(run)
     findings += _other_findings(run)
     if comparison is None and BONUS_LOST in run.policy.fail_on:
         findings.append(Finding(NOT_CHECKED, 1_000_000, f"fail_on: {NO_BASELINE}"))
+    asked = asked_of(run)
+    findings = [_as_asked(finding, asked) for finding in findings]
     return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison)
+
+
+def _as_asked(finding: Finding, asked: Mapping[str, str]) -> Finding:
+    """Return a finding in whose commands the options of the run, such as its policy, are added."""
+    sentence, brief, fault = (with_asked(text, asked) for text in (finding.sentence, finding.brief, finding.fault))
+    details = ((label, with_asked(text, asked) if label == "to do" else text) for label, text in finding.details)
+    return replace(finding, sentence=sentence, brief=brief, fault=fault, details=tuple(details))
 
 
 def _other_findings(run: Run) -> Iterator[Finding]:
@@ -164,7 +179,9 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
     elif unfit and result.judgement.is_breach:
         kind = OTHER_PROCESSOR if result.processors and not doubt else NOT_REPLAYABLE
-        details = (*evidence(result), ("to do", _in_doubt_to_do(result, goldens) if doubt else kind.to_do))
+        todo = _in_doubt_to_do(result, goldens) if doubt else kind.to_do
+        todo = _of_processor(result, goldens) if kind is OTHER_PROCESSOR else todo
+        details = (*evidence(result), ("to do", todo))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
         kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
     elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and promises_nothing(result.reader):
@@ -187,9 +204,9 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         kind = DEVICE_LIMIT
     issue = issue_of(cause, run.summary)
     fault, doubted = device_limit(example), None
+    own = _in_own_writers(group, run) if kind is NOT_REPLAYABLE else []
     if kind is NOT_REPLAYABLE:
         fault = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
-        own = _in_own_writers(group, run)
         doubted = max((one for one in own if one.is_beyond_rounding), key=_noise_error, default=None)
         if doubted:
             fault = _OTHER_NUMBERS_TOO.format(stored_in_doubt(no_rounding(doubted)))
@@ -204,8 +221,10 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
     if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
-    if kind in (AUDIT_FAILED, OTHER_PROCESSOR, DEVICE_LIMIT):
+    if kind in (AUDIT_FAILED, DEVICE_LIMIT):
         todo = kind.to_do
+    if kind is OTHER_PROCESSOR:
+        todo = _of_processor(max(own, key=_noise_error), run.policy.goldens)
     if doubted:
         todo = _in_doubt_to_do(doubted, run.policy.goldens)
     # The outputs of these goldens that jump or would not show a wrong number, each with its leaf.
@@ -213,7 +232,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     undecided = [line for line in run.summary.undecided if line.startswith(goldens)]
     details = [
         ("known as", _issue_text(issue)),
-        ("listed", entry_text(example, run.policy)),
+        ("listed", entry_text(example, run.policy, run.summary.as_of)),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
         *(_number_details(group, run.folder) if is_numbers and cause.cells > 1 else ()),
         ("outputs", first_lines(undecided, "summary.json") if is_numbers else ""),
@@ -274,13 +293,12 @@ def _issue_text(issue: KnownIssue | None) -> str:
     return ", ".join(filter(None, (title, source, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 
-def entry_text(example: Result, policy: Policy) -> str:
+def entry_text(example: Result, policy: Policy, as_of: datetime.date) -> str:
     """Return the known failure that lists a cell, in words: reason, owner, issue and end; "" if none lists it."""
     entry = matching_entry(example, policy.known_failures) if example.judgement is Judgement.KNOWN else None
     if entry is None:
         return ""
-    until = f"until {entry.expires}" if entry.expires else "permanent"
-    return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
+    return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {first_end([entry], as_of)})"
 
 
 def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) -> str:
@@ -309,6 +327,12 @@ def _in_doubt_to_do(result: Result, goldens: str) -> str:
     """Return the advice about a golden whose stored outputs are in doubt, by its cell in its own writer."""
     steps = steps_in_doubt(result, golden_folder(result, goldens))
     return " ".join([*steps, f"`{why_command('explain', result)}` compares both sides with double precision."])
+
+
+def _of_processor(result: Result, goldens: str) -> str:
+    """Return the advice about numbers that may depend on the processor, by the golden's cell in its own writer."""
+    folder = shlex.quote(str(golden_folder(result, goldens)))
+    return OTHER_PROCESSOR.to_do.format(why_command("explain", result), folder)
 
 
 def _of_rounding(example: Result) -> str:

@@ -1,5 +1,6 @@
 """The wording that all media share: a cell with its dates and evidence, similar cells, costs, the headline of a run."""
 
+import datetime
 import itertools
 import re
 import shlex
@@ -15,7 +16,7 @@ from export_core.base.tolerances import GARBAGE
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
-from export_core.judge.known import expired_by_noun, matching_entry, may_excuse
+from export_core.judge.known import expired_among, expired_by_noun, matching_entry, may_excuse
 from export_core.matrix import Verdict
 from export_core.matrix.reproduce_command import command_parts
 from export_core.matrix.result import Control, release_name
@@ -29,6 +30,7 @@ from export_core.matrix.verdicts import (
     WORKING,
 )
 from export_core.policy import Policy
+from export_core.policy.entries import KnownFailure
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, ONE_OF_SEVERAL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
@@ -70,6 +72,43 @@ def judged_as(run: Run) -> str:
     They are the folder and the options, with a space before them; "" for the default folder without an option.
     """
     return named_folder(run.folder) + (f" {run.options}" if run.options else "")
+
+
+_STORE = ("--goldens", "--policy")
+_TAKES = {
+    "matrix": (*_STORE, "--as-of"),
+    "can-i-deploy": (*_STORE, "--as-of", "--results"),
+    "audit": _STORE,
+    "goldens verify": _STORE,
+}
+"""The commands that a finding may advise, with the options by which they see what the run saw."""
+_COMMAND = re.compile(rf"`jaxexport ({'|'.join(_TAKES)})((?: [^`]*)?)`")
+
+
+def asked_of(run: Run) -> dict[str, str]:
+    """Return the options that named the goldens, the policy and the day of a run, and its folder, with their values.
+
+    Those of the command that judged the run come before those of the command that made it.
+    """
+    made = run.plan.options if run.plan and isinstance(run.plan.options, list) else []
+    asked = asked_in(made) | asked_in(shlex.split(run.options))
+    return {**asked, "--results": str(run.folder)} if named_folder(run.folder) else asked
+
+
+def asked_in(words: Sequence[str]) -> dict[str, str]:
+    """Return the options among these words that name goldens, a policy and a day, with their values."""
+    return {option: value for option, value in itertools.pairwise(words) if option in _TAKES["matrix"]}
+
+
+def with_asked(text: str, asked: Mapping[str, str]) -> str:
+    """Return a text in whose commands the options `asked` are added, where a command takes them and lacks them."""
+
+    def completed(match: re.Match[str]) -> str:
+        lacking = [option for option in _TAKES[match[1]] if option in asked and option not in match[2].split()]
+        words = [word for option in lacking for word in (option, asked[option])]
+        return f"{match[0][:-1]}{f' {shlex.join(words)}' if words else ''}`"
+
+    return _COMMAND.sub(completed, text) if asked else text
 
 
 def first_sentence(text: str) -> str:
@@ -185,15 +224,29 @@ def _stale_facts(summary: Summary) -> str:
 def _listed_until(summary: Summary) -> str:
     """Return a phrase that says until when entries excuse the known failures of a run, such as `` until 2026-12-31``.
 
-    The phrase is "" if no entry ends on a later day. Entries that have expired are left out: `_stale_facts` has them.
+    The phrase is "" if all entries are permanent, or if all have expired: `_stale_facts` has these.
     """
     known = [cause for cause in summary.causes if cause.judgement is Judgement.KNOWN]
-    entries = msgspec.convert(summary.policy, Policy).known_failures
-    ends = {entry.expires for entry in entries if any(may_excuse(entry, cause) for cause in known)}
-    days = sorted(day for day in ends if day and day >= summary.as_of)
-    if not days:
+    listed = msgspec.convert(summary.policy, Policy).known_failures
+    entries = [entry for entry in listed if any(may_excuse(entry, cause) for cause in known)]
+    ends = {entry.expires for entry in entries} - {None}
+    if not ends or len(entries) == len(expired_among(entries, summary.as_of)):
         return ""
-    return f" until {days[0]}" if len(ends) == 1 else f", the first until {days[0]}"
+    words = first_end(entries, summary.as_of)
+    return f" {words}" if words.startswith("until") else f", {words}"
+
+
+def first_end(entries: Sequence[KnownFailure], as_of: datetime.date) -> str:
+    """Return the first last day of known failures in words, as every medium says it.
+
+    Examples are ``until 2026-12-01``, ``the first until 2026-12-01`` and ``permanent``. A day before `as_of` has
+    ``expired on`` in place of ``until``.
+    """
+    ends = {entry.expires for entry in entries}
+    days = sorted(day for day in ends if day)
+    if not days:
+        return "permanent"
+    return f"{'the first ' if len(ends) > 1 else ''}{'expired on' if days[0] < as_of else 'until'} {days[0]}"
 
 
 def old_calendar(summary: Summary) -> str:
@@ -461,7 +514,7 @@ def owed_to(results: Iterable[Result]) -> str:
     return f"owed to {few([*names])}" if names else ""
 
 
-def listed_briefly(results: Iterable[Result], policy: Policy) -> str:
+def listed_briefly(results: Iterable[Result], policy: Policy, as_of: datetime.date) -> str:
     """Return the issues of the entries that list these cells, and the first last day of an entry; "" if none lists one.
 
     An example is ``#7, until 2026-12-01``.
@@ -470,9 +523,7 @@ def listed_briefly(results: Iterable[Result], policy: Policy) -> str:
     entries = [*dict.fromkeys(entry for one in known if (entry := matching_entry(one, policy.known_failures)))]
     if not entries:
         return ""
-    days = sorted({entry.expires for entry in entries if entry.expires})
-    until = f"{'the first ' if len(entries) > 1 else ''}until {days[0]}" if days else "permanent"
-    return f"{few([*dict.fromkeys(entry.issue for entry in entries)])}, {until}"
+    return f"{few([*dict.fromkeys(entry.issue for entry in entries)])}, {first_end(entries, as_of)}"
 
 
 _TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?(?:capacity|memory)")

@@ -384,11 +384,11 @@ def read_summary(folder: Path) -> Summary:
     try:
         summary: Summary = decode_json(read_named(path, LARGEST), Summary)
     except OSError:
-        found, advice = f"a run that has not finished{_continued(folder)}.", finished_before(folder).strip()
-        if not (folder / PLAN).exists():
-            found, advice = "none.", f"Run `jaxexport matrix` first, or name the folder of a run. {advice}".strip()
-        problem = f"expected the summary of a finished matrix run, found {found}"
-        raise RunError.about(Problem(path, problem, advice=advice)) from None
+        problem, advice = "expected the summary of a finished matrix run, found", ""
+        found = unfinished_run(folder)
+        if not found:
+            advice = f"Run `jaxexport matrix` first, or name the folder of a run.{finished_before(folder)}"
+        raise RunError.about(Problem(path, f"{problem} {found or 'none.'}", advice=advice)) from None
     except msgspec.MsgspecError as error:
         raise not_readable(path, "a summary", schema_problem(error)) from None
     # All that a later command will use is checked here, where the message can name the file.
@@ -399,6 +399,16 @@ def read_summary(folder: Path) -> Summary:
     if not isinstance(whole := summary.selection.get("whole"), bool):
         raise not_readable(path, "a summary", f"`selection.whole`: expected true or false, found {whole!r}")
     return summary
+
+
+def unfinished_run(folder: Path) -> str:
+    """Return what follows "found" about a folder whose run has not finished; "" if there is no such run.
+
+    It names the command that continues the run, and where the finished run is that was there before.
+    """
+    if (folder / SUMMARY).exists() or not (folder / PLAN).exists():
+        return ""
+    return f"a run that has not finished{_continued(folder)}.{finished_before(folder)}"
 
 
 def _continued(folder: Path) -> str:

@@ -1,6 +1,7 @@
 """The command `jaxexport`: bad input gives one line and exit code 2, and a command that only shows runs nothing."""
 
 import datetime
+import hashlib
 import json
 import shlex
 import subprocess
@@ -19,7 +20,7 @@ from export_core.cli import click_options
 from export_core.cli.app import jaxexport as root
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest_file import dump_manifest
-from export_core.goldens.store import ARTIFACT
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.run.plan_record import PlanRecord
 from export_core.run.results import Journal
 from pytest_jaxexport.options import usage_error
@@ -237,7 +238,22 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
         "t.test_f[a]/0.12.0.1-cpu  built 2026-10-20  for cpu  no custom calls",
         "2 goldens",
     ]
-    assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as it was written\n", "")
+    assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as its golden.yaml lists it\n", "")
+
+
+def test_verify_claims_nothing_about_rewritten_hashes(jaxexport, project):
+    """Whoever changes a file and its hash changes what golden.yaml lists: nobody can say that it is as written."""
+    golden = next((project / "golden").rglob("golden.yaml")).parent
+    listed, changed = golden / "golden.yaml", files(fill=1.5)[OUTPUTS]
+    hashes = [hashlib.sha256(data).hexdigest() for data in ((golden / OUTPUTS).read_bytes(), changed)]
+    (golden / OUTPUTS).write_bytes(changed)
+    assert_bad_input(jaxexport("goldens", "verify"), "outputs.npz: damaged: expected SHA-256")
+    (golden / INPUTS).write_bytes(changed)  # here they are the same bytes
+    listed.write_text(listed.read_text().replace(*hashes))
+    for words in (("goldens", "verify"), ("inspect", f"t.test_f[a]/{golden.name}")):
+        ended = jaxexport(*words, code=0)
+        assert "as its golden.yaml lists it" in ended.out
+        assert "was written" not in ended.out
 
 
 def test_a_golden_with_an_unknown_operation_is_bad_input(jaxexport, project):
@@ -270,7 +286,9 @@ def test_files_that_belong_to_no_golden_are_reported(jaxexport, project, stray, 
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-    advice = "belong to no golden: delete them, or move them elsewhere. 2 goldens, every file as it was written."
+    advice = (
+        "belong to no golden: delete them, or move them elsewhere. 2 goldens, every file as its golden.yaml lists it."
+    )
     assert advice in ended.err
 
 

@@ -1,5 +1,7 @@
 """Runs without a promised cell, which show nothing about the promise, and partial runs, which name their part."""
 
+from pathlib import Path
+
 import pytest
 from commands import finished
 from making import day, document, result, summarize
@@ -24,6 +26,7 @@ LEFTOVER = KnownFailure(
     *(("t.gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", day("2026-10-01")), permanent=True, approver="a"
 )
 STALE = Policy(known_failures=(LEFTOVER,))
+ROOT = Path(__file__).parents[2]
 NOTHING = "NOTHING PROMISED: every cell is outside its window"
 
 
@@ -44,6 +47,17 @@ def test_without_promised_cells_exit_code_0_becomes_3(results, facts, code, star
     made = summarize(results, **facts)
     assert made.exit_code == code
     assert headline(made)[0].startswith(start)
+
+
+def test_the_pages_put_what_is_broken_before_nothing_promised():
+    codes = (ROOT / "docs" / "reference" / "verdicts.md").read_text()
+    assert "which outranks broken; or nothing was promised, and nothing is broken or stale. |" in codes
+    policy = " ".join((ROOT / "docs" / "reference" / "policy.md").read_text().split())
+    assert "the headline is `NOTHING PROMISED`, unless a cell fails the run" in policy
+    for results, kwargs in (([BONUS, WRONG], {}), ([BONUS], {"policy": STALE})):
+        assert summarize(results, **kwargs).unpromised, "a finding says so, below another headline"
+        assert summarize(results, **kwargs).exit_code != ExitCode.INCOMPLETE
+    assert summarize([WRONG, NOT_RUN]).exit_code == ExitCode.INCOMPLETE
 
 
 @pytest.mark.parametrize("policy", [None, ACCEPTED], ids=["incomplete", "accepted"])

@@ -184,6 +184,18 @@ def test_each_key_that_matches_nothing_is_reported_once(key, text, problem, warn
     assert warning.removeprefix("export_compat.yaml:1: ").removeprefix("export_compat.yaml:2: ").startswith(problem)
 
 
+def test_an_entry_with_several_lost_patterns_is_one_line(warnings):
+    reason = "a sum is rounded otherwise there, " * 9
+    text = f"cases: [t.z, t.b, t.y, t.x], writers: ['0.8.*'], reason: '{reason}'"
+    (warning,) = warnings(f"numbers: [{{{text}}}]")
+    assert warning.count(reason.strip()) == 1
+    assert warning.endswith("): cases: 't.z', 't.y', 't.x' match no golden; writers: '0.8.*' matches no golden.")
+    failing = f"known_failures: [{{cases: [t.z, t.y], writers: ['*'], readers: [0.13.*, 0.9.2], {FAILS}}}]"
+    of_runs, of_checks = warnings(failing)
+    assert of_runs.endswith(": cases: 't.z', 't.y' match no golden."), "a whole run says so at its end too"
+    assert of_checks.endswith(": readers: '0.13.*' matches no reader.")
+
+
 def test_patterns_that_match_get_no_warning(warnings):
     text = f"""
         platforms: [cpu]

@@ -36,8 +36,9 @@ SENTENCES = [
     ),
     (
         "OTHER PROCESSOR",
-        "This is not a broken promise: the golden's own writer gives other numbers too. Unless the test is not "
-        f"deterministic, the difference depends on the processor or its settings: {PROCESSORS}.",
+        "This is not a broken promise: the golden's own writer gives other numbers too. The reason may be the "
+        f"processor or its settings ({PROCESSORS}), a test that is not deterministic, or stored outputs that were "
+        "changed.",
     ),
     (
         "OTHER NUMBERS",
@@ -115,14 +116,14 @@ def test_a_report_has_each_finding_once_the_worst_first():
         ("NOT REPLAYABLE", "to do", "Check the test before you blame a release: "),
         ("NUMBERS MOVED", "to do", "Find the operation that rounds in another way: "),
         ("OTHER PROCESSOR", "processor", PROCESSORS),
-        ("OTHER PROCESSOR", "to do", "Replay it on the processor that wrote it, "),
+        ("OTHER PROCESSOR", "to do", "Ask first whether the stored outputs are right: `jaxexport explain "),
         ("OTHER NUMBERS", "promise", "JAX promises nothing about settings: "),
         ("OTHER NUMBERS", "to do", "This runtime promises nothing, and a silently wrong number is never fine: "),
         ("OWED", "window", "forward: reader built 120 days before the writer; outside the window: promised to"),
         ("OWED", "deployed", "serving"),
         ("OWED", "stderr", "E error: no such op"),
         ("OWED", "to do", "Do not deploy it there: "),
-        ("OVER BUDGET", "to do", "`jaxexport report --trend cost` shows in which release it began."),
+        ("OVER BUDGET", "to do", "`jaxexport report out --trend cost` shows in which release it began."),
         ("INCOMPLETE", "message", "no wheel"),
         ("INCOMPLETE", "to do", "Fix what the message names, "),
         ("FLAKY", "cells", "t.flaky/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20"),

@@ -11,6 +11,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
+from export_core.report.view import entry_text
 from export_core.report.wording import headline
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN, message="signal 11")
@@ -97,11 +98,29 @@ def listed(entries, as_of, *others):
             "2026-12-01",
             "KEPT: 1 of 3 promised cells, 2 known failures, the first until 2026-12-01.",
         ),
+        (
+            [LISTED, structs.replace(LATER_ENDING, expires=day("2026-12-01"))],
+            "2026-12-01",
+            "KEPT: 1 of 3 promised cells, 2 known failures until 2026-12-01.",
+        ),
+        (
+            [LISTED, LATER_ENDING],
+            "2026-12-02",
+            "STALE LIST: 1 known failure expired on 2026-12-01, owner me; kept: 1 of 3 promised cells, 2 known "
+            "failures, the first expired on 2026-12-01.",
+        ),
     ],
-    ids=["one day", "permanent", "two days"],
+    ids=["one day", "permanent", "two days", "the same day", "one has expired"],
 )
 def test_a_headline_says_until_when_failures_are_known(entries, as_of, line):
     assert listed(entries, as_of)[0] == line
+
+
+@pytest.mark.parametrize(("as_of", "end"), [("2026-12-01", "until"), ("2026-12-02", "expired on")])
+def test_a_listed_cell_says_if_its_entry_has_expired(as_of, end):
+    policy = rules(known=[LISTED])
+    text = entry_text(judge_again(CRASH, policy), policy, day(as_of))
+    assert text == f"r (owner me, #7, {end} 2026-12-01)"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.report.badge import badge, badge_svg
+from export_core.report.map_svg import map_svg
 from export_core.report.markdown import MOST_BYTES, markdown_map, markdown_text
 from export_core.report.run_tables import release_map
 from tools.example_report import PAGE, example
@@ -74,6 +75,16 @@ def test_a_map_square_has_the_symbol_of_its_judgement(judgement):
     is_counted = judgement.fails_run or judgement is Judgement.KNOWN
     assert f"| 0.9.2 | {symbol}{' 1' if is_counted else ''} |" in text
     assert f"\n{symbol} {judgement}: {judgement.facts.meaning}\n" in text
+
+
+def test_all_media_count_what_fails_in_a_square():
+    verdicts = (Verdict.ERROR, Judgement.OUTSIDE), (Verdict.ERROR, Judgement.OUTSIDE), (Verdict.PASS, Judgement.BONUS)
+    cells = [result(*one, case=f"t.{number}", promised=False) for number, one in enumerate(verdicts)]
+    shown = release_map(run_of(cells))
+    text = markdown_map(shown)
+    assert "| 0.9.2 | ⚪ 2/3 |" in text
+    assert text.endswith("⚪ outside: not promised, and it fails · 2/3: 2 of 3 cells fail\n"), "as in this map"
+    assert ">2</text>" in map_svg(shown)
 
 
 def test_a_cause_says_if_it_looks_like_rounding():

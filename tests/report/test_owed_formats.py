@@ -2,10 +2,12 @@
 
 import io
 import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import finished
-from making import day, document, result, summarize, with_causes
+from making import NEWEST, day, document, result, summarize, with_causes
 from msgspec import structs
 from rich.console import Console
 
@@ -22,8 +24,8 @@ from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
 from export_core.report.policy_text import proposal
 from export_core.report.terminal import print_report, table_lines
-from export_core.report.view import broken_cell
-from export_core.report.wording import cell_mark, headline
+from export_core.report.view import broken_cell, view
+from export_core.report.wording import asked_of, cell_mark, headline, with_asked
 from export_core.run.run import Run
 
 POLICY = Policy(
@@ -85,6 +87,38 @@ def test_a_target_without_cells_names_the_command(cases):
         "serving (jaxlib 0.9.2, cpu): no cell of it was in this run"
         + ("." if cases == ("t.slover",) else "; `jaxexport matrix --readers deployed` runs them.")
     )
+
+
+@pytest.mark.parametrize(
+    ("made_by", "options", "end"),
+    [
+        ([], "", ""),
+        ([], "--policy ../p1.yaml --fail-on outside", " --policy ../p1.yaml"),
+        (["--policy", "p 0.yaml", "--jobs", "2"], "", " --policy 'p 0.yaml'"),
+        (["--goldens", "g", "--policy", "p0.yaml"], "--policy p1.yaml --as-of 2026-12-01", ""),
+    ],
+    ids=["by itself", "judged", "made", "both"],
+)
+def test_advised_commands_have_the_policy_of_the_run(made_by, options, end):
+    policy = Policy(deployed=(DeploymentTarget(name="edge", jaxlib="0.9.2"),))
+    own = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", reader=NEWEST, writer=NEWEST)
+    results = with_causes([judge_again(result(reader="0.12.0.1"), policy, TODAY), own])
+    chosen = {"readers": "0.12.0.1", "whole": False, "platforms": ("cpu",)}
+    plan = SimpleNamespace(options=made_by)
+    run = Run(results, summarize(results, policy=policy, selection=chosen), plan, options=options)
+    text = "\n".join(finding.text for finding in view(run).findings)
+    store = end or " --goldens g --policy p1.yaml" * bool(made_by)
+    day = " --as-of 2026-12-01" if "--as-of" in options else ""
+    assert f"`jaxexport matrix --readers deployed{store}{day}` runs them." in text
+    assert f"`jaxexport goldens verify{store}` checks the files" in text
+    shown = dict(next(one for one in view(run).findings if one.title == "NOT REPLAYABLE").details)
+    assert "--policy" not in shown["reproduce"], "results have their own commands"
+
+
+def test_a_run_elsewhere_names_its_folder_in_advice():
+    run = SimpleNamespace(plan=None, options="", folder=Path("out"))
+    text = "`jaxexport can-i-deploy` names it; `jaxexport matrix` and `jaxexport audit t.f/0.9.2-cpu --policy p` do not"
+    assert with_asked(text, asked_of(run)) == text.replace("can-i-deploy`", "can-i-deploy --results out`")
 
 
 def test_a_shard_does_not_ask_for_the_cells_of_others():

@@ -15,6 +15,7 @@ from export_core.features.costs.policy_key import Budget
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
+from export_core.readers.worker.protocol import Stage
 from export_core.report.page import html_page
 from export_core.report.page_data import cell_link
 
@@ -54,6 +55,29 @@ def test_a_cell_fits_on_a_phone(opened):
     page = opened(CELL, size=SIZES["phone"])
     assert page.locator("dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
     assert page.locator("#cell-facts").evaluate("facts => facts.scrollWidth <= facts.clientWidth")
+
+
+def test_long_names_and_paths_fit_on_a_phone(opened):
+    """A path has no space at which its line could break: one that is wider than the screen widens everything."""
+    case = "tests.compat.test_linear_algebra.test_a_decomposition_of_many_matrices_with_pivoting"
+    facts = {"stage": Stage.COMPARE, "max_noise_error": 1e5, "max_abs_error": 1.0, "message": case}
+    cell = result(Verdict.NUMERICS, Judgement.BROKEN, case=case, writer="0.9.2", reader="0.9.2", **facts)
+    (cell,) = with_causes([cell])
+    page = opened(cell_link(cell.key), shown=document([cell]), size=SIZES["phone"])
+    assert f"git log -- golden/{case}/0.9.2-cpu" in page.locator(".brief").inner_text()
+    width, _ = SIZES["phone"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    box = page.locator("dialog").bounding_box()
+    assert 0 <= box["x"] <= width - box["x"] - box["width"] + 1, "it is in the middle"
+
+
+@pytest.mark.parametrize("noise", [33.25, 33.75, 33.35, 3.55e4, 0.000125])
+def test_a_cell_and_its_message_round_alike(noise, opened):
+    message = f"output 0: 1 of 2 elements differ (max {noise:.3g} times the noise)"
+    facts = {"stage": Stage.COMPARE, "max_noise_error": noise, "max_abs_error": 1.0, "message": message}
+    cell = result(Verdict.NUMERICS, Judgement.BROKEN, **facts)
+    page = opened(cell_link(cell.key), shown=document([cell]))
+    assert float(page.locator("dialog .numbers td").first.inner_text()) == float(f"{noise:.3g}")
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -418,9 +418,14 @@ def listed(case: str, **facts) -> KnownFailure:
     [
         ([{"expires": day("2026-12-01")}], "#7, until 2026-12-01"),
         ([{"expires": day("2026-12-20")}, {"expires": day("2026-12-01")}], "#7, the first until 2026-12-01"),
+        ([{"expires": day("2026-12-01")}, {"expires": day("2026-12-01")}], "#7, until 2026-12-01"),
+        (
+            [{"expires": day("2026-11-15")}, {"expires": day("2026-12-15")}],
+            "#7, the first expired on 2026-11-15",
+        ),
         ([{"permanent": True, "approver": "boss"}], "#7, permanent"),
     ],
-    ids=["one entry", "two entries", "permanent"],
+    ids=["one entry", "two entries", "the same day", "one has expired", "permanent"],
 )
 def test_known_failures_are_named_with_issue_and_last_day(facts, named):
     cells = [
@@ -430,7 +435,11 @@ def test_known_failures_are_named_with_issue_and_last_day(facts, named):
     policy = Policy(known_failures=tuple(listed(f"t.{name}", **own) for name, own in zip("ab", facts, strict=False)))
     text = drawn(print_report, document([result(), *cells], summarize([result(), *cells], policy=policy)), width=80)
     counts = "1 cause, 2 cells: t.a and 1 other case" if len(cells) > 1 else "1 cause, 1 cell: t.a"
-    assert f"known failure {counts} in 0.10.2 ({named}) next" in " ".join(text.split())
+    line = f"known failure {counts} in 0.10.2 ({named}) "
+    assert line in " ".join(text.split())
+    if len(facts) > 1:
+        days = named.partition(", ")[2]
+        assert f"2 known failures{' ' if days.startswith('until') else ', '}{days}" in " ".join(text.split())
 
 
 def test_what_fails_outside_the_window_is_named():

@@ -30,7 +30,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.run import plan_record, session
 from export_core.run.plan_record import PLAN, Evidence, PlanRecord, record_of, recorded_plan
-from export_core.run.results import SUMMARY, read_summary
+from export_core.run.results import FINISHED, SUMMARY, read_summary
 
 HERE = Path(__file__)
 PACKAGE = HERE.parents[2] / "export_core"
@@ -380,6 +380,19 @@ def test_the_printed_command_continues_an_unfinished_run(project, jaxexport, giv
     assert ended.code != 2, ended.err
     assert "cells already have a result" in ended.out
     assert (folder / SUMMARY).exists()
+
+
+@pytest.mark.parametrize("words", ["report", "judge", "explain", "reduce -o reduced", "can-i-deploy --to serving"])
+def test_every_reader_names_the_unfinished_run(project, jaxexport, words):
+    folder = unfinished(jaxexport)
+    (folder / FINISHED).mkdir()
+    (folder / FINISHED / SUMMARY).write_text("{}")
+    ended = jaxexport(*words.split(), code=None)
+    message = " ".join(ended.err.split())
+    assert "found a run that has not finished: `jaxexport matrix " in message
+    assert " --resume` continues it. The finished run that was there before is in .jaxexport/finished." in message
+    assert "Run `jaxexport matrix` first" not in message, "it would replace the part that is there"
+    assert ended.code == (3 if "can-i-deploy" in words else 2)
 
 
 @pytest.mark.parametrize("given", ["a part", "files"])

@@ -183,8 +183,8 @@ def trend_lines(trend: Trend) -> Iterator[str]:
         yield f"compared in one release only: {plural(len(one) - len(same), 'golden')}"
     if elsewhere := sum(drift.written_elsewhere for drift in drifts):
         yield (
-            f"other bits here than in the golden, by the writer's own release: {plural(elsewhere, 'golden')}. Another "
-            "processor wrote them, or the program is not deterministic"
+            f"other bits here than in the golden, by the writer's own release: {plural(elsewhere, 'golden')}. Perhaps "
+            "another processor wrote them, the program is not deterministic, or the stored outputs were changed"
         )
 
 

@@ -12,7 +12,7 @@ from export_core.judge.cost import cost_of
 from export_core.releases import Release
 from export_core.report.document import Picture
 from export_core.report.svg import add, picture
-from export_core.report.wording import amount
+from export_core.report.wording import amount, named_folder
 from export_core.run.run import Run
 
 MOST = 12  # Goldens in the picture.
@@ -20,7 +20,7 @@ _ROW, _HEAD, _LEFT, _WIDTH = 78.0, 8.0, 12.0, 640.0
 _LONGEST_NAME = 90
 _HINT = (
     "The goldens whose memory or work changes most, each from 0 up, in the releases that compiled it. "
-    "`jaxexport report --trend cost` lists every step."
+    "`jaxexport report{} --trend cost` lists every step."
 )
 
 
@@ -53,7 +53,9 @@ def costs_picture(run: Run) -> Picture | None:
         anchor = "end" if place else "start"
         text = readers[place].label
         add(root, "text", "month", text, x=_LEFT + room * place, y=height - 6, text_anchor=anchor)
-    return Picture("What calls cost, from release to release", _HINT, Markup(text_of(root)))
+    return Picture(
+        "What calls cost, from release to release", _HINT.format(named_folder(run.folder)), Markup(text_of(root))
+    )
 
 
 def _line(root: Xml.Element, figure: str, cells: Sequence[Result], readers: Sequence[Release], top: float) -> None:

@@ -17,12 +17,12 @@ from export_core.matrix.verdicts import FindingKind
 from export_core.readers.worker.protocol import Timings
 from export_core.releases.names import title_of
 from export_core.report.document import Finding, RowLine
-from export_core.report.wording import amount, first_lines, times, writer_and_reader
+from export_core.report.wording import amount, first_lines, named_folder, times, writer_and_reader
 from export_core.run.run import Run
 
 NOT_MEASURED = FindingKind("NOT MEASURED", 7, "bold yellow")
 HEAD = ("cost of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run")
-_TO_DO = "`jaxexport report --trend cost` shows in which release it began. Then change the program or the budget."
+_TO_DO = "`jaxexport report{} --trend cost` shows in which release it began. Then change the program or the budget."
 
 
 def cost_findings(run: Run) -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) ->
     details = (
         ("goldens", first_lines(lines) if len(goldens) > 1 else ""),
         ("example", writer_and_reader(worst) if len(exceeding) > 1 else ""),
-        ("to do", _TO_DO),
+        ("to do", _TO_DO.format(named_folder(run.folder))),
         # A growth cannot be reproduced with one cell alone.
         ("reproduce", worst.reproduce if exceeding[worst].against is None else ""),
     )

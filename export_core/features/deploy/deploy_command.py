@@ -74,7 +74,7 @@ def can_i_deploy(
     from export_core.policy.known_issues import known_issues
     from export_core.policy.project_terms import terms_of
     from export_core.policy.run_options import RESULTS, ProjectOptions, option_words
-    from export_core.run.results import SUMMARY
+    from export_core.run.results import SUMMARY, unfinished_run
 
     policy = click_options.policy_of(policy_file)
     calendar = policy.calendar()
@@ -83,14 +83,18 @@ def can_i_deploy(
     stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
     check_dates(stored, calendar, all_known=False)
     unmatched = unmatched_patterns(policy, stored, calendar) if stored else []
+    answered = {target.name for target in targets}
     for pattern in unmatched:
-        if not pattern.target:
+        if pattern.target not in answered:
             echo(f"warning: {pattern.text}", err=True)
     compared = under_policy(stored, policy)
     folder = Path(results) if results else RESULTS
     # A folder that was named has to have a run; the usual one may not be there yet.
     folders = [folder] if results else []
     folders += [path for path in (folder, folder / answers.ASKED) if path not in folders and (path / SUMMARY).exists()]
+    for path in (folder, folder / answers.ASKED):
+        if path not in folders and (found := unfinished_run(path)):
+            echo(f"the results in {path} do not count: expected a finished run, found {found}", err=True)
     project = ProjectOptions(Path(goldens) if goldens else None, policy_file, day if as_of else None)
     evidence = asked.stored_evidence(folders, compared, policy, day, partial(echo, err=True))
     platforms = {target.platform for target in targets}

@@ -249,6 +249,6 @@ def _files(golden: Golden) -> Iterator[str]:
         yield f"{plural(len(more), 'file')} that the manifest does not list: {joined(more)}"
     try:
         golden.verify()
-        yield "every file is as it was written"
+        yield "every file is as its golden.yaml lists it"
     except GoldenError as error:
         yield str(error)

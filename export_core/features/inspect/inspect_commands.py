@@ -84,10 +84,20 @@ class _Asked:
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {store.root}, found none.{hint}")
         return None  # a file that does not exist
 
-    def files(self, names: Sequence[str]) -> list[str]:
-        """Return the paths that these names mean: files and folders, and the artifacts of goldens."""
-        goldens = [None if os.path.lexists(name) else self.golden(name) for name in names]
-        return [str(golden[1].artifact) if golden else name for name, golden in zip(names, goldens, strict=True)]
+    def files(self, names: Sequence[str], *, newest: bool = False) -> list[str]:
+        """Return the paths that these names mean: files and folders, and the artifacts of goldens.
+
+        A case stands for all its goldens; with `newest`, for the newest one.
+        """
+        paths = []
+        for name in names:
+            found = None if os.path.lexists(name) else self.golden(name)
+            if found is None:
+                paths.append(name)
+                continue
+            generations, golden = found
+            paths += [str(one.artifact) for one in ([golden] if newest or "/" in name else generations)]
+        return paths
 
 
 def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -134,8 +144,8 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     CASE/WRITER is a golden as `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest,
     arrays and files are shown too. Nothing in it is run. The policy's releases, windows and allowed calls are used.
 
-    For any other DIR, or for several files, all artifacts found are counted. Hidden folders and virtual environments
-    are left out unless they are named.
+    For any other DIR, or for several files, all artifacts found are counted, and CASE is all goldens of the case.
+    Hidden folders and virtual environments are left out unless they are named.
 
     Exit codes with --readers: 0 all load it, none is known not to run it, and every custom call is promised or allowed;
     1 any of these is false; 2 the file cannot be read; 3 not known whether a reader loads it. In runtimes other than
@@ -252,8 +262,8 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: s
     """Check every custom call against what its writer guaranteed and the policy allows.
 
     The parameters of `main` are checked against the artifact's envelope and its calling convention. Of a DIR, all
-    artifacts below it are audited, and those with problems are shown. Of a golden, the writer is that of its
-    golden.yaml, and what the marker allowed counts, as in a matrix.
+    artifacts below it are audited, and those with problems are shown. CASE stands for all goldens of the case. Of a
+    golden, the writer is that of its golden.yaml, and what the marker allowed counts, as in a matrix.
 
     Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named runtime
     that is not jaxlib is known not to run it, 2 a file cannot be read.
@@ -313,7 +323,8 @@ def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: boo
 def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     """Show what changed from the first of two artifacts to the second, with the releases and calls of the policy.
 
-    Of two folders, the artifacts of the same name are compared, and those are named that only one of them has.
+    Of two folders, the artifacts of the same name are compared, and those are named that only one of them has. CASE is
+    the newest golden of the case.
 
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
@@ -323,7 +334,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
 
     if len(names) != 2 or len({*map(is_archive, names)}) != 1:
         raise click.UsageError(f"expected two artifacts, or two folders of them, found {' '.join(names)}.")
-    old, new = (path.rstrip("/") or path for path in asked.files(names))
+    old, new = (path.rstrip("/") or path for path in asked.files(names, newest=True))
     below = is_archive(old)
     terms = asked.terms()
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)

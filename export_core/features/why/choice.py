@@ -43,7 +43,7 @@ from export_core.readers.placement import Placement
 from export_core.releases import Release, ReleaseError, parse_day
 from export_core.report.view import view
 from export_core.run.plan_record import hash_of
-from export_core.run.results import SUMMARY, read_run
+from export_core.run.results import SUMMARY, read_run, unfinished_run
 from export_core.run.run import Run, judge_run
 
 
@@ -365,6 +365,11 @@ def _only_one(
             "anyway, name it with --reader."
         )
     if not run:
+        if found := unfinished_run(RESULTS):
+            raise WhyError(
+                f"Expected a finished run in {RESULTS}, found {found} Name a finished run with --results, or a cell "
+                "with its reader."
+            )
         raise WhyError(
             f"Expected a run in {RESULTS}, found none that has finished. Run `jaxexport matrix` first, name other "
             "results with --results, or a cell with its reader."

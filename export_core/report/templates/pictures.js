@@ -1,5 +1,10 @@
 // Pictures of one cell: where in an array its errors are, and its golden from release to release and from run to run.
-const size = (value) => (value === null ? "–" : String(Number(value.toPrecision(3))));
+// A tie is rounded to the even digit, as in every message; toPrecision alone would round it up.
+function size(value) {
+  if (value === null) return "–";
+  const tie = value.toExponential(40).match(/^(-?\d\.\d[02468])50*(e.*)$/);
+  return String(Number(tie ? tie[1] + tie[2] : value.toPrecision(3)));
+}
 const drawing = (width, height, label, ...children) =>
   shape("svg", { class: "drawing chart", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }, ...children);
 const figure = (caption, picture, rest = [], label = caption) =>

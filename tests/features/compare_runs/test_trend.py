@@ -98,8 +98,8 @@ def test_a_step_names_an_earlier_release_with_the_same_bits():
 
 def test_goldens_whose_writer_gives_other_bits_are_counted():
     assert lines(read("0.9.2", "a"), read("0.10.0", "a"))[-1] == (
-        "other bits here than in the golden, by the writer's own release: 1 golden. Another processor wrote them, or "
-        "the program is not deterministic"
+        "other bits here than in the golden, by the writer's own release: 1 golden. Perhaps another processor wrote "
+        "them, the program is not deterministic, or the stored outputs were changed"
     )
     assert "other bits here" not in lines(read("0.9.2"), read("0.10.0", "a"))[-1]
 

@@ -234,6 +234,17 @@ def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
     assert ask(CASE, "serving").code == 0, "the target's cases say nothing of what is asked by name"
 
 
+@pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])
+def test_a_target_that_is_not_asked_warns_of_its_patterns(to, ended, project, jaxexport):
+    """Its patterns have no answer, so that nobody would see that they are misspelled."""
+    edge = f"{{name: edge, jaxlib: 0.10.2, cases: [slover]{ended}}}"
+    Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: 0.9.2}}, {edge}]\n")
+    stored(ran(Verdict.PASS, "0.9.2"))
+    asked = jaxexport("can-i-deploy", "--to", to, "--as-of", "2026-11-21", "--json", code=0)
+    assert answers(asked) == [("serving", f"{CASE}/0.9.2-cpu", "yes")]
+    assert "deployed[1] (edge): cases: 'slover' matches no golden." in asked.err
+
+
 def test_a_stored_pass_is_a_yes(ask):
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "all", code=0)

@@ -195,6 +195,22 @@ def test_a_golden_is_audited_with_its_writer_and_allowances(jaxexport, cwd, tmp_
     assert jaxexport("goldens", "verify").code == 0
 
 
+def test_a_case_is_audited_with_all_its_goldens(jaxexport, cwd, tmp_path):
+    """A golden of an older release is replayed and deployed too: a gate that sees the newest only would let it pass."""
+    data = encode(read(DATA / "0.9.2" / "cholesky.jaxexport").envelope._replace(vjp=None))
+    data = data.replace(b"lapack_spotrf_ffi", b"my_kernel_of_ours")
+    store = GoldenStore(cwd / "golden")
+    write_golden(store, manifest("t.a", "0.9.2"), {**files(), ARTIFACT: data})
+    newest = write_golden(store, manifest("t.a"))
+    ended = jaxexport("audit", "t.a", code=1)
+    assert [line.split(":")[0] for line in ended.out.splitlines() if line.startswith("golden/")] == [
+        f"golden/t.a/0.9.2-cpu/{ARTIFACT}",
+        f"golden/{newest.id}/{ARTIFACT}",
+    ]
+    assert jaxexport("audit", newest.id).code == 0
+    assert jaxexport("inspect", "t.a", str(CHOLESKY), code=0).out.startswith("3 artifacts")
+
+
 def test_golden_yaml_cannot_name_another_writer(jaxexport, cwd, tmp_path):
     golden = write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2"))
     golden.artifact.write_bytes(unlisted(tmp_path).read_bytes())

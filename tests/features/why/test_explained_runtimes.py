@@ -68,6 +68,21 @@ def test_the_stablehlo_interpreter_shows_who_is_right(verdict, outputs, sentence
     assert interpreter_line(choice, print) == (sentence, for_stored)
 
 
+@pytest.mark.parametrize(
+    ("case", "known"), [("test_linear_algebra.test_fft", True), ("test_models.test_convolution", False)]
+)
+def test_a_known_issue_of_the_interpreter_is_named(case, known, monkeypatch):
+    choice = choice_of(f"tests.compat.{case}", "0.12.0.1", "0.12.0.1")
+
+    def replayed(cells, *_, **__):
+        yield Ran(new_result(cells[0], Stage.COMPARE, Verdict.NUMERICS, "output 0 differs"))
+
+    monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
+    title = "A Fourier transform is rounded more than by others"
+    end = f", which says nothing of either: it is known of this interpreter ({title})" if known else ""
+    assert interpreter_line(choice, print) == (f"stablehlo 0.12.0.1 agrees with neither{end}", None)
+
+
 @pytest.mark.skipif(
     jax.__version_info__ < (0, 12), reason="needs jax 0.12: an older jax cannot parse the artifact that it rewrites"
 )

@@ -106,19 +106,30 @@ def test_wrong_numbers_are_explained_with_a_reference():
     assert next(text for text in found.steps if "to JAX" in text).startswith("If that operation is wrong, report it")
 
 
+def test_advice_names_the_goldens_and_the_policy_that_were_asked():
+    choice = choice_of(CHOLESKY, "0.11.0", "0.11.0")
+    choice = replace(choice, run=RunOptions(goldens=Path("g"), policy_file="../p.yaml"))
+    (step,) = explain(choice, judged(choice, Verdict.ERROR)).steps
+    assert step.startswith("`jaxexport goldens verify --goldens g --policy ../p.yaml` checks the golden's files")
+
+
 def test_no_release_is_blamed_if_the_writer_fails_too():
     found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.ERROR)
     assert found.cause is FailureCause.OWN_WRITER
-    assert found.steps == (
-        "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged.",
-    )
+    (step,) = found.steps
+    assert step.startswith(f"`jaxexport goldens verify --goldens {ROOT / 'golden'} --policy ")
+    assert step.endswith("` checks the golden's files; export it again if they are undamaged.")
 
 
 def test_a_writers_changed_numbers_blame_the_processor():
     both = "written on x86_64 AMX, read on x86_64 AVX2"
     found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.NUMERICS, processors=both, **FAR)
     assert found.cause is FailureCause.PROCESSOR
-    assert found.because.endswith(f"on another processor: {both}.")
+    assert found.cause == "may depend on the processor", "its stored outputs may have been changed too"
+    assert found.because.endswith(
+        f"on another processor: {both}. No reference says whether the stored outputs are right."
+    )
+    assert found.steps[1].startswith("`git log -- ")
     assert found.steps[0].startswith("Replay it on the processor that wrote it")
 
 
@@ -160,7 +171,7 @@ def test_contradicted_outputs_of_a_golden_are_doubted(references, changes, why, 
     assert f"the golden's stored outputs are in doubt: {why}" in found.because
     folder = ROOT / "golden" / CHOLESKY / "0.11.0-cpu"
     assert f"`git log -- {folder}`" in found.steps[0]
-    assert "`jaxexport goldens verify`" in found.steps[0]
+    assert "`jaxexport goldens verify " in found.steps[0]
     assert [text for text in found.steps if "rule" in text] == []
     may_be_rounding = processors == BOTH and changes is FAR
     assert [text[:40] for text in found.steps[1:]] == ["Replay it on the processor that wrote it"] * may_be_rounding

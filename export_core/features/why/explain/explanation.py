@@ -29,18 +29,21 @@ from export_core.matrix.verdicts import (
     AUDIT_FAILED,
     DEVICE_LIMIT,
     FAR_ON_ANOTHER_PROCESSOR,
+    HISTORY,
+    NEAR_ON_ANOTHER_PROCESSOR,
     NOT_TO_ALLOW,
-    OTHER_PROCESSOR,
     RUN_CONTROL,
 )
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.project_terms import terms_of
+from export_core.policy.run_options import option_words
 from export_core.policy.terms import Terms
 from export_core.releases import Direction, Release
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
 from export_core.report.wording import (
+    asked_in,
     beyond_rounding,
     cell_sentence,
     counts_line,
@@ -49,6 +52,7 @@ from export_core.report.wording import (
     no_rounding,
     steps_in_doubt,
     stored_in_doubt,
+    with_asked,
 )
 
 
@@ -59,7 +63,8 @@ class FailureCause(StrEnum):
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
     STORED = "stored outputs in doubt"
     """Its own writer gives other numbers, which no rounding explains or with which an independent reference agrees."""
-    PROCESSOR = "depends on the processor"  # Its own writer gives different numbers on another processor.
+    PROCESSOR = "may depend on the processor"
+    """Its own writer gives different numbers on another processor, and nothing contradicts the stored outputs."""
     UPSTREAM = "known upstream issue"  # An entry in the tables of known issues (`jaxexport policy show --known`).
     EXPIRED = "expired"  # The reader refuses the format of the artifact for its age.
     STABLEHLO = "newer StableHLO"  # The module uses something that the reader's StableHLO does not know.
@@ -163,6 +168,8 @@ def explain(
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     against = "" if any(reference.for_stored for reference in references) else _against(references)
     is_bisected = bisection is not None and bisection.first_bad is not None
+    steps = _steps(choice, result, cause, issue, releases, against, is_bisected=is_bisected)
+    asked = asked_in(option_words(choice.run))
     return Explanation(
         cell=str(choice.cell.key),
         sentence=cell_sentence(result),
@@ -170,8 +177,8 @@ def explain(
         because=because,
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
-        steps=tuple(_steps(choice, result, cause, issue, releases, against, is_bisected=is_bisected)),
-        earlier=tuple(_earlier(choice, result, cause, load)),
+        steps=tuple(with_asked(step, asked) for step in steps),
+        earlier=tuple(with_asked(text, asked) for text in _earlier(choice, result, cause, load)),
         bisection=bisection,
         others=choice.others,
     )
@@ -248,7 +255,11 @@ def _cause(
     if is_own_writer(result) and (doubt := _doubt(result, references)):
         return FailureCause.STORED, f"The release that wrote the golden gives other numbers. {stored_in_doubt(doubt)}"
     if is_own_writer(result) and result.processors:
-        words = f"The release that wrote the golden gives other numbers on another processor: {result.processors}."
+        supported = any(reference.for_stored for reference in references)
+        nothing = "" if supported else " No reference says whether the stored outputs are right."
+        words = (
+            f"The release that wrote the golden gives other numbers on another processor: {result.processors}.{nothing}"
+        )
         return FailureCause.PROCESSOR, words
     if is_own_writer(result):
         words = "The release that wrote the golden cannot replay it either: check the test first."
@@ -344,7 +355,8 @@ def _steps(
             yield FAR_ON_ANOTHER_PROCESSOR
         return
     if cause is FailureCause.PROCESSOR:
-        yield FAR_ON_ANOTHER_PROCESSOR if beyond_rounding(result) else OTHER_PROCESSOR.to_do
+        yield FAR_ON_ANOTHER_PROCESSOR if beyond_rounding(result) else NEAR_ON_ANOTHER_PROCESSOR
+        yield HISTORY.format(shlex.quote(str(choice.cell.golden.folder)))
         return
     if cause is FailureCause.DEVICE:
         yield DEVICE_LIMIT.to_do

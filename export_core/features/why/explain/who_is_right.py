@@ -23,6 +23,7 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import Array, from_npz
 from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.judge import Result
+from export_core.judge.known import upstream_of
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.outcome import audit_problem
 from export_core.matrix.replay import Ran, replay_with_outputs
@@ -30,6 +31,7 @@ from export_core.matrix.replay_options import ConvertCell, opened
 from export_core.matrix.result import titles
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import finfo, to_double
+from export_core.policy.known_issues import known_issues
 from export_core.readers.environment import Environment
 
 INTERPRETER = "stablehlo"
@@ -105,8 +107,10 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> Sentence:
     outcome = reference.outcome
     if reference.works:
         return Sentence("agrees with the writer", for_stored=True)
+    known = _known_of(choice, outcome)
     if outcome.verdict is not Verdict.NUMERICS:
-        return Sentence(f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {first_line(outcome.message)})")
+        message = first_line(outcome.message)
+        return Sentence(f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {message}){known}")
     cell, options, plain = choice.cell, choice.options, choice.cell.checks[0]
     written = from_npz(cell.golden.folder / (plain.outputs or OUTPUTS))
     is_comparable = own.outputs and len(written) == len(own.outputs)
@@ -115,7 +119,15 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> Sentence:
         wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, user_code)
         if is_comparable and wanted.compare(plain, own.outputs, reference.outputs).ok:
             return Sentence("agrees with the reader, and not with the writer", for_stored=False)
-    return Sentence("agrees with neither")
+    return Sentence(f"agrees with neither{known}")
+
+
+def _known_of(choice: Choice, outcome: Result) -> str:
+    """Return the end of a sentence about the interpreter that names its own known issue with such a program; or ""."""
+    issues = known_issues(choice.options.policy.known_issues)
+    shown = upstream_of(outcome, choice.cell.golden, issues)
+    issue = next((issue for issue in issues if issue.id == shown), None)
+    return f", which says nothing of either: it is known of this interpreter ({issue.title})" if issue else ""
 
 
 def alone_line(choice: Choice, result: Result) -> str:

@@ -1,8 +1,8 @@
 """The markers of tests by their files: `newest` and `corpus`.
 
 `newest` is for tests that depend on the release of jax, which also run with the newest one. `corpus` is for the
-programs of tests/compat, each with its golden. They test releases of jax more than this project's code: the newest jax exports
-them in `nox -s tests_newest`, and the matrix replays their goldens in other releases.
+programs of tests/compat, each with its golden. They test releases of jax more than this project's code: the newest jax
+exports them in `nox -s tests_newest`, and the matrix replays their goldens in other releases.
 """
 
 import pytest

@@ -258,6 +258,7 @@ def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
     return tuple(sorted(x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x))
 
 
+_DEVICE_PREFIXES = tuple(start for name, starts in _PREFIXES.items() if name != "cpu" for start in starts)
 OF_DEVICES = "only the plugin of a GPU or a TPU has {}"
 
 
@@ -266,8 +267,7 @@ def calls_of_devices(artifact: Artifact) -> tuple[str, ...]:
 
     No runtime for a CPU has them.
     """
-    prefixes = tuple(start for name, starts in _PREFIXES.items() if name != "cpu" for start in starts)
-    return tuple(sorted({call.target for call in artifact.custom_calls if call.target.startswith(prefixes)}))
+    return tuple(sorted({call.target for call in artifact.custom_calls if call.target.startswith(_DEVICE_PREFIXES)}))
 
 
 MAX_PAYLOAD = 64 << 20  # bytes of a payload that is decoded to find its version

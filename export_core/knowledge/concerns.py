@@ -14,13 +14,16 @@ from typing import Any
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, looked_up
 from export_core.artifact.bytecode.element_types import element_types, without_version
-from export_core.artifact.bytecode.sections import STRINGS, Tables
+from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.sections import STRINGS
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 # A text, which `re` compiles at its first use: few artifacts need it.
 _WIDE_TYPES = r"(?:^|[x<])(?:f64|u?i64|complex<f64>)"
 _SPECIAL = frozenset("*?[")
 _OF_PATTERNS = frozenset(".^$*+?{}[]()|\\")  # All characters that mean something else in a regular expression.
+# Parts of a regular expression that match what is between the types of arguments or results, or depend on the line.
+_OF_FUNCTIONS = ("^", "$", ".", "->", ", ", r"\(", r"\)", r"\s", r"\S", r"\W", r"\D")
 CALL = "stablehlo.custom_call"
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
@@ -87,11 +90,11 @@ class About:
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
         """The element types of each operation, as `element_types` names both; for custom calls, the targets."""
-        found: dict[str, set[str]] = {}
+        found: dict[str, frozenset[str]] = {}
         for module in self.artifact.modules:
             for name, types in element_types(module).items():
-                found.setdefault(name, set()).update(types)
-        return {name: frozenset(types) for name, types in found.items()} | ({CALL: self.calls} if self.calls else {})
+                found[name] = found[name] | types if name in found else types
+        return found | ({CALL: self.calls} if self.calls else {})
 
     @cached_property
     def forms(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
@@ -110,17 +113,16 @@ class About:
         uses = uses if isinstance(uses, Uses) else Uses(uses)
         # Without a walk over the module, for most entries.
         for operation in uses.by_operation.keys() & self.operations:
-            for glob, pattern in uses.by_operation[operation]:
-                named = self.forms.get(operation, {})
-                if any(_is_found(pattern, of) for name in named if _matches(name, glob) for of in named[name] or ("",)):
-                    return True
+            for name, types in self.forms.get(operation, {}).items():
+                for glob, pattern in uses.by_operation[operation]:
+                    if (name == glob or _matches(name, glob)) and _is_found_in_one(pattern, types):
+                        return True
         return any(
-            _is_found(pattern, of)
+            _is_found_in_one(pattern, types)
             for glob, pattern in uses.of_any_operation
             if _any_matches(self.operations, (_operation_of(glob)[0],))
             for name, types in self.uses.items()
             if _matches(name, glob)
-            for of in types or ("",)
         )
 
     @cached_property
@@ -128,10 +130,16 @@ class About:
         """All types in the artifact's modules, each once, on lines of their own."""
         return "\n".join(dict.fromkeys(kind for module in self.artifact.modules for kind in module.types))
 
+    @cached_property
+    def types_of_values(self) -> str:
+        """The lines of `types` without the types of functions, which consist of the other types and are long."""
+        return "\n".join([kind for kind in self.types.split("\n") if not kind.startswith("(")])
+
     def has_type(self, pattern: str) -> bool:
         """Return whether a regular expression is found in one of the artifact's types. `^` matches its first one."""
         if (answer := self._typed.get(pattern)) is None:
-            answer = self._typed[pattern] = _is_found(pattern, self.types)
+            types = self.types if _is_of_functions(pattern) else self.types_of_values
+            answer = self._typed[pattern] = _is_found(pattern, types)
         return answer
 
     @cached_property
@@ -185,16 +193,23 @@ class About:
         ``vhlo type 10``.
         """
         if (answer := self._named.get(text)) is None:
-            answer = self._named[text] = any(_names(module.tables, text) for module in self.artifact.modules)
+            answer = self._named[text] = _any_names(self.artifact.modules, text)
         return answer
 
 
-def _names(tables: Tables, text: str) -> bool:
-    if coded := _coded(text):
-        dialect, kind, code = coded
-        return (dialect, code) in tables.codes(tables.attributes if kind == "attribute" else tables.types)
-    strings = tables.sections[STRINGS]
-    return tables.data.find(text.encode(), strings.at, strings.end) >= 0
+def _any_names(modules: Iterable[Module], text: str) -> bool:
+    coded, as_bytes = _coded(text), text.encode()
+    for module in modules:
+        tables = module.tables
+        if coded is not None:
+            dialect, kind, code = coded
+            if (dialect, code) in tables.codes(tables.attributes if kind == "attribute" else tables.types):
+                return True
+        else:
+            strings = tables.sections[STRINGS]
+            if tables.data.find(as_bytes, strings.at, strings.end) >= 0:
+                return True
+    return False
 
 
 @lru_cache(maxsize=256)
@@ -245,6 +260,20 @@ def _is_found(pattern: str, text: str) -> bool:
     return pattern in text if _OF_PATTERNS.isdisjoint(pattern) else re.search(pattern, text) is not None
 
 
+def _is_found_in_one(pattern: str, types: frozenset[str]) -> bool:
+    """Return whether a regular expression is found in one of an operation's element types; "" counts if it has none."""
+    for of in types or ("",):  # noqa: SIM110  # Without `any`, as in `is_concerned`.
+        if _is_found(pattern, of):
+            return True
+    return False
+
+
+@lru_cache(maxsize=256)  # of the dozen in the entries
+def _is_of_functions(pattern: str) -> bool:
+    """Return whether a regular expression may be found in the type of a function but in none of its parts."""
+    return any(part in pattern for part in _OF_FUNCTIONS)
+
+
 HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "operations": lambda about, globs: _any_matches(about.operations, globs),
     "dialects": lambda about, names: any(name in about.dialects for name in names),
@@ -276,8 +305,10 @@ def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
 def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:
     """Return operations of which an artifact has one if it has all the properties in `concerns`.
 
-    Empty if the properties name no operations, or name them by patterns.
+    Empty if the properties name no operations, or name them by patterns. An artifact has custom calls by an operation.
     """
+    if "calls" in concerns:
+        return frozenset((CALL,))
     globs = concerns.get("operations") or [glob for glob, _ in concerns.get("uses", ())]
     operations = [_operation_of(glob) for glob in globs]
     return frozenset(name for name, _ in operations) if all(is_plain for _, is_plain in operations) else frozenset()

@@ -23,7 +23,7 @@ from export_core.releases.names import parts_of
 from export_core.releases.stable_targets import stable_targets
 
 YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
-_FROM_BEST = (YES, YES_BUT, UNKNOWN, NO)
+_RANK = {YES: 0, YES_BUT: 1, UNKNOWN: 2, NO: 3}  # The worst answer has the highest number.
 
 LOADS, COMPILES, RUNS, NUMBERS = range(4)
 _QUESTION = {"read": LOADS, "deserialize": LOADS, "module": LOADS, "lower": COMPILES, "compile": COMPILES, "run": RUNS}
@@ -65,28 +65,61 @@ _YES = Answer(YES)
 _NONE_MISSING = frozenset[str]()
 
 
-class Forecast(NamedTuple):
+class Forecast:
     """The forecast of what a reader will do with an artifact on a platform."""
 
-    reader: Reader  # The reader.
-    platform: str  # The platform.
-    loads: Answer  # Whether the reader loads the artifact: deserializes it, and parses its module.
-    compiles: Answer  # Whether the reader lowers and compiles the artifact.
-    runs: Answer  # Whether a call of the artifact ends with results.
-    numbers: Answer  # Whether the results are those of the writer.
+    # Not a NamedTuple, which takes twice as long to make: an artifact has one for each of the two hundred readers.
+    __slots__ = ("_answers", "by_bytes")
+
+    def __init__(self, by_bytes: LoadResult, answers: tuple[Answer, ...] = ()) -> None:
+        self.by_bytes = by_bytes  # Whether the reader loads the artifact, as far as the artifact's bytes show it.
+        self._answers = answers  # Empty if the bytes show that the reader does not load the artifact.
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The answers to the four questions, which alike readers share."""
+        if not self._answers:  # Half of all readers, of which a command shows `by_bytes` alone.
+            self._answers = (Answer(NO, tuple(map(Reason, self.by_bytes.reasons))),) * 4
+        return self._answers
+
+    @property
+    def reader(self) -> Reader:
+        """The reader."""
+        return self.by_bytes.reader
+
+    @property
+    def loads(self) -> Answer:
+        """Whether the reader loads the artifact: deserializes it, and parses its module."""
+        return self.answers[LOADS]
+
+    @property
+    def compiles(self) -> Answer:
+        """Whether the reader lowers and compiles the artifact."""
+        return self.answers[COMPILES]
+
+    @property
+    def runs(self) -> Answer:
+        """Whether a call of the artifact ends with results."""
+        return self.answers[RUNS]
+
+    @property
+    def numbers(self) -> Answer:
+        """Whether the results are those of the writer."""
+        return self.answers[NUMBERS]
 
     @property
     def load(self) -> LoadResult:
         """The answer `loads` as a `LoadResult`: its `ok` is True for `YES`, False for `NO`, and None otherwise."""
+        if self.by_bytes.ok is False:
+            return self.by_bytes
         ok = {YES: True, NO: False}.get(self.loads.answer)
         return LoadResult(self.reader, ok, tuple(reason.text for reason in self.loads.reasons))
 
     @property
     def spoiled(self) -> Answer:
         """The first answer that is `NO`, else the first `UNKNOWN`, else the first `YES_BUT`, else `numbers`."""
-        answers = self.loads, self.compiles, self.runs, self.numbers
         return next(
-            (each for wanted in (NO, UNKNOWN, YES_BUT) for each in answers if each.answer == wanted), self.numbers
+            (each for wanted in (NO, UNKNOWN, YES_BUT) for each in self.answers if each.answer == wanted), self.numbers
         )
 
     @property
@@ -134,30 +167,27 @@ def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: S
 def forecasts(
     artifact: Artifact, readers: Iterable[Reader], platform: str = "", settings: Sequence[str] = ()
 ) -> Iterator[Forecast]:
-    """Yield what each of several readers will do with an artifact. The other arguments are those of `forecast`."""
+    """Return what each of several readers will do with an artifact. The other arguments are those of `forecast`."""
     platform, about = platform or usual_platform(artifact), About(artifact)
-    results, consumers = loads(artifact, readers), dict[tuple[str, str], _Consumer]()
-    of: list[tuple[_Consumer | None, str]] = []
+    results = loads(artifact, readers)
+    refused = (Forecast(load) for load in results if load.ok is False)  # What it does not load, it does not run.
+    # The results of each consumer that may load it, and the iterator over their forecasts.
+    consumers: dict[tuple[str, str], tuple[list[LoadResult], Iterator[Forecast]]] = {}
+    of: list[Iterator[Forecast]] = []  # For each result, the iterator that yields its forecast next.
     for load in results:
-        consumer, version = None, ""
-        if load.ok is not False:  # what it does not load, it does not run
-            release = load.reader.release
-            family, version, in_brackets = parts_of(release.runtime)
-            key = family, release.with_settings or in_brackets
-            if (consumer := consumers.get(key)) is None:
-                own = _abilities(settings, release.x64) + release.settings
-                consumer = consumers[key] = _Consumer(about, family or "jaxlib", platform, own)
-            consumer.built.add(release.built)
-        of.append((consumer, version))
-    refused: dict[tuple[str, ...], tuple[Answer, ...]] = {}  # The answers of those that do not load it, by reasons.
-    for load, (consumer, version) in zip(results, of, strict=True):
-        if consumer is not None:
-            answers = consumer.answers(load, version)
-        elif (known := refused.get(load.reasons)) is not None:
-            answers = known
-        else:
-            answers = refused[load.reasons] = (Answer(NO, tuple(map(Reason, load.reasons))),) * 4
-        yield Forecast(load.reader, platform, *answers)
+        if load.ok is False:
+            of.append(refused)
+            continue
+        release = load.reader.release
+        family, _, in_brackets = parts_of(release.runtime)
+        key = family, release.with_settings or in_brackets
+        if (own := consumers.get(key)) is None:
+            of_reader = _abilities(settings, release.x64) + release.settings
+            consumer = _Consumer(about, family or "jaxlib", platform, of_reader)
+            own = consumers[key] = consumer.loads, consumer.forecasts()
+        own[0].append(load)
+        of.append(own[1])
+    return map(next, of)
 
 
 class _Kind(NamedTuple):
@@ -187,8 +217,7 @@ class _Consumer:
         self.name = name
         self.platform = platform
         self.settings = settings
-        self.built: set[str] = set()  # The build dates of the releases that `answers` will be asked for.
-        self._answers: dict[tuple[object, ...], tuple[Answer, ...]] = {}  # By the fields of a `_Kind`.
+        self.loads: list[LoadResult] = []  # Those of its releases that may load the artifact.
         self._unmeasured: dict[int, _Unmeasured] = {}  # What `unmeasured` returned.
         # None for a jaxlib, in which operations are not measured one by one.
         self.table = None if name == "jaxlib" else measured().get(name)
@@ -210,15 +239,23 @@ class _Consumer:
         if (known := self._unmeasured.get(places)) is None and self.table is not None:
             unseen = self.table.unseen(self.needed, places)
             failing = self.table.failing(unseen, places)
-            left = {name: types - failing.get(name, frozenset()) for name, types in unseen.items()}
-            denied = {*self.about.calls_of_jax, *(() if self.about.has_branches else self.about.calls_of_devices)}
-            calls = failing.pop(CALL, frozenset()) - denied
-            left_calls = left.pop(CALL, frozenset()) - denied
+            left = (
+                {name: types - failing.get(name, frozenset()) for name, types in unseen.items()} if failing else unseen
+            )
+            denied = set[str]()
+            if CALL in unseen:
+                denied.update(self.about.calls_of_jax, () if self.about.has_branches else self.about.calls_of_devices)
+            calls, left_calls = failing.pop(CALL, frozenset()) - denied, left.pop(CALL, frozenset()) - denied
             unknown = [*_named(left), *(f"custom call {target}" for target in sorted(left_calls))]
             partly = self.table.in_some_forms(self.needed, places)
             texts = ", ".join(sorted(calls)), few(_named(failing)), few(partly), few(unknown)
             known = self._unmeasured[places] = _Unmeasured(*texts)
         return known or _Unmeasured()
+
+    @cached_property
+    def built(self) -> list[str]:
+        """The build date of the release of each of `loads`."""
+        return [load.reader.release.built for load in self.loads]
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -240,27 +277,31 @@ class _Consumer:
         """The dates at which one of `entries` begins or ends to hold, sorted."""
         return sorted({date for entry in self.entries for date in (entry.since, entry.mended) if date})
 
-    def answers(self, load: LoadResult, version: str) -> tuple[Answer, ...]:
-        """Return the answers for a release, which may load the artifact: found once for all releases of its kind.
-
-        `version` is the version of its runtime; "" for a jaxlib.
-        """
-        release = load.reader.release
+    def forecasts(self) -> Iterator[Forecast]:
+        """Yield the forecast for each of `loads`, in their order. Answers are found once for all releases of a kind."""
+        # By the fields of a `_Kind`, which costs more to make.
+        known: dict[tuple[object, ...], tuple[Answer, ...]] = {}
+        dates, table = self.dates, self.table
         missing, places = _NONE_MISSING, 0
-        if self.table is not None:
-            places = places_of(self.name, version or release.jaxlib)
-            if not places & ~self.ran_all:
-                places = 0
-        elif not release.runtime and (called := self.about.looked_up(self.platform)):
-            missing = called - stable_targets(release.jax)
-        era = bisect_right(self.dates, release.built) if release.built else -1
-        alike = (era, missing, places, load.ok, load.reasons)  # Fields of `_Kind`, which costs more to make.
-        if (answers := self._answers.get(alike)) is None:
-            kind = _Kind(*alike)
-            facts = *_by_load(kind), *self._by_bytes(kind, load.reader), *self._by_entries(load.reader)
-            facts += tuple(self._by_failures(kind))  # after the entries, which say what to do
-            answers = self._answers[kind] = _answers(facts)
-        return answers
+        called = _NONE_MISSING if table is not None else self.about.looked_up(self.platform)
+        not_ran = ~self.ran_all
+        for load, built in zip(self.loads, self.built, strict=True):
+            if table is not None:
+                places = places_of(load.reader.release.runtime)
+                if not places & not_ran:
+                    places = 0
+            elif called and not load.reader.release.runtime:
+                missing = called - stable_targets(load.reader.release.jax)
+            era = bisect_right(dates, built) if built else -1
+            alike = (era, missing, places, load.ok, load.reasons)
+            if (answers := known.get(alike)) is None:
+                kind = _Kind(*alike)
+                facts = [(LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons]
+                facts += self._by_bytes(kind, load.reader)
+                facts += self._by_entries(load.reader)
+                facts += self._by_failures(kind)  # after the entries, which say what to do
+                answers = known[alike] = _answers(facts)
+            yield Forecast(load, answers)
 
     def _by_entries(self, reader: Reader) -> Iterator[Found]:
         """Yield what the entries say that hold for a reader."""
@@ -358,11 +399,6 @@ def _holds_for(entry: Entry, built: str) -> bool:
     return not built or entry.holds_for(built)
 
 
-def _by_load(kind: _Kind) -> Iterator[Found]:
-    """Yield why it is not known whether a release loads the artifact."""
-    yield from ((LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons)
-
-
 def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
     """Return `settings` with `X64` if `x64` is True, without `X64` if it is False, and unchanged if it is None.
 
@@ -380,16 +416,19 @@ def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
     """
     if not found:
         return (_YES,) * 4
-    by_question: dict[int, list[Found]] = {}
-    for one in found:
-        by_question.setdefault(one[0], []).append(one)
     answers = []
-    last, before = _YES, list[Found]()
+    last, worst, reasons = _YES, YES, list[Reason]()
     for question in range(4):
-        if own := by_question.get(question):
-            before += own
-            worst = max((answer for _, answer, _ in before), key=_FROM_BEST.index)
-            last = Answer(worst, tuple(dict.fromkeys(reason for _, answer, reason in before if answer == worst)))
+        is_new = False
+        for of, answer, reason in found:
+            if of == question:
+                if _RANK[answer] > _RANK[worst]:
+                    worst, reasons = answer, []
+                if answer == worst and reason not in reasons:
+                    reasons.append(reason)
+                    is_new = True
+        if is_new:
+            last = Answer(worst, tuple(reasons))
         answers.append(last)
     return tuple(answers)
 

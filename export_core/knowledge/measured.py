@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from export_core.releases.names import parts_of
+
 # Paths by os.path, as in knowledge_base.py: pathlib takes 5 ms to import.
 MEASURED = os.path.join(os.path.dirname(__file__), "data", "measured.json")  # noqa: PTH118, PTH120
 
@@ -47,9 +49,13 @@ class Measured(NamedTuple):
         """
         releases = -1
         for name, types in needed.items():
-            seen, some = self.operations.get(name, {}), self.some.get(name, {})
+            seen, some = self.operations.get(name), self.some.get(name)
+            if seen is None or not releases:
+                return 0
             for of in types or ("",):
-                releases &= seen.get(of, 0) & ~some.get(of, 0)
+                releases &= seen.get(of, 0)
+                if some is not None:
+                    releases &= ~some.get(of, 0)
         return releases
 
     def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: int) -> list[str]:
@@ -92,6 +98,8 @@ class Measured(NamedTuple):
         kinds, found = self.failed.get("*", {}), {}
         for name, types in unseen.items():
             own = self.failed.get(name, {})
+            if not own and not kinds:  # for most runtimes and operations
+                continue
             bad = [
                 of
                 for of in types
@@ -149,6 +157,7 @@ def measured() -> Mapping[str, Measured]:
 
 
 @functools.lru_cache(maxsize=1024)  # of the two hundred releases that each artifact is asked about
-def places_of(runtime: str, release: str) -> int:
-    """Return what `Measured.places` returns for a release of a measured runtime."""
-    return measured()[runtime].places(release)
+def places_of(release: str) -> int:
+    """Return what `Measured.places` returns for a release of a measured runtime, such as ``iree==3.13.0``."""
+    runtime, version, _ = parts_of(release)
+    return measured()[runtime].places(version)

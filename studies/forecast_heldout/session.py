@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
     @property
     def answers(self) -> tuple[str, ...]:
         """The forecast's answers to its four questions."""
-        return tuple(answer.answer for answer in self.known[2:])
+        return tuple(answer.answer for answer in self.known.answers)
 
     @property
     def is_false_yes(self) -> bool:
@@ -115,7 +115,7 @@ def _worked(result: Result, known: Forecast) -> int:
     if result.stage is not Stage.READ:
         return _ANSWERED[result.stage]
     # Refused before the reader saw it, such as for too few devices. Then the first question without a yes counts.
-    return next((question for question, answer in enumerate(known[2:]) if answer.answer != YES), NUMBERS)
+    return next((question for question, answer in enumerate(known.answers) if answer.answer != YES), NUMBERS)
 
 
 def _what(result: Result) -> str:

@@ -3,6 +3,7 @@
 import pytest
 from making import day
 
+from export_core.artifact.readers import LoadResult
 from export_core.goldens import GoldenStore
 from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT
 from export_core.knowledge.forecasting import Answer, Forecast
@@ -23,7 +24,7 @@ CELL = Cell(GOLDEN, Release(jax=READER.release.jax, jaxlib="0.12.0.1", built=day
 
 def known(*answers):
     """Return a forecast with these answers: whether it loads, compiles, runs, and has the same numbers."""
-    return Forecast(READER, "cpu", *(Answer(answer) for answer in answers))
+    return Forecast(LoadResult(READER, True, ()), tuple(map(Answer, answers)))
 
 
 def outcome(reader, answers, worked):

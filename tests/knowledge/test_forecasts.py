@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import gc
+import weakref
 from pathlib import Path
 
 import jax
@@ -77,7 +79,7 @@ def of(artifact: Artifact, reader: str, platform: str = "", *settings: str) -> F
 
 def answers(known: Forecast) -> tuple[str, str, str, str]:
     """Return whether it loads, compiles, runs, and has the same numbers."""
-    return tuple(answer.answer for answer in known[2:])
+    return tuple(answer.answer for answer in known.answers)
 
 
 # --- the answers ------------------------------------------------------------------------------------------------------
@@ -237,7 +239,7 @@ def test_an_answer_is_never_better_than_the_one_before_it():
         for known in forecasts(read(file), READERS):
             ranks = [order.index(answer) for answer in answers(known)]
             assert ranks == sorted(ranks)
-            assert all(answer.reasons for answer in known[2:] if answer.answer != YES)
+            assert all(answer.reasons for answer in known.answers if answer.answer != YES)
 
 
 def test_readers_asked_together_are_answered_as_alone():
@@ -247,7 +249,21 @@ def test_readers_asked_together_are_answered_as_alone():
     readers.append(readers[-1]._replace(release=readers[-1].release._replace(built="")))
     for file in FILES[::6]:
         artifact = read(file)
-        assert list(forecasts(artifact, readers)) == [forecast(artifact, reader) for reader in readers]
+        alone = (forecast(artifact, reader) for reader in readers)
+        for known, single in zip(forecasts(artifact, readers), alone, strict=True):
+            assert (known.by_bytes, known.answers) == (single.by_bytes, single.answers)
+
+
+def test_an_artifact_is_freed_with_its_forecasts():
+    artifact = read(FILES[0])
+    of_artifact = weakref.ref(artifact)
+    gc.disable()  # which would free a cycle, and a large artifact some time later
+    try:
+        assert len([*forecasts(artifact, READERS)]) == len(READERS)
+        del artifact
+        assert of_artifact() is None
+    finally:
+        gc.enable()
 
 
 # --- all commands that forecast ---------------------------------------------------------------------------------------

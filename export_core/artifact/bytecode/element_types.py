@@ -3,11 +3,23 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
-from export_core.artifact.bytecode import walk
 from export_core.artifact.bytecode.module import Module
-from export_core.artifact.bytecode.sections import IR, Cursor, Tables
+from export_core.artifact.bytecode.sections import IR, Tables
 from export_core.artifact.bytecode.values import PLAIN_TYPES, Values
+from export_core.artifact.bytecode.walk import (
+    HAS_ATTRIBUTES,
+    HAS_OPERANDS,
+    HAS_PROPERTIES,
+    HAS_REST,
+    HAS_RESULTS,
+    LENGTH,
+    block_at,
+    regions_at,
+    varint,
+    varints,
+)
 from export_core.artifact.errors import guarded
 
 FLOW = frozenset(
@@ -33,7 +45,7 @@ _WITH_BODY = frozenset(
     )
 )
 _TENSOR = re.compile(r"tensor<((?:\d+x|\?x)*)(.*?)(?:, .*)?>")
-_ONE = 1 << 1 | 1  # the number one, as a varint of one byte
+_ONE, _TWO = 1 << 1 | 1, 2 << 1 | 1  # the numbers one and two, as a varint of one byte
 _ELEMENTS = frozenset(PLAIN_TYPES["vhlo"].values()) - {"index"}  # Those whose name contains no x.
 _PLAIN = frozenset(("stablehlo.return", "stablehlo.constant"))
 
@@ -61,27 +73,23 @@ def element_types(module: Module) -> Mapping[str, frozenset[str]]:
     """
     contents = module.contents  # a walk that checks all bounds
     if contents.element_types is None:  # each forecast of an artifact asks for them
-        found = guarded(lambda: _Walk(module.tables, contents.values).found, module.name)
-        contents.element_types = {name: frozenset(map(_as_text, types)) for name, types in sorted(found.items())}
+        contents.element_types = guarded(lambda: _Walk(module.tables, contents.values).found, module.name)
     return contents.element_types
 
 
-def _as_text(types: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
-    taken, given = types
-    if len(taken) < 2 and len(given) == 1:
-        return f"{taken[0] if taken else ''}->{given[0]}"
+def _as_text(taken: tuple[str, ...], given: tuple[str, ...]) -> str:
+    """Return the element types of operands and results as text, each once."""
+    if len(given) == 1 and taken and taken.count(taken[0]) == len(taken):  # most operations
+        return f"{taken[0]}->{given[0]}"
     return f"{','.join(dict.fromkeys(taken))}->{','.join(dict.fromkeys(given))}"
 
 
-class _TypedRegion:
-    """The MLIR region that the walk is in. The values that it defines have the numbers from `next` to before `end`."""
+class _TypedRegion(NamedTuple):
+    """The MLIR region that the walk is in. The values that it defines have the numbers from `first` to before `end`."""
 
-    __slots__ = ("depth", "end", "next", "types")
-
-    def __init__(self, first: int, depth: int, types: dict[int, str]) -> None:
-        self.next = self.end = first
-        self.depth = depth
-        self.types = types  # The element type of each value by number, for a function with all its regions.
+    first: int
+    end: int
+    types: dict[int, str]  # The element type of each value by number, for a function with all its regions.
 
 
 class _Walk:
@@ -96,108 +104,107 @@ class _Walk:
         self._seen: set[tuple[int, tuple[str, ...], tuple[str, ...]]] = set()
         self._with_body: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = set()
         tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
-        self._blocks(tables.cursor(IR), _TypedRegion(0, 0, {}), 1, None)
+        self._blocks(tables.sections[IR].at, _TypedRegion(0, 0, {}), 1, None)
 
     @property
-    def found(self) -> dict[str, set[tuple[tuple[str, ...], tuple[str, ...]]]]:
-        """The element types of operands and of results for each kind of operation."""
-        found: dict[str, set[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+    def found(self) -> dict[str, frozenset[str]]:
+        """The element types of each kind of operation, as `element_types` returns them."""
+        found: dict[str, set[str]] = {}
         for number, taken, given in self._seen:
             name = self._names[number]
             types = found.setdefault(name, set())
             if name not in FLOW:
-                types.add((taken, given))
+                types.add(_as_text(taken, given))
         for name, taken, given in self._with_body:
-            found.setdefault(name, set()).add((taken, given))
-        return found
+            found.setdefault(name, set()).add(_as_text(taken, given))
+        return {name: frozenset(types) for name, types in sorted(found.items())}
 
-    def _blocks(self, cursor: Cursor, region: _TypedRegion, count: int, body: set[str] | None) -> None:
-        """Read the `count` blocks of a region, and add the element types of their operations to `found`.
+    def _blocks(self, at: int, region: _TypedRegion, count: int, body: set[str] | None) -> int:
+        """Read the `count` blocks of a region from byte `at` on, and return the place behind them.
 
-        Inside the body of another operation, such as a reduce, only the operations' names are added, to `body`, which
-        else is None. A level of regions takes two calls of Python, not more, since 256 levels then fill half of
-        Python's stack.
+        The element types of their operations are added to `found`. Inside the body of another operation, such as a
+        reduce, only the operations' names are added, to `body`, which else is None. A level of regions takes two calls
+        of Python, not more, since 256 levels then fill half of Python's stack.
 
         Bytes are read here and not by the cursor's methods, as in `walk`, which has checked that all parts are there:
         a call takes as long as all else that happens to an operation.
         """
-        data, length_of, has_body = self._tables.data, walk.LENGTH, self._has_body
+        data, length_of, has_body = self._tables.data, LENGTH, self._has_body
         elements, element_of, types = self._elements, self._element, region.types
         type_of, seen = types.get, self._seen.add
+        value = region.first
         for _ in range(count):
-            block = walk.Frame(0, cursor.end, cursor.end)
-            for kind in walk.read_block(cursor, self._tables, block):
-                types[region.next] = element_of(kind)
-                region.next += 1
-            at, value = cursor.at, region.next
-            for _ in range(block.operations):
+            operations, kinds, at = block_at(self._tables, at)
+            for kind in kinds:
+                types[value] = elements.get(kind) or element_of(kind)
+                value += 1
+            for _ in range(operations):
                 if (first := data[at]) & 1:  # nearly every name: a varint of one byte
                     number = first >> 1
                     at += 1
                 else:
-                    number, at = walk.varint(data, at)
+                    number, at = varint(data, at)
                 mask = data[at]
                 at += 1
                 at += length_of[data[at]]  # the location
-                if mask & walk.HAS_ATTRIBUTES:
+                if mask & HAS_ATTRIBUTES:
                     at += length_of[data[at]]
-                if mask & walk.HAS_PROPERTIES:
+                if mask & HAS_PROPERTIES:
                     at += length_of[data[at]]
                 given: tuple[str, ...] = ()
-                if mask & walk.HAS_RESULTS:
+                if mask & HAS_RESULTS:
                     if data[at] == _ONE and (first := data[at + 1]) & 1:  # nearly all, without a list
                         given = (elements.get(first >> 1) or element_of(first >> 1),)
                         at += 2
                     else:
-                        kinds, at = walk.varints(data, at)
+                        kinds, at = varints(data, at)
                         given = tuple([elements.get(kind) or element_of(kind) for kind in kinds])
                 taken: tuple[str, ...] = ()
-                if mask & walk.HAS_OPERANDS:
+                if mask & HAS_OPERANDS:
                     # A value that is defined later, which only a damaged module has, is of no type.
                     if data[at] == _ONE and (first := data[at + 1]) & 1:
                         taken = (type_of(first >> 1, "none"),)
                         at += 2
+                    elif data[at] == _TWO and (first := data[at + 1]) & 1 and (second := data[at + 2]) & 1:
+                        taken = (type_of(first >> 1, "none"), type_of(second >> 1, "none"))
+                        at += 3
                     else:
-                        operands, at = walk.varints(data, at)
+                        operands, at = varints(data, at)
                         taken = tuple([type_of(operand, "none") for operand in operands])
-                if mask & walk.HAS_REST or has_body[number]:
-                    cursor.at, region.next = at, value
-                    self._with_regions(cursor, region, (number, taken, given), mask, body)
-                    at, value = cursor.at, region.next
-                    continue
                 for element in given:
                     types[value] = element
                     value += 1
-                if body is None:
+                if mask & HAS_REST or has_body[number]:
+                    at = self._with_regions(at, region, (number, taken, given), mask, body)
+                elif body is None:
                     seen((number, taken, given))
                 else:
                     self._name_in(body, self._names[number])
-            cursor.at, region.next = at, value
+        return at
 
     def _with_regions(
         self,
-        cursor: Cursor,
+        at: int,
         region: _TypedRegion,
         operation: tuple[int, tuple[str, ...], tuple[str, ...]],
         mask: int,
         body: set[str] | None,
-    ) -> None:
-        """Read what follows the operands of an operation with regions: few have them."""
+    ) -> int:
+        """Read what follows the operands of an operation with regions, and return the place behind it.
+
+        Few operations have regions.
+        """
         number, taken, given = operation
-        regions, isolated = walk.rest(cursor, self._tables, mask, len(given)) if mask & walk.HAS_REST else (0, False)
-        for element in given:
-            region.types[region.next] = element
-            region.next += 1
+        regions, isolated, at = regions_at(self._tables, at, mask, len(given))
         has_body = self._has_body[number]
         inside = set[str]() if has_body else body
-        if regions:
-            frame = walk.enter(cursor, self._tables, regions, isolated, region.depth)
-            for _ in range(regions):
-                inner = _TypedRegion(0 if isolated else region.end, region.depth + 1, {} if isolated else region.types)
-                if blocks := cursor.count("blocks"):
-                    inner.end = inner.next + cursor.varint("the number of values")
-                    self._blocks(cursor, inner, blocks, inside)
-            cursor.end = frame.outer_end
+        data = self._tables.data
+        for _ in range(regions):
+            blocks, at = varint(data, at)
+            if blocks:
+                values, at = varint(data, at)
+                first, types = (0, {}) if isolated else (region.end, region.types)
+                at = self._blocks(at, _TypedRegion(first, first + values, types), blocks, inside)
         name = self._names[number]
         if has_body and inside is not None:
             name = f"{name}({','.join(sorted(inside))})"
@@ -207,6 +214,7 @@ class _Walk:
             self._with_body.add((name, taken, given))
         else:
             self._seen.add(operation)
+        return at
 
     @staticmethod
     def _name_in(body: set[str], name: str) -> None:

@@ -15,6 +15,8 @@ MAX_LETTERS = 1 << 17  # characters of all types together, and one more for each
 LONG = 64  # strings and lists from this length on are remembered, since others may share them
 MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a handful
 MAX_LOCATIONS = 128  # locations that are followed to find the name of one
+# Sizes below 64 as text, by their varint of one byte, of a number without a sign; "" for any other byte.
+_SMALL = tuple(f"{byte >> 2}x" if byte & 3 == 1 else "" for byte in range(256))
 DYNAMIC = -(1 << 63)  # a dimension that is only known when the function runs
 
 # Types that have no parts, by their codes (VhloBytecode.cpp, BuiltinDialectBytecode.td), as StableHLO prints them. The
@@ -73,10 +75,16 @@ class Values:
         return self._entry(self.tables.attributes, index)
 
     def _entry(self, entries: Entries, index: int) -> tuple[str, int, Cursor]:
+        tables = self.tables
         dialect, start, end, is_encoded = entries.entry(index)
-        cursor = Cursor(self.tables.data, start, end, self.tables.name)
-        code = cursor.varint("an attribute's or type's code") if is_encoded else TEXT
-        return self.tables.dialects[dialect], code, cursor
+        cursor = Cursor(tables.data, start, end, tables.name)
+        if not is_encoded:
+            code = TEXT
+        elif start < end and (first := tables.data[start]) & 1:  # nearly every code is a varint of one byte
+            code, cursor.at = first >> 1, start + 1
+        else:
+            code = cursor.varint("an attribute's or type's code")
+        return tables.dialects[dialect], code, cursor
 
     def _limit(self, cursor: Cursor, depth: int, nodes: int = 0) -> None:
         if depth > MAX_DEPTH:
@@ -282,15 +290,15 @@ class Values:
         return [self.type(self._type_ref(cursor), depth) for _ in range(count)]
 
     def _shape(self, cursor: Cursor) -> str:
-        data, end, sizes = cursor.data, cursor.end, []
-        for _ in range(cursor.count("dimensions")):
-            at = cursor.at
-            if at < end and data[at] & 3 == 1:  # A size below 64: a varint of one byte, of a number without a sign.
-                sizes.append(f"{data[at] >> 2}x")
-                cursor.at = at + 1
-            else:
-                size = cursor.signed("a dimension")
-                sizes.append("?x" if size == DYNAMIC else f"{size}x")
+        count = cursor.count("dimensions")
+        sizes = [_SMALL[byte] for byte in cursor.data[cursor.at : cursor.at + count]]
+        if "" not in sizes:  # nearly all
+            cursor.at += count
+            return "".join(sizes)
+        sizes = []
+        for _ in range(count):
+            size = cursor.signed("a dimension")
+            sizes.append("?x" if size == DYNAMIC else f"{size}x")
         return "".join(sizes)
 
     def function_type(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -250,6 +250,50 @@ def varints(data: bytes | bytearray, at: int) -> tuple[list[int], int]:
     return numbers, at
 
 
+def block_at(tables: Tables, at: int) -> tuple[int, list[int], int]:
+    """Return a block's number of operations, the numbers of its arguments' types, and the place of its first operation.
+
+    Only for bytes that `walk` has read: nothing is checked.
+    """
+    data, version = tables.data, tables.version
+    head, at = varint(data, at)
+    kinds: list[int] = []
+    if head & 1:
+        count, at = varint(data, at)
+        for _ in range(count):
+            kind, at = varint(data, at)
+            if version < 4 or kind & 1:  # it has a location
+                at += LENGTH[data[at]]
+            kinds.append(kind >> 1 if version >= 4 else kind)
+        if version >= 3:
+            at += 1
+            if data[at - 1]:
+                cursor = Cursor(data, at, tables.sections[IR].end, tables.name)
+                _use_lists(cursor, tables, count)
+                at = cursor.at
+    return head >> 1, kinds, at
+
+
+def regions_at(tables: Tables, at: int, mask: int, results: int) -> tuple[int, bool, int]:
+    """Return the number of an operation's regions, whether they are isolated, and the place of the first.
+
+    `at` is the place behind the operation's operands. Only for bytes that `walk` has read: nothing is checked.
+    """
+    if not mask & HAS_REST:
+        return 0, False, at
+    data, end = tables.data, tables.sections[IR].end
+    if mask & HAS_REST == _REGIONS:  # nearly all
+        head, at = varint(data, at)
+        regions, isolated = head >> 1, bool(head & 1)
+    else:
+        cursor = Cursor(data, at, end, tables.name)
+        regions, isolated = rest(cursor, tables, mask, results)
+        at = cursor.at
+    if regions and isolated and tables.version >= 2:
+        at = Cursor(data, at, end, tables.name).section(tables.start)[1].at
+    return regions, isolated, at
+
+
 def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
     """Read a block's header into `frame`, and return the numbers of the types of the block's arguments."""
     version, types = tables.version, len(tables.types)

@@ -16,7 +16,7 @@ from export_core.artifact.readers import Needs, Reader, needs, readers_of, reade
 from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.base.quick_hash import sha256_of
-from export_core.knowledge import Forecast, forecasts
+from export_core.knowledge import NO, Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
 from export_core.releases.calendar_entries import CalendarEntry, shipped_runtimes
 
@@ -280,7 +280,9 @@ def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFind
 
 def _reader(known: Forecast) -> ReaderFacts:
     load = known.load
-    reasons = () if load.ok is False else tuple(str(reason) for reason in known.spoiled.reasons)
+    if load.ok is False:
+        return ReaderFacts(load.reader.release, load.ok, load.reasons, NO, NO, NO, ())
+    reasons = tuple(str(reason) for reason in known.spoiled.reasons)
     return ReaderFacts(
         release=load.reader.release,
         loads=load.ok,

@@ -106,6 +106,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     plan: str = ""  # A digest of the whole plan: the same for all its shards.
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
     missing_shards: list[Shard] = []  # Of joined shards, those that are missing or did not finish.
+    not_run_shards: list[Shard] = []  # Of joined shards, those with cells that were not run.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
     unexported_cases: dict[str, list[str]] = {}
     """By platform: the cases of which no selected golden runs there."""

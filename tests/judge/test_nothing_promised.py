@@ -1,6 +1,5 @@
 """Runs without a promised cell, which show nothing about the promise, and partial runs, which name their part."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from export_core.report.page import html_page
 from export_core.report.wording import headline
 from pytest_jaxexport.summary import summary_lines
 
-ROOT = Path(__file__).parents[2]
 BONUS = result(judgement=Judgement.BONUS, promised=False, reader="0.8.1")
 REFUSED = result(Verdict.REFUSED, Judgement.OUTSIDE, case="t.b", promised=False, reader="0.8.1")
 WRONG = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.c", promised=False, reader="0.8.1")
@@ -28,6 +26,7 @@ LEFTOVER = KnownFailure(
     *(("t.gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", day("2026-10-01")), permanent=True, approver="a"
 )
 STALE = Policy(known_failures=(LEFTOVER,))
+ROOT = Path(__file__).parents[2]
 NOTHING = "NOTHING PROMISED: every cell is outside its window"
 IN_A_SHARD = "NOTHING PROMISED: every cell of this shard is outside its window"
 
@@ -95,7 +94,8 @@ def test_a_part_of_a_run_is_not_accepted_by_the_policy():
 @pytest.mark.parametrize("file", ["docs/reference/verdicts.md", "docs/how-to/many-machines.md", "action.yml", "--help"])
 def test_help_and_docs_say_that_such_a_shard_ends_with_0(file, jaxexport):
     text = jaxexport("matrix", "--help").out if file == "--help" else (ROOT / file).read_text()
-    assert re.search(r"a shard of which nothing is promised(?: ends with|:) 0", " ".join(text.split()), re.IGNORECASE)
+    ends = ("a shard of which nothing is promised ends with 0", "a shard of which nothing is promised: 0")
+    assert any(words in " ".join(text.split()).lower() for words in ends)
 
 
 def test_windows_of_0_days_promise_the_same_day_only(cwd, jaxexport):

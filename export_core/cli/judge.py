@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 )
 @click.argument("folders", metavar="[DIR]...", nargs=-1, type=click_options.PATH)
 @click_options.results_option(
-    "With DIR: join these shards of a plan, also a single one, and write their results into this folder. Without "
-    "DIR: the folder to judge. [default: .jaxexport]",
+    "Join the shards DIR, also a single one, and write their results into this folder. Without it, one DIR is judged "
+    "where it is. Without DIR: the folder to judge. [default: .jaxexport]",
 )
 @click_options.policy_option
 @click_options.rejudge_day_option
@@ -58,9 +58,9 @@ def judge(
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day; or join its shards first.
 
-    Each DIR is a shard of one plan; a single one may be a whole run. A shard that is missing or did not finish makes
-    the run incomplete, also where only one is given. One that is given twice is refused, and so are shards of different
-    plans, or of two commits.
+    One DIR without --results is judged where it is. Otherwise each DIR is a shard of one plan, and their results are
+    written into --results. A shard that is missing or did not finish makes the run incomplete, also where only one is
+    given. One that is given twice is refused, and so are shards of different plans, or of two commits.
 
     Results count only with all that decided their verdicts: a run by another version of this program, or by another
     comparator, package of readers or variable, is refused.

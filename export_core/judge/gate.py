@@ -106,6 +106,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     plan: str = ""  # A digest of the whole plan: the same for all its shards.
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
     missing_shards: list[Shard] = []  # Of joined shards, those that are missing or did not finish.
+    not_run_shards: list[Shard] = []  # Of joined shards, those with cells that were not run.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
     unexported_cases: dict[str, list[str]] = {}
     """By platform: the cases of which no selected golden runs there."""
@@ -219,6 +220,7 @@ def summarize(
                 for pattern in target.cases
                 if _match_any(elsewhere, pattern) and not _match_any(here, pattern)
             ]
+    partial = part_of_project(selection, policy, facts.shard, facts.later)
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     issues = {cause.upstream for cause in causes if cause.upstream}
     # What is accepted of all goldens is that of the policy by which they are judged now.
@@ -237,8 +239,8 @@ def summarize(
         uncovered=missing,
         unplanned=_unplanned(results, policy, facts),
         flaky=sum(bool(result.flaky) for result in results),
-        unpromised=_nothing_promised(results, policy),
-        partial=part_of_project(selection, policy, facts.shard, facts.later),
+        unpromised=_nothing_promised(results, policy, facts, is_part=bool(partial)),
+        partial=partial,
         promised=_counted(result.judgement for result in results if result.promised),
         deployed=deployed,
         causes=causes,
@@ -352,8 +354,12 @@ def _match_any(names: Iterable[str], pattern: str) -> bool:
     return any(matches(name, pattern) for name in names)
 
 
-def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
-    """Return a sentence if no cell of a run was promised or belongs to a deployment target; otherwise ""."""
+def _nothing_promised(results: Sequence[Result], policy: Policy, facts: RunFacts, *, is_part: bool) -> str:
+    """Return a sentence if no cell of a run was promised or belongs to a deployment target; otherwise "".
+
+    `is_part` says whether the run is a part of the project's plan. Then the sentence advises nothing that would accept
+    all of it.
+    """
     # A deployment target of the policy is a reason to run it, as good as a promise.
     if not results or any(result.promised or result.deployed for result in results):
         return ""
@@ -362,10 +368,14 @@ def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
     if all(result.reader.runtime for result in results):
         where = "is promised by the runtime that reads it"
         choose = "Name the release that has to run them under `deployed` in the policy"
+    if facts.shard or facts.missing_shards:
+        which = "this shard" if facts.shard else "the shards that finished"
+        return f"No cell of {which} {where}. `jaxexport judge` of all shards decides whether the run tests the promise."
     what = f"No cell of this run {where}, so it does not test the promise. "
     if policy.unpromised:
         return f"{what}This is accepted: {policy.unpromised}"
-    return f"{what}{choose}, or accept it with a reason: unpromised: REASON in the policy, or --unpromised REASON."
+    for_all = "" if is_part else "unpromised: REASON in the policy, or "
+    return f"{what}{choose}, or accept it with a reason: {for_all}--unpromised REASON."
 
 
 def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> dict[str, int]:

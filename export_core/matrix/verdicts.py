@@ -147,6 +147,11 @@ RUN_CONTROL = (
     "it, and no release is to blame."
 )
 """The first advice if nobody knows whether a failure is a `DEVICE_LIMIT`; ``{}`` is the release of the writer."""
+BUSY_MACHINE = (
+    "The machine may be busy: run fewer cells at a time (--jobs), and {again}. How long a worker may take to start "
+    "does not depend on --timeout."
+)
+"""The advice about a cell whose worker did not start in time; ``{again}`` is how to run the cell again."""
 FAIL_ON = failing("FAIL ON")
 MISSING_RESULT = missing("INCOMPLETE")
 NOTHING_PROMISED = missing("NOTHING PROMISED")
@@ -324,8 +329,8 @@ class VerdictFacts:
     is_explained: bool = True
     """Whether the message says what went wrong. If not, the release in which it began says more."""
     next_step: str = ""
-    """The advice of what to do about a cell with this verdict. ``{}`` is the folder of the results as an argument, and
-    ``{judged}`` the folder with the options of the judgement."""
+    """The advice of what to do about a cell with this verdict. ``{}`` is the folder of the results as an argument,
+    ``{judged}`` the folder with the options of the judgement, and ``{again}`` how to run the cell again."""
     advice: str = ""  # What to do if a golden gets this verdict in its own writer before it is stored.
 
 
@@ -416,7 +421,7 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         symbol="-",
         inside=Judgement.INCOMPLETE,
         outside=Judgement.OUTSIDE,
-        next_step="Fix what the message names, then run the same command with --resume.",
+        next_step="Fix what the message names, then {again}.",
     ),
 }
 """Every verdict, from a silently wrong number down to what is not a failure."""

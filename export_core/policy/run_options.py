@@ -224,7 +224,12 @@ class CellOptions:
     """The options that can change what a cell does: the worker gets each, by its name."""
 
     timeout: float = _option(
-        120.0, "--timeout SECONDS", "Time limit of one cell, in seconds.", least=0.1, write="{:g}".format, repeated=True
+        120.0,
+        "--timeout SECONDS",
+        "Time limit of one cell, in seconds. A worker has 120 s more to start.",
+        least=0.1,
+        write="{:g}".format,
+        repeated=True,
     )
     memory: int = _option(
         8 * GIB,
@@ -270,7 +275,12 @@ class RunOptions(CellOptions, ProjectOptions):
         least=1,
     )
     device_jobs: int = _option(1, "--device-jobs N", "Number of cells at a time on an accelerator.", least=1)
-    resume: bool = _option(False, "--resume", "Continue the last run in --results, which was interrupted or killed.")
+    resume: bool = _option(
+        False,
+        "--resume",
+        "Continue the last run in --results, which was interrupted, killed or incomplete. --timeout and --memory must "
+        "be the same; --jobs may differ.",
+    )
     cache: bool = _option(
         True, "--cache/--no-cache", "Reuse the outcomes of earlier runs for cells whose content has not changed."
     )

@@ -22,5 +22,9 @@ def tried_twice(first: str, second: str) -> str:
     return f"infrastructure: tried twice, first {first}\nthen {second}"
 
 
+STILL_STARTS = "did not start: it still runs"
+"""The words in the message of a `WorkerDied` by which a worker is told that took longer than its time to start."""
+
+
 class WorkerDied(InfrastructureFault):
     """An error for a worker that did not start, or ended while it had cells to run."""

@@ -23,6 +23,7 @@ from export_core.matrix.verdicts import (
     ALLOW_NUMBERS,
     AUDIT_FAILED,
     BROKEN_PROMISE,
+    BUSY_MACHINE,
     DEVICE_LIMIT,
     FAIL_ON,
     MISSING_RESULT,
@@ -41,6 +42,7 @@ from export_core.matrix.verdicts import (
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
+from export_core.readers.errors import STILL_STARTS
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
@@ -309,10 +311,13 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
+    if STILL_STARTS in example.message:
+        step = BUSY_MACHINE
     whose = cause.first_reader.family or "JAX"
     # A proposal takes no baseline.
     judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
-    step = step.format(named_folder(run.folder), judged=judged).replace("report it to JAX", f"report it to {whose}")
+    step = step.format(named_folder(run.folder), judged=judged, again=_run_again(run))
+    step = step.replace("report it to JAX", f"report it to {whose}")
     if cause.verdict is Verdict.NUMERICS:
         step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step
         return f"{step} {NOT_TO_ALLOW if example.is_garbage else ALLOW_NUMBERS}"
@@ -321,6 +326,15 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
         every = ",".join(cause.writers)
         return f"{RUN_CONTROL.format(every)} {step}"
     return step
+
+
+def _run_again(run: Run) -> str:
+    """Return how to run the cells of a run that were not run, as the end of a sentence that begins with a verb."""
+    if shards := run.summary.not_run_shards:
+        which = f"shard {shards[0]}" if len(shards) == 1 else f"shards {few([*map(str, shards)])}"
+        return f"run {which} again with --resume (in CI, its job), and join all shards again"
+    command = run.plan.command(run.folder) if run.plan and run.folder else ""
+    return f"run `{command}`" if command else "run the same `jaxexport matrix` command with --resume"
 
 
 def _in_doubt_to_do(result: Result, goldens: str) -> str:

@@ -183,7 +183,8 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     failing = [(name, _failing_facts(summary, name)) for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
     also = [f"{name}: {facts}" for name, facts in failing if facts]
     if promised_nothing(summary):
-        return NOTHING_PROMISED.title, "every cell is outside its window"
+        which = "every cell of this shard" if summary.shard else "every cell"
+        return NOTHING_PROMISED.title, f"{which} is outside its window"
     if summary.exit_code == ExitCode.INCOMPLETE:
         # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
         missing = summary.judgements.get(Judgement.INCOMPLETE, 0) + max(summary.planned - summary.results, 0)

@@ -1,5 +1,6 @@
 """The merge of shards: the results of all shards of one plan, judged as one run."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from msgspec.structs import replace
 
 from export_core.base.exit_code import ExitCode
 from export_core.judge.accepted import merge_accepted
+from export_core.matrix import Verdict
 from export_core.policy.run_options import Shard
 from export_core.run.errors import RunError
 from export_core.run.plan_record import cells_by_place, hash_of, plan_of
@@ -60,6 +62,7 @@ def merge_shards(folders: Sequence[Path]) -> Run:
         plan=plan.digest,
         shard=None,
         missing_shards=missing,
+        not_run_shards=[made.shard for made in summaries if made.shard and made.verdicts.get(Verdict.NOT_RUN)],
     )
     # The policies of all shards have the hash that is in the plan, so any of them will do. Causes are found again for
     # all results: the cell of a golden's own writer may be in another shard than the cells that fail.
@@ -82,7 +85,10 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
     for folder in finished:
         plan, shard = plan_of(folder), read_summary(folder).shard
         if shard is None:
-            raise RunError(f"{folder}: expected one shard of a plan, found a whole run: there is nothing to merge.")
+            alone = f"Judge it where it is: `jaxexport judge {shlex.quote(str(folder))}`."
+            raise RunError(
+                f"{folder}: expected one shard of a plan, found a whole run, which needs no joining. {alone}"
+            )
         first = next(iter(shards), shard)
         difference = first_plan.differs_in(plan)
         if not difference and first.count != shard.count:

@@ -6,9 +6,9 @@ from export_core.base.atomic import refuse_link
 from export_core.goldens.store import golden_around
 from export_core.run.errors import RunError
 from export_core.run.plan_record import PLAN
-from export_core.run.results import LOCK, RESULTS, SUMMARY
+from export_core.run.results import GIT_IGNORE, LOCK, RESULTS, SUMMARY
 
-_OF_A_RUN = PLAN, RESULTS, SUMMARY, LOCK, ".gitignore"
+_OF_A_RUN = PLAN, RESULTS, SUMMARY, LOCK, GIT_IGNORE
 _WRITTEN_BY_HAND = (
     ".yaml",
     ".yml",

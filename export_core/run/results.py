@@ -54,6 +54,7 @@ from export_core.run.run import Run
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
 LOCK = ".lock"
+GIT_IGNORE = ".gitignore"
 WHOLE = "whole"  # The folder, inside a results folder, into which a partial run moves the last whole run.
 FINISHED = "finished"  # The folder, inside the folder of an unfinished run, for the finished run that was there before.
 _FILES = PLAN, RESULTS, SUMMARY
@@ -254,11 +255,21 @@ def results_written(folder: Path) -> int:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents. The outermost new folder gets a .gitignore, by which git ignores all of it."""
+    """Make a folder and its parents. The outermost new folder gets a .gitignore, by which git ignores all of it.
+
+    A folder below one that has this file already gets none.
+    """
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    if new:
-        write_new(new[-1] / ".gitignore", [_IGNORE.encode()])
+    if new and not any(map(_is_ignored, new[-1].absolute().parents)):
+        write_new(new[-1] / GIT_IGNORE, [_IGNORE.encode()])
+
+
+def _is_ignored(folder: Path) -> bool:
+    """Return whether a folder has the .gitignore that `make_folder` writes."""
+    with contextlib.suppress(OSError):
+        return read_regular(folder / GIT_IGNORE) == _IGNORE.encode()
+    return False
 
 
 def _refuse_linked(folder: Path) -> None:

@@ -25,6 +25,7 @@ from export_core.run.errors import IncompleteResults
 from export_core.run.plan_record import policy_hash
 from export_core.run.results import read_run
 
+ROOT = Path(__file__).parents[2]
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11", signal=11)
 
 
@@ -210,6 +211,16 @@ def test_an_unfinished_or_damaged_run_is_not_reported(damage, message, command):
     damage(Path("new"))
     assert message in refused(command("report", "new", "--html", "r.html"))
     assert not Path("r.html").exists()
+
+
+def test_a_lost_result_ends_every_reader_of_a_run_with_3(command):
+    Path("new/results.jsonl").write_bytes(b"")
+    for words in (("report", "new"), ("judge", "new"), ("explain", "--case", "t.b", "--results", "new")):
+        assert isinstance(command(*words).exception, IncompleteResults)
+    assert IncompleteResults.exit_code == 3
+    assert "Exit code 3: it was not, since a planned cell" in " ".join(command("report", "--help").stdout.split())
+    of_every_command = (ROOT / "docs/reference/verdicts.md").read_text().partition("Of every command:")[2]
+    assert "| `3` | A planned cell of the run that it reads has no result, or two. |" in of_every_command
 
 
 def test_a_baseline_does_not_change_the_exit_code(command):

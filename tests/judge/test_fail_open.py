@@ -2,6 +2,8 @@
 
 import dataclasses
 import hashlib
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -195,7 +197,7 @@ def nothing(project: Path) -> None:
           "expected at most 1 cells that it can excuse, found 2: wrong numbers and owed cells outside the window count too."),
         (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "--as-of 2010-01-01: expected a golden by a jaxlib built on or before this day in out"),
         (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
-        (nothing, ("judge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run: there is nothing to merge."),
+        (nothing, ("judge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run, which needs no joining. Judge it where it is: `jaxexport judge out`."),
         (nothing, ("judge", "nowhere", "--results", "all"), 3, "nowhere: expected finished shards of a plan, each with its summary.json"),
     ],
     ids=lambda value: value[:50] if isinstance(value, str) else "",
@@ -279,8 +281,11 @@ def test_a_run_whose_environment_needs_network_is_incomplete(cwd, monkeypatch, j
         ended = jaxexport(*command, code=3)
     assert "was not run" in ended.out
     # What it says is done, with nothing but the option that it names.
-    assert "names, then run the same command with --resume." in " ".join(ended.out.split())
-    again = jaxexport(*command, "--resume", code=None)
+    named = re.search(
+        r"names, then run `jaxexport (matrix [^`]+ --resume --results elsewhere)`\.", " ".join(ended.out.split())
+    )
+    assert named, ended.out
+    again = jaxexport(*shlex.split(named[1]), code=None)
     assert "was not run" not in again.out
     assert "1 of 1 planned cells" in again.out
 

@@ -9,16 +9,20 @@ import pytest
 from commands import assert_bad_input, finished
 from making import result
 
+from export_core.cli.judge import judge
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
+from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
+from export_core.run.plan_record import cells_by_place, hash_of
 
 pytestmark = pytest.mark.usefixtures("cwd")
 
 CRASH = result(
     Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)", signal=11
 )
+NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.b", stage=Stage.ENVIRONMENT, message="no wheel")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +55,37 @@ def test_judging_excuses_a_known_failure_until_it_expires(jaxexport, tmp_path):
     assert (ended.code, "known failure" in ended.out) == (0, True)
     late = jaxexport("judge", "out", "--policy", "known.yaml", "--as-of", "2026-12-02")
     assert (late.code, "expired on 2026-12-01" in late.out) == (4, True)
+
+
+def test_a_joined_run_names_the_shard_to_run_again(jaxexport, tmp_path):
+    first, second = result(case="t.a"), NOT_RUN
+    cells = cells_by_place([first.key, second.key], (goldens := {first.golden: "hash", second.golden: "hash"}))
+    whole = {"goldens": goldens, "cells": hash_of(cells), "planned": 2, "options": ["--cases", "t.*"]}
+    for number, one in enumerate((first, second), 1):
+        finished(tmp_path / f"s{number}", one, shard=Shard(number, 2), plan=whole)
+    alone = jaxexport("report", "s2").out
+    assert "then run `jaxexport matrix --cases 't.*' --shard 2/2 --resume --results s2`." in " ".join(alone.split())
+    again = "names, then run shard 2/2 again with --resume (in CI, its job), and join all shards again."
+    for words in (("judge", "s1", "s2", "--results", "all"), ("judge", "all"), ("report", "all"), ("judge", "s2")):
+        assert again in " ".join(jaxexport(*words, code=None).out.split()), words
+
+
+def test_a_run_names_the_command_that_runs_missing_cells(jaxexport, tmp_path):
+    finished(tmp_path / "out", NOT_RUN, plan={"options": ["--cases", "t.b"]})
+    finished(tmp_path / "by-pytest", NOT_RUN)
+    known = "Fix what the message names, then run `jaxexport matrix --cases t.b --resume --results out`."
+    unknown = "Fix what the message names, then run the same `jaxexport matrix` command with --resume."
+    for command in ("judge", "report"):
+        assert known in " ".join(jaxexport(command, "out", code=None).out.split())
+        assert unknown in " ".join(jaxexport(command, "by-pytest", code=None).out.split())
+
+
+def test_one_folder_is_judged_where_it_is(jaxexport, tmp_path):
+    finished(tmp_path / "out", result(), shard=Shard(1, 2), plan={"planned": 2})
+    ended = jaxexport("judge", "out")
+    assert (ended.code, [path.name for path in tmp_path.iterdir()]) == (3, ["out"])
+    (option,) = (one for one in judge.params if one.name == "results")
+    assert "Without it, one DIR is judged where it is." in option.help
 
 
 @pytest.mark.parametrize("name", ["plan.json", "results.jsonl", "summary.json"])

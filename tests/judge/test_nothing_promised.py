@@ -28,6 +28,7 @@ LEFTOVER = KnownFailure(
 STALE = Policy(known_failures=(LEFTOVER,))
 ROOT = Path(__file__).parents[2]
 NOTHING = "NOTHING PROMISED: every cell is outside its window"
+IN_A_SHARD = "NOTHING PROMISED: every cell of this shard is outside its window"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ NOTHING = "NOTHING PROMISED: every cell is outside its window"
     [
         ([BONUS, REFUSED], {}, 3, NOTHING),
         ([BONUS, REFUSED], {"policy": ACCEPTED}, 0, NOTHING),
-        ([BONUS, REFUSED], {"shard": Shard(2, 7)}, 0, f"{NOTHING}; partial: shard 2/7."),
+        ([BONUS, REFUSED], {"shard": Shard(2, 7)}, 0, f"{IN_A_SHARD}; partial: shard 2/7."),
         ([BONUS, SAME], {}, 0, "KEPT: the 1 promised cell."),
         ([BONUS, WRONG], {}, 1, "BROKEN: 1 cell with other numbers outside the window, 1 cause"),
         ([BONUS, NOT_RUN], {}, 3, "INCOMPLETE: 1 of 2 planned cells"),
@@ -72,6 +73,40 @@ def test_a_report_says_that_nothing_was_promised(policy):
     page = html_page(reported)
     assert '<span class="exit3">NOTHING PROMISED:</span>' in page, "in another colour than what is kept"
     assert "KEPT" not in page
+
+
+@pytest.mark.parametrize(
+    ("facts", "which"),
+    [
+        ({"shard": Shard(1, 2)}, "this shard"),
+        ({"missing_shards": [Shard(2, 2)], "planned": 3}, "the shards that finished"),
+    ],
+    ids=["shard", "joined without another"],
+)
+def test_a_shard_without_promises_advises_to_judge_all(facts, which):
+    found = document([BONUS, REFUSED], summarize([BONUS, REFUSED], **facts)).findings
+    (sentence,) = (finding.sentence for finding in found if finding.title == "NOTHING PROMISED")
+    assert sentence == (
+        f"No cell of {which} is inside its window (180 days backward, 21 forward). `jaxexport judge` of all shards "
+        "decides whether the run tests the promise."
+    )
+
+
+def test_a_part_of_a_run_is_not_accepted_by_the_policy():
+    for selection, is_advised in (
+        ({"whole": True}, True),
+        (Selection(writers=("0.9.2",)).as_recorded(whole=False), False),
+    ):
+        advice = summarize([BONUS, REFUSED], selection=selection).unpromised
+        assert "--unpromised REASON" in advice
+        assert ("unpromised: REASON in the policy" in advice) is is_advised, "it would accept every later run too"
+
+
+@pytest.mark.parametrize("file", ["docs/reference/verdicts.md", "docs/how-to/many-machines.md", "action.yml", "--help"])
+def test_help_and_docs_say_that_such_a_shard_ends_with_0(file, jaxexport):
+    text = jaxexport("matrix", "--help").out if file == "--help" else (ROOT / file).read_text()
+    ends = ("a shard of which nothing is promised ends with 0", "a shard of which nothing is promised: 0")
+    assert any(words in " ".join(text.split()).lower() for words in ends)
 
 
 def test_windows_of_0_days_promise_the_same_day_only(cwd, jaxexport):

@@ -16,7 +16,7 @@ import export_core.matrix.replay as matrix_run
 from export_core.matrix import Cell, CellLimits, Result, Verdict
 from export_core.readers.cell import request_of
 from export_core.readers.environment import this_interpreter, with_variables
-from export_core.readers.errors import EnvironmentFailed, WorkerDied
+from export_core.readers.errors import STILL_STARTS, EnvironmentFailed, WorkerDied
 from export_core.readers.hardware import instruction_set
 from export_core.readers.worker import client as pool
 from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, WarmWorkers, start_worker
@@ -325,7 +325,7 @@ def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(30)")
     monkeypatch.setattr(pool, "START_SECONDS", 0.5)
     monkeypatch.setattr(pool, "CLOSE_SECONDS", 0.5)
-    with pytest.raises(WorkerDied, match="did not start: it still runs, after"):
+    with pytest.raises(WorkerDied, match=f"{STILL_STARTS}, after"):
         ForkingWorker(with_variables(this_interpreter(here), PYTHONPATH=str(tmp_path)))
 
 

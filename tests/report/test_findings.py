@@ -15,6 +15,9 @@ from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.matrix.verdicts import BROKEN_PROMISE
 from export_core.policy.known_issues import known_issues
+from export_core.policy.run_options import OPTIONS
+from export_core.readers.errors import STILL_STARTS, tried_twice
+from export_core.readers.worker.client import START_SECONDS
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
 from export_core.report.document import capped
@@ -24,6 +27,8 @@ from export_core.report.page import html_page
 from export_core.report.terminal import print_report
 from export_core.report.view import broken_cell
 from export_core.report.wording import began_and_ended, headline, outcome_line, window_line
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "matrix.md"
 
 
 def findings(*results, **options):
@@ -418,6 +423,19 @@ def test_cells_not_run_for_the_same_reason_are_one_finding():
     assert "  cases      6: t.test_0, t.test_1, t.test_2 and 3 more\n" in text
     assert "installing jax==0.10.0 failed with status 0" in text
     assert "  reproduce  jaxexport matrix --cases t.test_0 " in text
+
+
+def test_a_worker_that_starts_too_slowly_blames_the_machine():
+    problem = f"the worker of jaxlib 0.10.2 {STILL_STARTS}, after 121 s"
+    (finding,) = findings(
+        result(Verdict.NOT_RUN, Judgement.INCOMPLETE, stage=Stage.ENVIRONMENT, message=tried_twice(problem, problem))
+    )
+    assert dict(finding.details)["to do"] == (
+        "The machine may be busy: run fewer cells at a time (--jobs), and run the same `jaxexport matrix` command with "
+        "--resume. How long a worker may take to start does not depend on --timeout."
+    )
+    assert f"A worker has {START_SECONDS:g} s more to start." in OPTIONS["timeout"].help
+    assert f"within {START_SECONDS:g} s, whatever `--timeout` is" in PAGE.read_text()
 
 
 def test_the_outcome_of_a_cell_fits_on_a_line():

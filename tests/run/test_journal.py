@@ -96,6 +96,17 @@ def test_only_a_new_results_folder_is_ignored_by_git(tmp_path):
     assert not (tmp_path / "old" / ".gitignore").exists()
 
 
+def test_each_shard_is_ignored_by_the_file_above_all(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("1", "2"):
+        begun(Path("shards") / name, LINES[0])
+    begun(Path("shards"), LINES[0])
+    assert [*Path().rglob(".gitignore")] == [Path("shards/.gitignore")]
+    (tmp_path / "shards" / ".gitignore").write_text("*.log\n")
+    begun(Path("shards/3"), LINES[0])
+    assert Path("shards/3/.gitignore").exists(), "the user's own file above ignores something else"
+
+
 def test_plan_precedes_results_and_every_line_is_flushed(tmp_path):
     folder = tmp_path / "deep" / "folder"
     with Journal(folder, record()) as journal:

@@ -68,9 +68,9 @@ def ask(project, jaxexport):
     return lambda what, to, *words, **ends: jaxexport("can-i-deploy", what, "--to", to, *words, **ends)
 
 
-def new_golden(case: str = CASE) -> None:
+def new_golden(case: str = CASE, artifact: Path = NEW) -> None:
     """Write a golden that neither deployment target loads."""
-    content = {**files(), ARTIFACT: encode(read(NEW).envelope._replace(vjp=None))}
+    content = {**files(), ARTIFACT: encode(read(artifact).envelope._replace(vjp=None))}
     write_golden(GoldenStore(Path("golden")), manifest(case, "0.12.0.1"), content)
 
 
@@ -284,9 +284,12 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "serving (tensorflow 2.21.0)\n" in ended.out
     out = " ".join(ended.out.split())
     assert "cannot be loaded: tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18" in out
-    assert "cannot be compiled: only jax registers lapack_spotrf_ffi: compute" in out
+    assert "cannot be compiled: only jax registers lapack_spotrf_ffi; compute" in out
     alone = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "engine", code=1)
     assert "NO: 1 no." in alone.out
+    assert "convert FILE" not in ended.out + alone.out, "a conversion for these runtimes is refused"
+    advice = f"Calls what only jax registers: {CASE}/0.12.0.1-cpu. Compute that with jax.lax, and export again."
+    assert advice in " ".join(alone.out.split())
     early = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "serving", "--as-of", "2026-03-04", code=2)
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
 
@@ -322,7 +325,8 @@ def test_forecasts_without_results_propose_an_upgrade():
 @pytest.mark.parametrize(("reader", "built"), [("iree==3.13.0", "2026-10-19"), ("litert==2.3.0", "2026-10-06")])
 def test_a_no_without_shardy_names_the_flag_of_jax(reader, built, is_stored, project, jaxexport):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: edge, reader: {reader}}}]\n")
-    new_golden()
+    own = KEPT.root / "tests.compat.test_devices.test_result_on_the_host" / "0.12.0.1-cpu" / ARTIFACT
+    new_golden(artifact=own)
     if is_stored:
         failed = ran(Verdict.REFUSED, "0.12.0.1", writer="0.12.0.1", stage=Stage.MODULE, message="no such dialect: sdy")
         stored(of_runtime(failed, reader, built))

@@ -93,11 +93,11 @@ def test_a_golden_is_shown_with_what_loads_it(copied, jaxexport):
     shutil.copytree(GOLDEN / CALLING / "0.12.0.1-cpu", copied / CALLING / "0.12.0.1-cpu")
     shown = rows(jaxexport("inspect", CALLING).out)
     of_file = rows(jaxexport("inspect", f"golden/{CALLING}/0.12.0.1-cpu/artifact.jaxexport").out)
-    names = "custom calls", "foreseen", "needs", "loads in", "not in", "read by"
+    names = "custom calls", "foreseen", "needs", "loads in", "not in", "runtimes"
     assert {name: shown[name] for name in names} == {name: of_file[name] for name in names}
     assert "custom_calls" not in shown
     # Of three jaxlibs that can have written the file, golden.yaml names the one that did.
-    assert " to 2027-04-18, depending on its writer" in of_file["promised"]
+    assert ", until 2027-04-18 if 0.12.0.1 did (" in of_file["promised"]
     assert shown["promised"].startswith("to jaxlibs built until 2027-04-18 (180 days after the writer) and from 2026-")
 
 

@@ -242,8 +242,8 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
 
 def _runs_in_jaxlib_alone(artifact: Artifact) -> bool:
     """Return whether no other runtime runs an artifact: for its devices, or for custom calls that only jaxlib has."""
-    is_for_one = artifact.envelope is not None and len(artifact.envelope.platforms) == 1
-    return artifact.devices > 1 or bool(calls_of_jax(artifact) or (is_for_one and calls_of_devices(artifact)))
+    is_for_cpu = artifact.envelope is None or "cpu" in artifact.envelope.platforms
+    return artifact.devices > 1 or bool(calls_of_jax(artifact) or (not is_for_cpu and calls_of_devices(artifact)))
 
 
 def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:

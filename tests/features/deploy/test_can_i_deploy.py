@@ -672,6 +672,7 @@ def test_to_all_checks_the_active_targets_of_a_case(project, ask):
         (["nobody", "all"], ["nobody: expected a case, a golden or an artifact file, found none of this name."]),
         (["tests.test_a.test_g", "all"], ["Did you mean 'tests.test_a.test_f'?"]),
         ([CASE, "servin"], ["--to: expected all or a deployment target of the policy (serving, edge)", "'serving'?"]),
+        ([CASE, "0.10.2"], ["(serving, edge), found '0.10.2'. That release runs in edge."]),
         ([CASE, "serving", "--as-of", "2026-01-01"], ["jaxlib 0.9.2"]),
         ([CASE, "serving", "--results", "elsewhere"], ["elsewhere/summary.json: expected the summary of"]),
         (["golden", "serving"], ["golden: expected a case, a golden or an artifact file"]),
@@ -682,9 +683,22 @@ def test_bad_input_is_one_error(ask, words, texts):
     assert_bad_input(ask(*words), *texts)
 
 
-def test_a_policy_without_targets_is_an_error(ask):
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("all", '[{name: serving, jaxlib: "0.9.2"}]'),
+        ("edge", '[{name: edge, jaxlib: "0.9.2"}]'),
+        ("0.10.2", '[{name: serving, jaxlib: "0.10.2"}]'),
+        ("litert==2.3.0", '[{name: serving, reader: "litert==2.3.0"}]'),
+    ],
+)
+def test_a_policy_without_targets_shows_how_to_write_one(ask, name, example):
     Path("export_compat.yaml").write_text("readers: window\n")
-    assert_bad_input(ask(CASE, "all"), "--to: expected a policy with deployment targets, found none.")
+    ended = ask(CASE, name)
+    assert_bad_input(ended, f"--to {name}: expected a deployment target of the policy, found none there.")
+    assert f"Add one to export_compat.yaml, which `jaxexport policy init` writes: deployed: {example}" in ended.err
+    Path("export_compat.yaml").write_text(f"deployed: {example}\n")
+    assert "found none there" not in ask(CASE, "all", code=None).err
 
 
 def test_a_damaged_golden_is_an_error(project, ask):

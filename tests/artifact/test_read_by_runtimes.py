@@ -97,7 +97,8 @@ def test_pjrt_reads_a_module_whose_envelope_jaxlib_refuses():
     assert (of_jaxlib.ok, of_pjrt.ok) == (False, True)
     assert (of_pjrt.reader.release.title, of_pjrt.reasons) == ("pjrt 0.12.0.1", ())
     assert reasons(DATA / "0.12.0.1" / "key.jaxexport", "stablehlo==0.6.2")[0].startswith(
-        "stablehlo 0.6.2 does not parse the sdy dialect, nor run what jax exports in its place: `jaxexport convert FILE --for stablehlo==0.6.2`"
+        "stablehlo 0.6.2 does not parse the sdy dialect, nor run what jax exports in its place: "
+        "`jaxexport convert FILE --for stablehlo==0.6.2`"
     )
 
 

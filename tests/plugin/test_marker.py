@@ -157,7 +157,14 @@ def test_all_mistakes_of_a_marker_are_one_error(config):
         read_marker(item)
     named = [re.search(r"^@pytest\.mark\.export_compat .*?(positional|rtoll|platforms|vjp_order|budgets|compare)", line)
         for line in str(refused.value).splitlines()]  # fmt: skip
-    assert [found and found[1] for found in named] == ["positional", "rtoll", "platforms", "vjp_order", "budgets", "compare"]
+    assert [found and found[1] for found in named] == [
+        "positional",
+        "rtoll",
+        "platforms",
+        "vjp_order",
+        "budgets",
+        "compare",
+    ]
 
 
 @pytest.fixture(scope="module")

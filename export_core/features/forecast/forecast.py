@@ -488,7 +488,8 @@ def foreseen_line(reader: ForeseenReader) -> str:
         counted = sorted(((len(ids), reason) for reason, ids in by_reason.items()), reverse=True)
         shown = [f"{count} ({reason})" for count, reason in counted[:MOST]]
         others = sum(count for count, _ in counted[MOST:])
-        parts += [f"{what}: {', '.join([*shown, *([f'{others} for other reasons'] if others else [])])}"] if shown else []
+        shown += [f"{others} for other reasons"] if others else []
+        parts += [f"{what}: {', '.join(shown)}"] if shown else []
     if reader.promised:
         first, last = reader.promised
         parts.append(f"It promises to read what jaxlibs built from {first} to {last} export")

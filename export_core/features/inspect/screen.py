@@ -357,7 +357,9 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], devices: int) -> Iterator[str]:
     calls = sorted({call for runtime in runtimes for call in runtime.custom_calls})
     by_none = [f"none but jaxlib compiles it, since {only_jax(calls)}"] if calls else []
     if devices > 1:
-        by_none.append(f"none but jaxlib runs it, since the others run artifacts for one device, and it is for {devices}")
+        by_none.append(
+            f"none but jaxlib runs it, since the others run artifacts for one device, and it is for {devices}"
+        )
     yield from by_none
     of_all = ONE_DEVICE.format(devices)
     alike: dict[str, list[str]] = {}

@@ -151,7 +151,9 @@ def test_a_stablehlo_version_is_written_with_three_numbers():
 @reads_the_newest
 def test_lapack_calls_are_replaced_by_plain_operations(rewrite):
     before = read(golden("test_linear_algebra.test_cholesky"))
-    with pytest.raises(ConversionRefused, match=r"only jax registers lapack_spotrf_ffi; .* --replace-custom-calls replaces"):
+    with pytest.raises(
+        ConversionRefused, match=r"only jax registers lapack_spotrf_ffi; .* --replace-custom-calls replaces"
+    ):
         convert(before, PJRT, rewrite)
     done = convert(before, PJRT, rewrite, replace_custom_calls=True)
     assert (done.replaced, done.artifact.custom_calls) == (("lapack_spotrf_ffi",), ())

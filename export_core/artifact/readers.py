@@ -262,8 +262,8 @@ def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
     if version == 1:
         if (0, 4, 24) <= jax < (0, 8, 2):
             yield "jax from 0.4.24 to before 0.8.2 refuses serialization version 1"
-    elif jax < version_numbers(since := _VERSIONS_SINCE.get(version, "0.8.2")):
-        yield f"jax before {since} refuses serialization version {version}"
+    elif jax < version_numbers(taken := _VERSIONS_SINCE.get(version, "0.8.2")):
+        yield f"jax before {taken} refuses serialization version {version}"
     if jax < (0, 8, 2) and not short:
         yield NO_DEVICES
     # jax calls an artifact expired by its content, not by a date or a version: it looks for these two things.

@@ -220,6 +220,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
     modules = [(module, needs(module)) for module in artifact.modules]
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     results = []
+    in_jaxlib_alone: bool | None = None  # Asked once, and only if a runtime refuses the artifact.
     for reader in readers:
         reasons = [reason for level in levels for reason in _envelope_reasons(level, reader)]
         if artifact.saved_model is not None:
@@ -229,8 +230,9 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
         for module, need in modules:
             for is_sure, text in module_problems(module, need, reader):
                 (reasons if is_sure else doubts).append(text)
-        if reader.release.runtime and (reasons or doubts) and _runs_in_jaxlib_alone(artifact):
-            # Neither another export nor a conversion helps.
+        if reader.release.runtime and (reasons or doubts) and in_jaxlib_alone is None:
+            in_jaxlib_alone = _runs_in_jaxlib_alone(artifact)
+        if reader.release.runtime and in_jaxlib_alone:  # Neither another export nor a conversion helps.
             reasons, doubts = (list(map(without_advice, texts)) for texts in (reasons, doubts))
         if artifact.saved_model is not None:  # which no conversion writes
             reasons, doubts = ([text.partition(CONVERT)[0] for text in texts] for texts in (reasons, doubts))

@@ -187,18 +187,19 @@ def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mappin
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a value that is no function is refused later
         return
+    mistakes = []
     for name, value in given.items():
         try:
             signature.bind_partial(*args, **{name: value})
         except TypeError:
             if name not in ALL_KEYWORDS and name != "inputs":
                 hint = did_you_mean(name, ALL_KEYWORDS)
-                raise KeywordError(
-                    f"{where}: expected a keyword of the marker or of the function, found {name!r}.{hint}"
-                ) from None
+                mistakes.append(f"{where}: expected a keyword of the marker or of the function, found {name!r}.{hint}")
         else:
             if name in ALL_KEYWORDS and name in signature.parameters:
-                raise KeywordError(
+                mistakes.append(
                     f"{where}: {name!r} is a keyword of the marker and of the function. Pass the function's by "
                     "position, or with functools.partial."
                 )
+    if mistakes:
+        raise KeywordError("\n".join(mistakes))

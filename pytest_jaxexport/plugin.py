@@ -148,7 +148,12 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     """
     item = request.node
     if _marked_now(item) is None:
-        pytest.fail(f"uses export_golden without the marker: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
+        from export_core.base.text import close_match
+
+        similar = close_match(marker.NAME, {mark.name for mark in item.iter_markers()})
+        found = f" Its mark {similar!r} has a similar name." if similar else ""
+        problem = f"uses export_golden without the marker: mark it with @pytest.mark.{marker.NAME}.{found}"
+        pytest.fail(problem, pytrace=False)
     return _recorder(item)
 
 

@@ -161,13 +161,17 @@ def read_marker(item: pytest.Item) -> Marked:
             "fixed arguments to export_golden, such as those of an @example."
         )
     merged: dict[str, Any] = {}
+    mistakes = []
     # From the test outwards to its class and module: setdefault leaves the keyword of the nearest marker.
     for marker in item.iter_markers(NAME):
         if marker.args:
-            raise MarkerError(f"{where} takes keywords only, found the positional {marker.args[0]!r}")
+            mistakes.append(f"{where} takes keywords only, found the positional {marker.args[0]!r}")
         for key, value in marker.kwargs.items():
             merged.setdefault(key, value)
     try:
-        return read_keywords(merged, where, lambda: user_code(item.config))
+        keywords = read_keywords(merged, where, lambda: user_code(item.config))
     except ExportCompatError as error:
-        raise MarkerError(str(error)) from error
+        raise MarkerError("\n".join([*mistakes, str(error)])) from error
+    if mistakes:
+        raise MarkerError("\n".join(mistakes))
+    return keywords

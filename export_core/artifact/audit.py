@@ -246,7 +246,12 @@ def looked_up(artifact: Artifact, platform: str) -> frozenset[str]:
     return frozenset(target for target in targets - _SHARDY - _CHLO if belongs(target, platform))
 
 
-ONLY_JAX = "only jax registers {}: compute with jax.lax in place of LAPACK's calls and of callbacks"
+def only_jax(targets: Iterable[str]) -> str:
+    """Return why no runtime but jaxlib compiles these custom calls, and what to do. They are from `calls_of_jax`."""
+    named = list(targets)
+    kinds = {"Python callbacks" if "callback" in target else "LAPACK" for target in named}
+    instead = " and ".join(sorted(kinds))
+    return f"only jax registers {', '.join(named)}; compute with jax.lax instead of {instead}"
 
 
 def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:

@@ -10,10 +10,12 @@ and parses the module. A function that takes an artifact or a module raises `Art
 """
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from export_core.artifact.artifact import Artifact
+from export_core.artifact.audit import calls_of_devices, calls_of_jax
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.saved_model import SavedModel
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 
 CONVERT = ", or `jaxexport convert FILE"  # The beginning of the second remedy, after how to export otherwise.
+_NO_EXPORT = ", nor run what jax exports in its place"  # Why no other export is advised.
+_ADVICE = re.compile(f"(?:{_NO_EXPORT})?: (?:export |`jaxexport convert ).*")  # What is advised after a reason.
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 # The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
 # schema.
@@ -35,6 +39,7 @@ _DTYPES_SINCE = {
     "float4_e2m1fn": "0.5.3",
     **dict.fromkeys(("key<fry>", "key<rbg>", "key<urbg>"), "0.6.0"),
 }
+_VERSIONS_SINCE = {2: "0.4.24", 3: "0.4.35"}  # The first jax whose deserialize takes a serialization version.
 _OF_TENSORFLOW = ("tensorflow", "savedmodel")  # Runtimes that load a SavedModel.
 _OF_XLA = ("tensorflow==", "pjrt==")  # Runtimes that compile with XLA.
 _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
@@ -49,6 +54,11 @@ def fails_when_called(reasons: Sequence[str]) -> bool:
     jax before 0.8.2 takes such an artifact for one that was exported for 0 devices.
     """
     return [*reasons] == [NO_DEVICES]
+
+
+def without_advice(reason: str) -> str:
+    """Return why a runtime does not load an artifact, without what to do about it."""
+    return _ADVICE.sub("", reason)
 
 
 def version_pair(version: str) -> tuple[int, ...]:
@@ -210,6 +220,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
     modules = [(module, needs(module)) for module in artifact.modules]
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     results = []
+    in_jaxlib_alone: bool | None = None  # Asked once, and only if a runtime refuses the artifact.
     for reader in readers:
         reasons = [reason for level in levels for reason in _envelope_reasons(level, reader)]
         if artifact.saved_model is not None:
@@ -219,12 +230,22 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
         for module, need in modules:
             for is_sure, text in module_problems(module, need, reader):
                 (reasons if is_sure else doubts).append(text)
+        if reader.release.runtime and (reasons or doubts) and in_jaxlib_alone is None:
+            in_jaxlib_alone = _runs_in_jaxlib_alone(artifact)
+        if reader.release.runtime and in_jaxlib_alone:  # Neither another export nor a conversion helps.
+            reasons, doubts = (list(map(without_advice, texts)) for texts in (reasons, doubts))
         if artifact.saved_model is not None:  # which no conversion writes
             reasons, doubts = ([text.partition(CONVERT)[0] for text in texts] for texts in (reasons, doubts))
         # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
         ok = False if reasons else None if doubts else True
         results.append(LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts))))
     return tuple(results)
+
+
+def _runs_in_jaxlib_alone(artifact: Artifact) -> bool:
+    """Return whether no other runtime runs an artifact: for its devices, or for custom calls that only jaxlib has."""
+    is_for_cpu = artifact.envelope is None or "cpu" in artifact.envelope.platforms
+    return artifact.devices > 1 or bool(calls_of_jax(artifact) or (not is_for_cpu and calls_of_devices(artifact)))
 
 
 def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
@@ -240,11 +261,11 @@ def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
     version = envelope.serialization_version
     short = "nr_devices_short" in envelope.slots
     # Each release had a gate of its own: its own number alone, then [2, 3], and none at all since 0.8.2.
-    if jax < (0, 4, 35):
-        if version != (1 if jax < (0, 4, 24) else 2):
-            yield f"jax before 0.4.35 refuses serialization version {version}"
-    elif jax < (0, 8, 2) and version not in (2, 3):
-        yield f"jax before 0.8.2 refuses serialization version {version}"
+    if version == 1:
+        if (0, 4, 24) <= jax < (0, 8, 2):
+            yield "jax from 0.4.24 to before 0.8.2 refuses serialization version 1"
+    elif jax < version_numbers(taken := _VERSIONS_SINCE.get(version, "0.8.2")):
+        yield f"jax before {taken} refuses serialization version {version}"
     if jax < (0, 8, 2) and not short:
         yield NO_DEVICES
     # jax calls an artifact expired by its content, not by a date or a version: it looks for these two things.
@@ -312,7 +333,9 @@ def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tup
         is_called = any(name.startswith("sdy.") and name != "sdy.mesh" for name in module.tables.op_names)
         is_enough = not is_called or reader.release.runtime.startswith(_OF_XLA)
         export = reader.instead("export with jax_use_shardy_partitioner=False" if is_enough else "")
-        yield True, f"{_older(reader, _SDY_SINCE)} does not parse the sdy dialect{export}"
+        # Why the usual advice is missing.
+        instead = "" if is_enough or not reader.release.runtime else _NO_EXPORT
+        yield True, f"{_older(reader, _SDY_SINCE)} does not parse the sdy dialect{instead}{export}"
     if need.range_locations and not reader.knows_ranges:
         export = reader.instead(f"export with jax {_NO_RANGES_SINCE} or later")
         yield True, f"{_older(reader, _RANGES_SINCE)} does not parse locations with a range{export}"

@@ -175,8 +175,9 @@ def rename(project: click_options.Project, old: str, new: str, test: str | None,
 def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes: bool, quiet: bool) -> None:
     """Delete goldens that are no longer needed.
 
-    A golden is retained by a window, a reader in use, a custom call that may not be deleted yet, a pin, or as the last
-    of its case. The reasons are printed first.
+    A golden is retained by a window, a live reader, a custom call that may not be deleted yet, a pin, or as the last
+    of its case. The reasons are printed first. A reader is live while it is in use, and until the day on which
+    `jaxexport forecast` says that it retires.
     """
     from export_core.cli.steps import Steps
     from export_core.goldens.verify import verify_goldens

@@ -85,7 +85,7 @@ def retention_status(
         elif day < leaves_window_on(written_on, windows):
             reasons.append(f"a jaxlib built on {day} must run it")
         if readers := [version for version, when in built.items() if promise(written_on, when, windows).promised]:
-            reasons.append(f"promised to run in {', '.join(readers)}")
+            reasons.append(f"promised to run in the live reader{'s' * (len(readers) > 1)} {', '.join(readers)}")
         for old, end in deletable.items():
             if old in manifest.custom_calls and (end is None or day < end):
                 last = f"until the end of {end - ONE_DAY}" if end else "because no release is declared"

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.audit import OF_DEVICES, ONLY_JAX
+from export_core.artifact.audit import OF_DEVICES, only_jax
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
 from export_core.knowledge.concerns import CALL, About, Uses, is_concerned, operations_of
@@ -325,7 +325,7 @@ class _Consumer:
         if reader.release.runtime:
             builds = RUNS if reader.release.family == "stablehlo" else COMPILES  # The interpreter compiles nothing.
             if targets := about.calls_of_jax:
-                yield builds, NO, Reason(ONLY_JAX.format(", ".join(targets)))
+                yield builds, NO, Reason(only_jax(targets))
             if (targets := about.calls_of_devices) and not about.has_branches:
                 yield builds, NO, Reason(OF_DEVICES.format(", ".join(targets)))
             if devices > 1:

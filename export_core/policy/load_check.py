@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
-from export_core.artifact.audit import DISABLED, ONLY_JAX, calls_of_jax
+from export_core.artifact.audit import DISABLED, calls_of_jax, only_jax
 from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.platforms import PLATFORMS, PlatformError, similar_platform
@@ -77,8 +77,8 @@ class LoadCheck:
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:
-            targets = ", ".join(self.unpromised)
-            calls = f"it cannot compile it: {ONLY_JAX.format(targets)}" if name else f"not promised: {targets}"
+            not_promised = f"not promised: {', '.join(self.unpromised)}"
+            calls = f"it cannot compile it: {only_jax(self.unpromised)}" if name else not_promised
         elif not self.exported and not name:
             calls = "its custom calls are listed or allowed" if self.custom_calls else "it makes no custom call"
         if not self.exported:

@@ -137,8 +137,21 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
     for name, counts in report.counts.items():
         line = counts_line({f"{_OF.get(name, '')}{value}": count for value, count in counts.items()})
         print_lines(console, wrapped(f"by {name}: {line}", console.width, indent=2))
+    if pairs := _just_before_writers(plan):
+        line = f"{few(pairs)}: the release just before a writer, with the newest jax of that day, for its goldens alone"
+        print_lines(console, wrapped(line, console.width, indent=2))
     if cost:
         print_lines(console, wrapped(cost_in_words(cost), console.width, indent=2))
+
+
+def _just_before_writers(plan: Plan) -> list[str]:
+    """Return the readers that `window` adds to the same jaxlib with its newest jax: what was deployed before a writer.
+
+    Nobody names them, and the counts show a jaxlib twice.
+    """
+    named, spelled = {*plan.selection.named}, plan.spelled
+    pairs = (reader.pair for reader in plan.readers if not reader.runtime and spelled.get(reader) == reader.pair)
+    return [pair for pair in pairs if pair not in named]
 
 
 def cost_in_words(cost: EnvironmentsCost) -> str:

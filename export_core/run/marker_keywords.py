@@ -41,36 +41,53 @@ def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], 
         user_code: returns the process in which a comparator that the user wrote is imported.
 
     Raises:
-        KeywordError: A keyword is unknown, or its value is of the wrong kind.
+        KeywordError: Keywords are unknown, or their values are of the wrong kind: its message has a line for each.
     """
-    for key in given:
-        if key not in ALL_KEYWORDS:
-            closest = close_match(key, ALL_KEYWORDS)
-            hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(ALL_KEYWORDS)}."
-            raise _error(where, f"has no keyword {key!r}; {hint}")
-    values: dict[str, Any] = {
-        name: None if given.get(name) is None else read(where, name, given[name]) for name, read in KEYWORDS.items()
-    }
+    unknown = [key for key in given if key not in ALL_KEYWORDS]
+    mistakes = [_about_unknown(where, key) for key in unknown]
+    values: dict[str, Any] = dict.fromkeys(KEYWORDS)
     values["entries"] = {}
-    for name, feature in ENTRIES.items():
-        if (entry := given.get(name)) is None:
+    for name, value in given.items():
+        if value is None or name in unknown:
             continue
-        if not isinstance(entry, dict) or (set(entry) - {*feature.in_marker}):
-            raise _error(where, f"{name}={entry!r}: expected a dict with some of {', '.join(feature.in_marker)}")
         try:
-            converted = msgspec.convert(entry, feature.entry)
-        except msgspec.ValidationError as error:
-            raise _error(where, f"{name}={entry!r}: {error}") from None
-        for path, problem in feature.problems((), converted):
-            raise _error(where, f"{name}: {'.'.join(map(str, path))}: {problem}")
-        values["entries"][name] = entry
+            if name in ENTRIES:
+                values["entries"][name] = _entry(where, name, value)
+            else:
+                values[name] = KEYWORDS[name](where, name, value)
+        except KeywordError as error:
+            mistakes.append(error)
     if ":" in (values["compare"] or ""):
         # Now, and not when cells are compared: a wrong name must be found before the golden is written.
         try:
             user_code().check(values["compare"])
         except ExportCompatError as error:
-            raise _error(where, str(error)) from error
+            mistakes.append(_error(where, str(error)))
+    if mistakes:
+        raise KeywordError("\n".join(error.message() for error in mistakes))
     return values
+
+
+def _about_unknown(where: str, key: str) -> KeywordError:
+    """Return the error for a keyword that does not exist."""
+    closest = close_match(key, ALL_KEYWORDS)
+    hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(ALL_KEYWORDS)}."
+    return _error(where, f"has no keyword {key!r}; {hint}")
+
+
+def _entry(where: str, name: str, entry: Any) -> Any:
+    """Return the value of a keyword that a feature adds. Raises `KeywordError` if it cannot be used."""
+    feature = ENTRIES[name]
+    if not isinstance(entry, dict) or (set(entry) - {*feature.in_marker}):
+        raise _error(where, f"{name}={entry!r}: expected a dict with some of {', '.join(feature.in_marker)}")
+    try:
+        converted = msgspec.convert(entry, feature.entry)
+    except msgspec.ValidationError as error:
+        raise _error(where, f"{name}={entry!r}: {error}") from None
+    if problems := list(feature.problems((), converted)):
+        lines = (f"{where} {name}: {'.'.join(map(str, path))}: {problem}" for path, problem in problems)
+        raise KeywordError("\n".join(lines))
+    return entry
 
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from artifacts import DATA, bare, raw
 from export_core.artifact import Artifact, read
 from export_core.artifact.audit import calls_of_jax
 from export_core.artifact.envelope.fields import UnknownField
-from export_core.artifact.readers import Reader, loads
+from export_core.artifact.readers import Reader, loads, readers_of, without_advice
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import CalendarEntry, shipped_entries, shipped_runtimes
@@ -72,9 +72,9 @@ def reasons(path: Path, reader: str) -> tuple[str, ...]:
 
 
 def test_a_reason_names_the_remedy():
-    cholesky = DATA / "0.12.0.1" / "cholesky.jaxexport"
+    on_the_host = f"{GOLDEN}/tests.compat.test_devices.test_result_on_the_host/0.12.0.1-cpu/artifact.jaxexport"
     convert = "or `jaxexport convert FILE --for"
-    assert reasons(cholesky, "tensorflow==2.18.0") == (
+    assert reasons(Path(on_the_host), "tensorflow==2.18.0") == (
         "tensorflow 2.18.0 takes conventions up to 9: export with "
         f"jax_export_calling_convention_version=9, {convert} tensorflow==2.18.0`",
         "tensorflow 2.18.0 has StableHLO 1.7.3, and custom_call_v2 came with 1.18: export with jax 0.4.35 or older, "
@@ -82,7 +82,7 @@ def test_a_reason_names_the_remedy():
         "tensorflow 2.18.0 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, "
         f"{convert} tensorflow==2.18.0`",
     )
-    assert reasons(cholesky, "litert==2.3.0") == (
+    assert reasons(Path(on_the_host), "litert==2.3.0") == (
         "litert 2.3.0 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, "
         f"{convert} litert==2.3.0`",
     )
@@ -97,7 +97,8 @@ def test_pjrt_reads_a_module_whose_envelope_jaxlib_refuses():
     assert (of_jaxlib.ok, of_pjrt.ok) == (False, True)
     assert (of_pjrt.reader.release.title, of_pjrt.reasons) == ("pjrt 0.12.0.1", ())
     assert reasons(DATA / "0.12.0.1" / "key.jaxexport", "stablehlo==0.6.2")[0].startswith(
-        "stablehlo 0.6.2 does not parse the sdy dialect: `jaxexport convert FILE --for stablehlo==0.6.2`"
+        "stablehlo 0.6.2 does not parse the sdy dialect, nor run what jax exports in its place: "
+        "`jaxexport convert FILE --for stablehlo==0.6.2`"
     )
 
 
@@ -106,8 +107,24 @@ def test_another_export_is_advised_only_if_it_helps():
     key = DATA / "0.12.0.1" / "key.jaxexport"
     assert "jax_use_shardy_partitioner=False, or `jaxexport convert" in reasons(key, "tensorflow==2.18.0")[-1]
     assert reasons(key, "iree==3.12.0") == (
-        "iree 3.12.0 does not parse the sdy dialect: `jaxexport convert FILE --for iree==3.12.0`",
+        "iree 3.12.0 does not parse the sdy dialect, nor run what jax exports in its place: "
+        "`jaxexport convert FILE --for iree==3.12.0`",
     )
+
+
+@pytest.mark.parametrize(
+    "artifact",
+    [
+        DATA / "0.12.0.1" / "cholesky.jaxexport",
+        DATA / "0.12.0.1" / "sharded.jaxexport",
+        GOLDEN / "tests.compat.test_targets.test_gpu_tridiagonal_form" / "0.12.0.1-cpu" / "artifact.jaxexport",
+        GOLDEN / "tests.compat.test_devices.test_auto_axes" / "0.12.0.1-cpu" / "artifact.jaxexport",
+    ],
+    ids=["LAPACK", "two devices", "kernels of a GPU", "four devices"],
+)
+def test_what_only_jaxlib_runs_has_no_remedy_elsewhere(artifact):
+    assert reasons(artifact, "iree==3.13.0") == ("iree 3.13.0 does not parse the sdy dialect",)
+    assert not any(without_advice(reason) != reason for reason in reasons(artifact, "tensorflow==2.18.0"))
 
 
 def test_an_unmeasured_ability_gives_no_forecast(tmp_path):
@@ -124,6 +141,26 @@ def test_an_unknown_field_makes_only_jaxlib_undecided():
     mlp.envelope = mlp.envelope._replace(unknown_fields=(UnknownField("Exported", 99, 0),))
     readers = [find_reader(name, TERMS) for name in ("0.12.0.1", "iree==3.13.0")]
     assert [load.ok for load in loads(mlp, readers)] == [None, True], "a runtime is given the module"
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"),
+    [
+        (1, {"jax from 0.4.24 to before 0.8.2 refuses serialization version 1": ("0.4.24", "0.8.1")}),
+        (2, {"jax before 0.4.24 refuses serialization version 2": ("0.4.20", "0.4.20")}),
+        (3, {"jax before 0.4.35 refuses serialization version 3": ("0.4.20", "0.4.33")}),
+        (12, {"jax before 0.8.2 refuses serialization version 12": ("0.4.20", "0.8.1")}),
+    ],
+)
+def test_a_refused_serialization_version_has_one_bound(version, refused):
+    mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
+    mlp.envelope = mlp.envelope._replace(serialization_version=version, vjp=None)
+    found: dict[str, list[str]] = {}
+    for load in loads(mlp, readers_of(TERMS.releases).values()):
+        for reason in load.reasons:
+            if "serialization version" in reason:
+                found.setdefault(reason, []).append(load.reader.release.jax)
+    assert {reason: (jaxs[0], jaxs[-1]) for reason, jaxs in found.items()} == refused
 
 
 def test_a_bare_module_has_no_calling_convention_to_refuse(tmp_path):

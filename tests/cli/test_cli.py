@@ -318,9 +318,8 @@ def test_prune_deletes_only_goldens_and_only_if_confirmed(jaxexport, project):
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run")
     assert dry.out.splitlines() == [
-        "retains  t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, "
-        "0.12.0.1; "
-        "the last of its case by a writer on cpu",
+        "retains  t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in the live "
+        "readers 0.12.0, 0.12.0.1; the last of its case by a writer on cpu",
         "retains  t.test_g/0.6.2-cpu  the last of its case by a writer on cpu",
         "prunes   t.test_f[a]/0.9.2-cpu  built 2026-03-18",
         "would delete 1 of 3 goldens, as of 2027-04-01",

@@ -168,7 +168,7 @@ def test_the_forecast_has_targets_with_their_last_days():
     (ended,) = (at for at in foreseen.days if str(at.day) == "2027-01-01")
     assert [event.text for event in ended.events] == [
         "from this day on, deployment target serving (jaxlib 0.9.2) has to run nothing any more",
-        "1 golden may be pruned from this day on",
+        f"1 golden may be pruned from this day on: {goldens[0].id}",
     ]
 
 

@@ -28,14 +28,14 @@ def test_each_golden_is_retained_with_its_reasons():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.9.2", "0.11.0", "0.12.0.1")]
     assert reasons_of(goldens) == {
         "tests.test_a.test_f/0.6.2-cpu": (),
-        "tests.test_a.test_f/0.9.2-cpu": ("promised to run in 0.10.2, 0.11.0, 0.11.1",),
+        "tests.test_a.test_f/0.9.2-cpu": ("promised to run in the live readers 0.10.2, 0.11.0, 0.11.1",),
         "tests.test_a.test_f/0.11.0-cpu": (
             "a jaxlib built on 2026-11-21 must run it",
-            "promised to run in 0.11.0, 0.11.1, 0.11.2, 0.12.0, 0.12.0.1",
+            "promised to run in the live readers 0.11.0, 0.11.1, 0.11.2, 0.12.0, 0.12.0.1",
         ),
         "tests.test_a.test_f/0.12.0.1-cpu": (
             "a jaxlib built on 2026-11-21 must run it",
-            "promised to run in 0.12.0, 0.12.0.1",
+            "promised to run in the live readers 0.12.0, 0.12.0.1",
             "the last of its case by a writer on cpu",
         ),
     }
@@ -51,7 +51,9 @@ def test_the_last_golden_of_a_case_and_platform_stays():
 def test_goldens_in_the_window_of_a_reader_in_use_stay():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.7.0", "0.12.0.1")]
     for policy in (Policy(retention=Retention(deployed=("0.7.0",))), Policy(readers="window,newest,0.7.0-jax0.7.0")):
-        assert reasons_of(goldens, policy)["tests.test_a.test_f/0.6.2-cpu"] == ("promised to run in 0.7.0",)
+        assert reasons_of(goldens, policy)["tests.test_a.test_f/0.6.2-cpu"] == (
+            "promised to run in the live reader 0.7.0",
+        )
     with pytest.raises(ReleaseError, match=r"jaxlib 0\.7\.9 is not in the release calendar"):
         reasons_of(goldens, Policy(retention=Retention(deployed=("0.7.9",))))
 

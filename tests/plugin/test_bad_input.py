@@ -17,7 +17,7 @@ from export_core.goldens.store import sha256
 
 KINDS = ["whole", "flipped", "gone", "future", "none", "older_alone", "older_wrong"]
 TESTS = """
-import os
+import os, warnings
 import jax, jax.numpy as jnp, numpy as np, pytest
 
 X = np.linspace(0.1, 1.0, 9, dtype=np.float32).reshape(3, 3)
@@ -35,6 +35,13 @@ def test_stored(export_golden, kind):
     export_golden(jax.jit(lambda x: x.sum() + many) if "LARGE" in os.environ else SIN, X)
 
 def test_unmarked(export_golden):
+    export_golden(SIN, X)
+
+with warnings.catch_warnings(action="ignore"):
+    misspelled = pytest.mark.export_compt
+
+@misspelled
+def test_misspelled(export_golden):
     export_golden(SIN, X)
 
 class TestCall:
@@ -102,7 +109,7 @@ CALLS = {  # each call, and the messages with which its test fails
     "callback": (
         "export_golden(jax.jit(lambda x: jax.pure_callback(np.sin, x, x)), X)",
         "no artifact can hold a Python function: serialization of host_callbacks is not yet implemented.",
-        "\npure_callback at test_bad.py:77 in <lambda>: export_golden(jax.jit(lambda x: jax.pure_callback(",
+        "\npure_callback at test_bad.py:84 in <lambda>: export_golden(jax.jit(lambda x: jax.pure_callback(",
     ),
     "reference": (
         "export_golden(jax.jit(lambda ref: ref[...]), jax.new_ref(X))",
@@ -121,6 +128,7 @@ CALLS = {  # each call, and the messages with which its test fails
 }
 MESSAGES = {
     "unmarked": ["uses export_golden without the marker: mark it with @pytest.mark.export_compat."],
+    "misspelled": ["it with @pytest.mark.export_compat. Its mark 'export_compt' has a similar name."],
     "never": ["never called export_golden, though it is marked with export_compat"],
 }
 TESTS += "".join(f"\n    def test_{name}(self, export_golden):\n        {call}\n" for name, (call, *_) in CALLS.items())
@@ -210,11 +218,11 @@ def test_a_missing_golden_of_this_writer_is_noted(spoiled):
     assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.checked.text
 
 
-@pytest.mark.parametrize("test", ["unmarked", "never", *CALLS])
+@pytest.mark.parametrize("test", ["unmarked", "misspelled", "never", *CALLS])
 @pytest.mark.parametrize("updating", [False, True])
 def test_a_wrong_call_fails_with_one_sentence(spoiled, test, updating):
     report = (spoiled.updated if updating else spoiled.checked)[f"test_{test}"]
-    assert report.outcome == ("error" if test == "unmarked" else "failed")
+    assert report.outcome == ("error" if test in ("unmarked", "misspelled") else "failed")
     for message in MESSAGES.get(test) or CALLS[test][1:]:
         assert report.text.count(message) == 1
     assert "another exception" not in report.text

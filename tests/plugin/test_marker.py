@@ -4,6 +4,7 @@ A module of `register` that readers could not import is refused when its golden 
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -142,6 +143,28 @@ def test_a_wrong_marker_is_refused(config, marker, message):
         read_marker(item)
     message = message.replace("{root}", str(config.rootpath))
     assert str(refused.value) == f"@pytest.mark.export_compat {message}"
+
+
+def test_all_mistakes_of_a_marker_are_one_error(config):
+    item: Any = SimpleNamespace(
+        iter_markers=lambda name: [
+            pytest.mark.export_compat(1, platforms="gpu", rtoll=1).mark,
+            pytest.mark.export_compat(vjp_order="1", budgets={"max_flops": -1}, compare="json:gone", rtol=1e-3).mark,
+        ],
+        nodeid="test_a.py::test_f", obj=None, config=config,
+    )  # fmt: skip
+    with pytest.raises(MarkerError) as refused:
+        read_marker(item)
+    named = [re.search(r"^@pytest\.mark\.export_compat .*?(positional|rtoll|platforms|vjp_order|budgets|compare)", line)
+        for line in str(refused.value).splitlines()]  # fmt: skip
+    assert [found and found[1] for found in named] == [
+        "positional",
+        "rtoll",
+        "platforms",
+        "vjp_order",
+        "budgets",
+        "compare",
+    ]
 
 
 @pytest.fixture(scope="module")

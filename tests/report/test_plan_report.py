@@ -54,6 +54,15 @@ def test_the_printed_plan_lists_and_counts_its_cells():
     assert "by promise: 4 outside, 2 promised" in lines
 
 
+def test_the_printed_plan_explains_a_jaxlib_that_is_two_readers():
+    named = "0.12.0-jax0.12.0: the release just before a writer, with the newest jax of that day, for its goldens alone"
+    for readers, is_explained in (("window", True), ("0.12.0-jax0.12.0,0.12.0", False)):
+        out = io.StringIO()
+        print_plan_report(Console(file=out, width=160), plan(readers=readers), Windows())
+        assert "0.12.0-jax0.12.0, 0.12.0" in out.getvalue()
+        assert (named in out.getvalue().splitlines()) is is_explained
+
+
 def test_the_printed_plan_has_the_forecast_of_each_cell():
     store = GoldenStore(Path(__file__).parents[2] / "golden")
     _, lapack = store.find("tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu")

@@ -1,19 +1,19 @@
 """The conversion of one artifact for a reader: what is rewritten, in which order, and what is refused."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
 import msgspec
 
 from export_core.artifact import Artifact, Envelope, read_bytes
-from export_core.artifact.audit import ONLY_JAX, belongs, calls_of_jax, judge_calls, unread_findings
+from export_core.artifact.audit import belongs, calls_of_jax, judge_calls, only_jax, unread_findings
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.envelope.formats import NAMED_SHARDINGS, format_of
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
-from export_core.artifact.readers import CONVERT, LoadResult, Reader, module_problems, needs
+from export_core.artifact.readers import CONVERT, LoadResult, Reader, module_problems, needs, without_advice
 from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
@@ -174,10 +174,18 @@ def _calls_to_replace(
         )
     calls = calls_not_taken(artifact, reader, allow)
     if calls and not replace_custom_calls:
-        raise ConversionRefused(
-            f"{refusal}: {' '.join(calls.values())} --replace-custom-calls replaces those of LAPACK."
-        )
+        why = f"{only_jax(calls)}." if release.runtime else " ".join(calls.values())
+        raise ConversionRefused(f"{refusal}: {why}{_about_replacing(calls, reader)}")
     return calls
+
+
+def _about_replacing(calls: Iterable[str], reader: Reader) -> str:
+    """Return what `--replace-custom-calls` would do with these calls; empty if it replaces none of them."""
+    if not any(target.startswith(LAPACK) for target in calls):
+        return ""
+    if not reader.release.runtime or reader.release.family in WITH_XLA:
+        return " --replace-custom-calls replaces those of LAPACK."
+    return f" --replace-custom-calls seldom helps: {reader.release.title} lacks most of what replaces those of LAPACK."
 
 
 def _misses_shardings(envelope: Envelope | None, reader: Reader) -> bool:
@@ -209,7 +217,8 @@ def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
 
     `has_calls` is whether custom calls would have to be replaced.
     """
-    exports = [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons]
+    advice = [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons]
+    exports = [text for text in advice if text.startswith("export ")]
     if reader.release.runtime and exports and not has_calls:  # else the calls are in the way of such an export, too
         return f" Instead, {' and '.join(exports)}."
     if any("expired" in reason for reason in load.reasons):
@@ -223,7 +232,7 @@ def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
 
 def _reasons(load: LoadResult) -> list[str]:
     """Return why a reader refuses an artifact, without the advice on how to export for that reader."""
-    return [reason.partition(": export ")[0] for reason in load.reasons]
+    return [without_advice(reason) for reason in load.reasons]
 
 
 def check_converted(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
@@ -268,7 +277,7 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
     """
     release = reader.release
     if release.runtime:
-        return {target: f"{ONLY_JAX.format(target)}." for target in calls_of_jax(artifact) if target not in allow}
+        return {target: f"{only_jax([target])}." for target in calls_of_jax(artifact) if target not in allow}
     promised = stable_targets(release.jax)
     findings = judge_calls(artifact.custom_calls, promised, None, allow, f"jaxlib {release.jaxlib}")
     problems = {finding.target: finding.message for finding in findings if not finding.ok}

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact
-from export_core.artifact.audit import ONLY_JAX, calls_of_jax
+from export_core.artifact.audit import calls_of_jax, only_jax
 from export_core.artifact.readers import fails_when_called
 from export_core.base.text import few
 from export_core.features.deploy.asked import Place, StoredResults, Subject, ran
@@ -28,7 +28,7 @@ from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.known_issues import KnownIssue
-from export_core.policy.load_check import check_load, find_reader
+from export_core.policy.load_check import LoadCheck, check_load, find_reader
 from export_core.policy.run_options import Selection, option_words
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
@@ -247,16 +247,16 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
         # The runtime's own message does not explain how to export for it; the reasons of its facts do.
-        reasons = "".join(f"; {reason}" for reason in check.reasons if target.reader and check.loads is False)
+        reasons = "".join(f"; {reason}" for reason in _refusals(check, target) if target.reader)
         return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}", result
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return DeployAnswer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
     if check.loads is False:
         refused = "loads, and cannot be called" if fails_when_called(check.reasons) else "cannot be loaded"
-        return DeployAnswer.NO, f"{refused}: {'; '.join(check.reasons)}", None
+        return DeployAnswer.NO, f"{refused}: {'; '.join(_refusals(check, target))}", None
     if target.reader and check.unpromised:
-        return DeployAnswer.NO, f"cannot be compiled: {ONLY_JAX.format(', '.join(check.unpromised))}", None
+        return DeployAnswer.NO, "; ".join(_refusals(check, target)), None
     if foreseen.spoiled.answer == NO:
         return DeployAnswer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
     if result is not None and result.flaky:
@@ -273,6 +273,12 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if subject.golden and (subject.golden.id, target.release, target.platform) in question.of_other_content:
         shown = "the stored result does not count: the golden was changed since that run"
     return DeployAnswer.UNKNOWN, f"it {how} {shown}", None
+
+
+def _refusals(check: LoadCheck, target: DeploymentTarget) -> list[str]:
+    """Return why a target cannot load an artifact, and why another runtime than jaxlib cannot compile it."""
+    calls = [f"cannot be compiled: {only_jax(check.unpromised)}"] if target.reader and check.unpromised else []
+    return [*(check.reasons if check.loads is False else ()), *calls]
 
 
 def _reasons(known: Forecast) -> str:
@@ -378,6 +384,11 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         commands = [f"`{why_command('explain', result)}`" for result in own.values()]
         yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
     done = {subject.name for subject in elsewhere} | own.keys()
+    calling = [each for each in failing if target.reader and each.name not in done and calls_of_jax(each.artifact)]
+    if calling:  # A conversion for it is refused, and any other export would call the same functions.
+        names = few([subject.name for subject in calling])
+        yield f"Calls what only jax registers: {names}. Compute that with jax.lax, and export again."
+        done |= {subject.name for subject in calling}
     rest = [subject for subject in failing if subject.name not in done]
     if not rest:
         return
@@ -388,7 +399,7 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         writers = [subject.golden.manifest.writer for subject in rest if subject.golden]
         are_younger = built is not None and all(writer.built > built for writer in writers)
         how = f"with jaxlib {target.release}{' or older' if are_younger else ''}"
-    which = "the others" if elsewhere or own else "them"
+    which = "the others" if done else "them"
     yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release}`."
 
 

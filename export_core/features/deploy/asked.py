@@ -1,7 +1,7 @@
 """The artifacts and the deployment targets that a question names, and the stored results that count for it."""
 
 import datetime
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
+from export_core.policy.load import FILE
 from export_core.readers.placement import Mode
 from export_core.run.plan_record import by_another_tool, hash_of
 from export_core.run.results import read_run
@@ -197,8 +198,8 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
     known = {target.name: target for target in policy.deployed}
     if not known:
         raise DeployingError(
-            "--to: expected a policy with deployment targets, found none. Add one to `deployed` of the policy: its "
-            "name and jaxlib."
+            f"--to {name}: expected a deployment target of the policy, found none there. Add one to {FILE}, which "
+            f"`jaxexport policy init` writes: {_example(name)}"
         )
     if name == ALL:
         targets = policy.targets_on(day)
@@ -210,10 +211,25 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
     if name not in known:
         raise DeployingError(
             f"--to: expected {ALL} or a deployment target of the policy ({', '.join(known)}), found {name!r}."
-            f"{did_you_mean(name, known)}"
+            f"{_hint(name, known)}"
         )
     reader_named(known[name].release, policy.calendar().as_of(day))  # raises for a release that is not there yet
     return (known[name],)
+
+
+def _example(name: str) -> str:
+    """Return a deployment target as the policy has it, with the name or the release that the user typed."""
+    if "==" in name:
+        return f'deployed: [{{name: serving, reader: "{name}"}}]'
+    if name[:1].isdigit():
+        return f'deployed: [{{name: serving, jaxlib: "{name}"}}]'
+    return f'deployed: [{{name: {"serving" if name == ALL else name}, jaxlib: "0.9.2"}}]'
+
+
+def _hint(name: str, known: Mapping[str, DeploymentTarget]) -> str:
+    """Return a hint at the deployment target that runs a release, or whose name is similar; empty for neither."""
+    running = [target.name for target in known.values() if name in (target.release, target.jaxlib)]
+    return f" That release runs in {few(running)}." if running else did_you_mean(name, known)
 
 
 def asked_pairs(

@@ -217,7 +217,7 @@ def _days_ahead(
         events = [event for _, event in pairs]
         now = _prunable(goldens, policy, calendar.as_of(day), day)
         if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
-            text = f"{plural(len(new), 'golden')} may be pruned from this day on"
+            text = f"{plural(len(new), 'golden')} may be pruned from this day on: {few(new)}"
             events.append(Event(EventKind.PRUNABLE, "goldens", text, new))
         before = now
         yield ForecastDay(day, (day - as_of).days, tuple(events), _obligations(goldens, policy, calendar, day))
@@ -428,7 +428,8 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
     yield from map(deployed_line, forecast.deployed)
     yield from map(foreseen_line, forecast.foreseen)
     yield ""
-    may_go = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
+    counted = plural(len(forecast.prunable), "golden")
+    may_go = f"{counted} may be pruned (`jaxexport goldens prune`): {few(forecast.prunable)}"
     today = (Event(EventKind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
     before = None
     for day in (ForecastDay(forecast.as_of, 0, today, forecast.release), *forecast.days):
@@ -451,7 +452,7 @@ def _obligation_lines(release: Obligations) -> Iterator[str]:
     if not release.readers:
         exports = "what it exports need not run in any published release"
     own = plural(release.cases, "golden")
-    yield f"  a jaxlib built that day {runs}; {exports}; it also writes {own} of its own"
+    yield f"  a jaxlib built that day {runs}; {exports}; you would write {own} with it"
     if release.unwritten:
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
         yield f"  no goldens exist by these writers, which it must run too: {', '.join(counts)}"
@@ -472,16 +473,24 @@ def deployed_line(reader: DeployedReader) -> str:
 def foreseen_line(reader: ForeseenReader) -> str:
     """Return a line on which goldens a reader is forecast to read and to run, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
-    reads = reader.goldens - sum(map(len, reader.unread.values()))
-    parts = [f"{targets}{title_of(reader.reader)} is foreseen to read {reads} of {plural(reader.goldens, 'golden')}"]
-    for by_reason, phrase in (
-        (reader.unread, "not {}, since {}"),
-        (reader.not_run, "it does not run {}: {}"),
-        (reader.in_doubt, "it may not run {}: {}"),
+    unread, not_run, in_doubt = (
+        sum(map(len, by_reason.values())) for by_reason in (reader.unread, reader.not_run, reader.in_doubt)
+    )
+    reads = reader.goldens - unread
+    runs = reads - not_run - in_doubt
+    of_all = f"{reads or 'none'} of {plural(reader.goldens, 'golden')}"
+    parts = [f"{targets}{title_of(reader.reader)} is foreseen to read {of_all}, and to run {runs or 'none'}"]
+    for by_reason, what in (
+        (reader.unread, "Not read"),
+        (reader.not_run, "Read, but not run"),
+        (reader.in_doubt, "Read, but perhaps not run"),
     ):
         counted = sorted(((len(ids), reason) for reason, ids in by_reason.items()), reverse=True)
-        parts += [phrase.format(count, reason) for count, reason in counted[:MOST]]
+        shown = [f"{count} ({reason})" for count, reason in counted[:MOST]]
+        others = sum(count for count, _ in counted[MOST:])
+        shown += [f"{others} for other reasons"] if others else []
+        parts += [f"{what}: {', '.join(shown)}"] if shown else []
     if reader.promised:
         first, last = reader.promised
-        parts.append(f"it promises to read what jaxlibs built from {first} to {last} export")
-    return "; ".join(parts)
+        parts.append(f"It promises to read what jaxlibs built from {first} to {last} export")
+    return ". ".join(parts)

@@ -44,6 +44,20 @@ from export_core.policy import Policy
 from export_core.policy.terms import Terms
 
 MOST = 8  # The most lines of one kind, and the most values of one array.
+_OF_NOISE = {
+    "instruction_set": "instruction set",
+    "moved": "runs with moved inputs",
+    "compiled": "runs compiled in another way",
+    "failed": "runs that failed",
+    "inside": "runs that also moved results inside the program",
+    "amplified": "more such runs, with moves of up to 64 units in the last place",
+    "kernel": "run with another kernel of OpenBLAS",
+    "unmeasured": "calls that were not measured",
+    "unstable": "elements that had to be equal and were not",
+    "jumping": "elements that jump when last bits change",
+    "undecided_outputs": "outputs with noise above a tenth of their largest number",
+}
+"""What `inspect` calls the fields of a `NoiseRecord`, which are counts of runs and of elements."""
 
 
 class GoldenArtifact(NamedTuple):
@@ -100,7 +114,8 @@ def _rows(
         if name in elsewhere or (name == "reproducible" and value):  # as in nearly all goldens
             continue
         if value not in (None, False, "", {}, [], ()):
-            yield name, _field(value)
+            is_noise = name == "noise"
+            yield name, _field({_OF_NOISE.get(key, key): part for key, part in value.items()} if is_noise else value)
     yield "compared", list(_compared(golden, policy))
     if isinstance(inside, str):
         yield "artifact", [inside]

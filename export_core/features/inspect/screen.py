@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read
 from export_core.artifact.artifact import saved_model_in
-from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, calls_of_jax, foreseen_everywhere
+from export_core.artifact.audit import AuditFinding, Payload, calls_of_jax, foreseen_everywhere, only_jax
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
@@ -178,7 +178,7 @@ def reader_rows(facts: Inspection) -> Rows:
         yield "to do", _remedy(facts.readers[-1].release)
     yield "not in", _not_in(facts.readers)
     yield from _not_run(facts.readers, f"it needs {facts.nr_devices} devices")
-    yield "read by", _runtimes(facts.runtimes, facts.nr_devices or 1)
+    yield "runtimes", _runtimes(facts.runtimes, facts.nr_devices or 1)
     yield "promised", _promised(facts)
 
 
@@ -199,7 +199,7 @@ def _rows_of_saved_model(facts: Inspection) -> Rows:
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     loading = [runtime for runtime in facts.runtimes if any(ok is not False for ok in runtime.reads.values())]
     of_tensorflow = [runtime for runtime in facts.runtimes if runtime.runtime in ("tensorflow", "savedmodel")]
-    yield "read by", _runtimes(loading or of_tensorflow, 1)
+    yield "runtimes", _runtimes(loading or of_tensorflow, 1)
     yield "promised", PROMISED
 
 
@@ -324,8 +324,9 @@ def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
             reason = need.replace(" came with ", " came with StableHLO ")
         groups.setdefault((reader.loads is None, reason), []).append(reader)
     for (open_, reason), group in sorted(groups.items(), key=lambda item: item[1][-1].built, reverse=True):
-        more = max(len(reader.reasons) for reader in group) - 1
-        also = f" (and {more} more)" if more else ""
+        counts = {len(reader.reasons) - 1 for reader in group}
+        more = f"{'up to ' if len(counts) > 1 else ''}{plural(max(counts), 'more reason')}"
+        also = f" (and {more}; --json has all)" if max(counts) else ""
         yield f"{'may load in ' if open_ else ''}{spans(readers, group)}: {reason}{also}"
 
 
@@ -353,16 +354,18 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], devices: int) -> Iterator[str]:
 
     Runtimes with the same text share a line. If none runs the artifact, the lines say which releases parse it.
     """
-    calls = ONLY_JAX.format(joined(sorted({call for runtime in runtimes for call in runtime.custom_calls})))
-    by_none = [f"none compiles it: {calls}"] if any(runtime.custom_calls for runtime in runtimes) else []
+    calls = sorted({call for runtime in runtimes for call in runtime.custom_calls})
+    by_none = [f"none but jaxlib compiles it, since {only_jax(calls)}"] if calls else []
     if devices > 1:
-        by_none.append(f"none runs it: they run artifacts for one device, and it is for {devices}")
+        by_none.append(
+            f"none but jaxlib runs it, since the others run artifacts for one device, and it is for {devices}"
+        )
     yield from by_none
     of_all = ONE_DEVICE.format(devices)
     alike: dict[str, list[str]] = {}
     for runtime in runtimes:
         reads = [version for version, ok in runtime.reads.items() if ok]
-        text = f"{'parsed by ' if by_none else ''}{len(reads) or 'none'} of {plural(len(runtime.reads), 'release')}"
+        text = f"{'parsed' if by_none else 'read'} by {len(reads) or 'none'} of {plural(len(runtime.reads), 'release')}"
         if reads:
             text += f", {ranges(reads, [*runtime.reads])}"
         if runtime.reasons:  # the reasons of the newest release that does not read it
@@ -370,7 +373,7 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], devices: int) -> Iterator[str]:
             reason, _, _ = reasons[0].partition(CONVERT)
             text += f"; {reason.replace(f'{runtime.runtime} {version}', version)}"
         if reads and (known := runtime.known.get(reads[-1])) and runtime.runs[reads[-1]] != UNKNOWN:
-            shared = of_all, ONLY_JAX.format(joined(runtime.custom_calls))
+            shared = of_all, only_jax(runtime.custom_calls)
             own = [reason for reason in known if reason not in shared]
             answer = "does not run it" if runtime.runs[reads[-1]] == NO else "runs it, but"
             text += f"; {reads[-1]} {answer}: {'; '.join(own)}" if own else ""
@@ -387,11 +390,14 @@ def _promised(facts: Inspection) -> str | Sequence[str]:
         return "nothing: JAX promises to read what jax.export wrote, and this was converted"
     if promised is None:
         return "unknown: a promise is counted from the build date of the writer"
-    since, until = (" to ".join(dict.fromkeys(days)) for days in (promised.since, promised.until))
-    by = "" if promised.until[0] == promised.until[1] else ", depending on its writer"
+    until, since = [f"until {day}" for day in promised.until], [f"from {day} on" for day in promised.since]
+    if promised.until[0] != promised.until[1]:  # by writers built on different days
+        writers = [reader.jaxlib for reader in facts.readers if reader.jaxlib in facts.writer.possible]
+        first, last = f" if jaxlib {writers[0]} wrote it, ", f" if {writers[-1]} did"
+        until, since = ([f"{days[0]}{first}{days[1]}{last}"] for days in (until, since))
     return (
-        f"to jaxlibs built until {until}{by} ({promised.backward_days} days after the writer)",
-        f"and from {since} on{by} ({promised.forward_days} days before the writer)",
+        f"to jaxlibs built {until[0]} ({promised.backward_days} days after the writer)",
+        f"and {since[0]} ({promised.forward_days} days before the writer)",
     )
 
 
@@ -519,12 +525,12 @@ def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
 
     `calls` are those of its custom calls that only jax registers.
     """
-    title, only_jax = known.reader.release.title, ONLY_JAX.format(joined(calls))
+    title, of_jax = known.reader.release.title, only_jax(calls)
     if known.reader.release.runtime and calls:
-        yield f"{title} does not compile it: {only_jax}"
+        yield f"{title} does not compile it: {of_jax}"
     if known.load.ok and known.spoiled.answer == NO:
         for reason in known.spoiled.reasons:
-            if reason.text != only_jax:
+            if reason.text != of_jax:
                 yield f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ")
 
 

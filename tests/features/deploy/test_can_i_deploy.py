@@ -68,9 +68,9 @@ def ask(project, jaxexport):
     return lambda what, to, *words, **ends: jaxexport("can-i-deploy", what, "--to", to, *words, **ends)
 
 
-def new_golden(case: str = CASE) -> None:
+def new_golden(case: str = CASE, artifact: Path = NEW) -> None:
     """Write a golden that neither deployment target loads."""
-    content = {**files(), ARTIFACT: encode(read(NEW).envelope._replace(vjp=None))}
+    content = {**files(), ARTIFACT: encode(read(artifact).envelope._replace(vjp=None))}
     write_golden(GoldenStore(Path("golden")), manifest(case, "0.12.0.1"), content)
 
 
@@ -295,9 +295,12 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "serving (tensorflow 2.21.0)\n" in ended.out
     out = " ".join(ended.out.split())
     assert "cannot be loaded: tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18" in out
-    assert "cannot be compiled: only jax registers lapack_spotrf_ffi: compute" in out
+    assert "cannot be compiled: only jax registers lapack_spotrf_ffi; compute" in out
     alone = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "engine", code=1)
     assert "NO: 1 no." in alone.out
+    assert "convert FILE" not in ended.out + alone.out, "a conversion for these runtimes is refused"
+    advice = f"Calls what only jax registers: {CASE}/0.12.0.1-cpu. Compute that with jax.lax, and export again."
+    assert advice in " ".join(alone.out.split())
     early = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "serving", "--as-of", "2026-03-04", code=2)
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
 
@@ -333,7 +336,8 @@ def test_forecasts_without_results_propose_an_upgrade():
 @pytest.mark.parametrize(("reader", "built"), [("iree==3.13.0", "2026-10-19"), ("litert==2.3.0", "2026-10-06")])
 def test_a_no_without_shardy_names_the_flag_of_jax(reader, built, is_stored, project, jaxexport):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: edge, reader: {reader}}}]\n")
-    new_golden()
+    own = KEPT.root / "tests.compat.test_devices.test_result_on_the_host" / "0.12.0.1-cpu" / ARTIFACT
+    new_golden(artifact=own)
     if is_stored:
         failed = ran(Verdict.REFUSED, "0.12.0.1", writer="0.12.0.1", stage=Stage.MODULE, message="no such dialect: sdy")
         stored(of_runtime(failed, reader, built))
@@ -679,6 +683,7 @@ def test_to_all_checks_the_active_targets_of_a_case(project, ask):
         (["nobody", "all"], ["nobody: expected a case, a golden or an artifact file, found none of this name."]),
         (["tests.test_a.test_g", "all"], ["Did you mean 'tests.test_a.test_f'?"]),
         ([CASE, "servin"], ["--to: expected all or a deployment target of the policy (serving, edge)", "'serving'?"]),
+        ([CASE, "0.10.2"], ["(serving, edge), found '0.10.2'. That release runs in edge."]),
         ([CASE, "serving", "--as-of", "2026-01-01"], ["jaxlib 0.9.2"]),
         ([CASE, "serving", "--results", "elsewhere"], ["elsewhere/summary.json: expected the summary of"]),
         (["golden", "serving"], ["golden: expected a case, a golden or an artifact file"]),
@@ -689,9 +694,22 @@ def test_bad_input_is_one_error(ask, words, texts):
     assert_bad_input(ask(*words), *texts)
 
 
-def test_a_policy_without_targets_is_an_error(ask):
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("all", '[{name: serving, jaxlib: "0.9.2"}]'),
+        ("edge", '[{name: edge, jaxlib: "0.9.2"}]'),
+        ("0.10.2", '[{name: serving, jaxlib: "0.10.2"}]'),
+        ("litert==2.3.0", '[{name: serving, reader: "litert==2.3.0"}]'),
+    ],
+)
+def test_a_policy_without_targets_shows_how_to_write_one(ask, name, example):
     Path("export_compat.yaml").write_text("readers: window\n")
-    assert_bad_input(ask(CASE, "all"), "--to: expected a policy with deployment targets, found none.")
+    ended = ask(CASE, name)
+    assert_bad_input(ended, f"--to {name}: expected a deployment target of the policy, found none there.")
+    assert f"Add one to export_compat.yaml, which `jaxexport policy init` writes: deployed: {example}" in ended.err
+    Path("export_compat.yaml").write_text(f"deployed: {example}\n")
+    assert "found none there" not in ask(CASE, "all", code=None).err
 
 
 def test_a_damaged_golden_is_an_error(project, ask):

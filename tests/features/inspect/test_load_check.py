@@ -176,7 +176,7 @@ def test_inspect_exits_1_if_the_reader_cannot_load_it(path, reader, code, line, 
             1,
             [
                 "pjrt 0.12.0.1 loads it; it cannot compile it: only jax registers lapack_spotrf_ffi, "
-                "lapack_strsm_ffi: compute with jax.lax in place of LAPACK's calls and of callbacks; it is inside the "
+                "lapack_strsm_ffi; compute with jax.lax instead of LAPACK; it is inside the "
                 "window of pjrt (built from 2024-03-18 to 2031-03-18)"
             ],
         ),
@@ -185,8 +185,8 @@ def test_inspect_exits_1_if_the_reader_cannot_load_it(path, reader, code, line, 
             "iree>=3.11,<3.13",
             1,
             [
-                f"iree {version} cannot load it (iree {version} does not parse the sdy dialect: "
-                f"`jaxexport convert FILE --for iree=={version}`); it makes no "
+                f"iree {version} cannot load it (iree {version} does not parse the sdy dialect, nor run what jax "
+                f"exports in its place: `jaxexport convert FILE --for iree=={version}`); it makes no "
                 "custom call that only jax registers; nothing is promised there"
                 for version in ("3.11.0", "3.12.0")
             ],

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from commands import assert_bad_input
 
-from export_core.features.inspect.golden import golden_screen
+from export_core.features.inspect.golden import _OF_NOISE, golden_screen
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.manifest import NoiseRecord
 from export_core.policy import Policy
 from tools.schemas import schema
 
@@ -93,11 +94,11 @@ def test_a_golden_is_shown_with_what_loads_it(copied, jaxexport):
     shutil.copytree(GOLDEN / CALLING / "0.12.0.1-cpu", copied / CALLING / "0.12.0.1-cpu")
     shown = rows(jaxexport("inspect", CALLING).out)
     of_file = rows(jaxexport("inspect", f"golden/{CALLING}/0.12.0.1-cpu/artifact.jaxexport").out)
-    names = "custom calls", "foreseen", "needs", "loads in", "not in", "read by"
+    names = "custom calls", "foreseen", "needs", "loads in", "not in", "runtimes"
     assert {name: shown[name] for name in names} == {name: of_file[name] for name in names}
     assert "custom_calls" not in shown
     # Of three jaxlibs that can have written the file, golden.yaml names the one that did.
-    assert " to 2027-04-18, depending on its writer" in of_file["promised"]
+    assert ", until 2027-04-18 if 0.12.0.1 did (" in of_file["promised"]
     assert shown["promised"].startswith("to jaxlibs built until 2027-04-18 (180 days after the writer) and from 2026-")
 
 
@@ -107,6 +108,16 @@ def test_a_goldens_json_names_its_writer(copied, jaxexport):
     jsonschema.Draft202012Validator(schema("inspect")).validate(found)
     assert found["writer"]["jaxlib"] == "0.12.0.1"
     assert found["promise"]["until"] == ["2027-04-18", "2027-04-18"]
+
+
+def test_the_noise_of_a_golden_is_shown_in_words(copied, jaxexport):
+    shutil.copytree(GOLDEN / CALLING / "0.12.0.1-cpu", copied / CALLING / "0.12.0.1-cpu")
+    out = jaxexport("inspect", CALLING).out
+    assert "runs with moved inputs: 6\n" in out
+    assert "more such runs, with moves of up to 64 units in the last place: 4\n" in out
+    fields = set(NoiseRecord.__struct_fields__) - {"jaxlib"}
+    assert not [name for name in fields if re.search(rf"^(noise)? +{name}: ", out, re.MULTILINE)]
+    assert fields == _OF_NOISE.keys(), "each field has its words"
 
 
 def test_calls_that_a_golden_allows_count_as_promised(copied, jaxexport):

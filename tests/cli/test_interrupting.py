@@ -10,10 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from commands import finished, wait_for, written_to
 from making import result
 
+from export_core.goldens import GoldenStore
+from export_core.goldens.store import sha256
 from export_core.readers.build import cache_folder
 
 CASES = ("both", "cholesky", "hangs", "other_numbers", "waves")
@@ -23,6 +26,18 @@ BROKEN = ("other_numbers", "waves")
 PLANNED = len(HANGING)
 
 pytestmark = pytest.mark.matrix
+
+
+@pytest.fixture(scope="module")
+def small(small) -> Path:
+    """The project, in which the case `hangs` sleeps as soon as it starts, so that it takes no processor."""
+    store = GoldenStore(small / "golden")
+    (golden,) = store.generations("hangs")
+    files = {**golden.files(), "sleeps.register.py": b"import time\ntime.sleep(600)\n"}
+    options = msgspec.structs.replace(golden.manifest.options, register=("sleeps",))
+    hashes = {name: sha256(data) for name, data in files.items()}
+    store.write(msgspec.structs.replace(golden.manifest, options=options, files=hashes), files)
+    return small
 
 
 def command_of(pid: int) -> bytes:

@@ -25,6 +25,7 @@ from export_core.matrix import Cell, CellLimits, Result
 from export_core.matrix.replay import Replayed, replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
+from export_core.readers import installed
 from export_core.readers.environment import CELL_VARIABLES, Environment, this_interpreter
 from export_core.readers.placement import Placement
 from export_core.readers.worker import client
@@ -54,6 +55,19 @@ def replayed(
         calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or CellLimits(), dump=dump
     )
     return replay(cells, lambda placement: environment_of(placement.reader), rules, **options)
+
+
+HASHED = installed.HashedFiles()
+
+
+@pytest.fixture(autouse=True)
+def _environments_read_once(request, monkeypatch) -> None:
+    """A test in other releases reads a file of an environment only if no test of this process has read it.
+
+    Where a cell fails, a run looks for damage in all files of its environment, which takes half a second.
+    """
+    if request.node.get_closest_marker("matrix"):
+        monkeypatch.setattr(installed, "HashedFiles", lambda: HASHED)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -65,9 +65,14 @@ class Actions:
     used: set[str] = field(default_factory=set)
 
     def run(
-        self, path: Path, *, event: str = "push", inputs: Mapping[str, str] | None = None, die: str = ""
+        self,
+        path: Path,
+        *,
+        event: str = "push",
+        inputs: Mapping[str, str] | None = None,
+        done: Mapping[str, list[Job]] | None = None,
     ) -> dict[str, list[Job]]:
-        """Run all jobs of a workflow. The machine of the job named `die` is lost before its first step."""
+        """Run all jobs of a workflow, except those of `done`, which have ended elsewhere."""
         workflow = Workflow.read(path)
         assert event in workflow["on"], f"{path}: not for {event}"
         assert workflow["permissions"] == {"contents": "read"}
@@ -76,8 +81,10 @@ class Actions:
             declared = workflow["on"]["workflow_dispatch"]["inputs"]
             assert given.keys() <= declared.keys()
             given = {name: given.get(name, each.get("default", "")) for name, each in declared.items()}
-        ran: dict[str, list[Job]] = {}
+        ran = dict(done or {})
         for name, job in workflow["jobs"].items():
+            if name in ran:
+                continue
             before = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
             needs = {each: {"result": _worst(ran[each]), "outputs": ran[each][0].outputs} for each in before}
             contexts = {
@@ -96,10 +103,9 @@ class Actions:
             ran[name] = []
             for row in rows:
                 own = {**contexts, "matrix": row, "strategy": {"job-total": len(rows)}}
-                title = filled(job.get("name", name), own)
-                done = Job(title, "failure") if title == die else self._job(workflow, job, title, own)
-                ran[name].append(done)
-                self.jobs.append(done)
+                ended = self._job(workflow, job, filled(job.get("name", name), own), own)
+                ran[name].append(ended)
+                self.jobs.append(ended)
         return ran
 
     def action(self, path: Path, **inputs: str) -> Job:

@@ -1,5 +1,6 @@
 """The command `jaxexport matrix` in real releases: the judgement and the exit code of a run."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,15 +43,16 @@ def test_a_matrix_in_two_real_releases_is_judged(small):
 
 
 @pytest.mark.matrix
-def test_run_continues_after_a_crash_by_signal_11(tmp_path):
-    goldens = Path(__file__).parents[2] / "golden"
-    ended = process(
-        *("matrix", "--goldens", goldens, "--cases", "*.test_cholesky", "--cases", "*.test_sort", "--writers", "0.9.2"),
+def test_run_continues_after_a_crash_by_signal_11(jaxexport, cwd):
+    for name in ("linear_algebra.test_cholesky", "programs.test_sort"):
+        golden = Path("golden") / f"tests.compat.test_{name}" / "0.9.2-cpu"
+        shutil.copytree(Path(__file__).parents[2] / golden, golden)
+    ended = jaxexport(
+        "matrix",
         *("--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21", "--results", "out", "--jobs", "2"),
-        cwd=tmp_path,
     )
     assert ended.code == 1, ended
-    found = {(each.case.rpartition("_")[2], each.reader.jaxlib): each for each in read_results(tmp_path / "out")}
+    found = {(each.case.rpartition("_")[2], each.reader.jaxlib): each for each in read_results(cwd / "out")}
     assert {key: (each.verdict, each.judgement) for key, each in found.items()} == {
         ("cholesky", "0.9.2"): (Verdict.CRASH, Judgement.BROKEN),
         ("cholesky", "0.12.0.1"): (Verdict.PASS, Judgement.BONUS),
@@ -60,32 +62,32 @@ def test_run_continues_after_a_crash_by_signal_11(tmp_path):
     crash = found["cholesky", "0.9.2"]
     assert (crash.stage, crash.signal, crash.message) == (Stage.RUN, 11, "died by signal 11 (SIGSEGV)")
     assert "LAPACK calls crash in a fresh process" in ended.out
-    assert "crash!" in process("report", "out", "--full", cwd=tmp_path).out
+    assert "crash!" in jaxexport("report", "out", "--full").out
 
 
 @pytest.mark.matrix
-def test_a_broken_cell_exits_1_and_can_be_reproduced(small):
+def test_a_broken_cell_exits_1_and_can_be_reproduced(jaxexport, small, monkeypatch):
+    monkeypatch.chdir(small)
     words = ["--as-of", "2026-11-21", "--jobs", "2", "--quiet"]
-    ended = process(
-        "matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words, cwd=small
-    )
+    ended = jaxexport("matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words)
     assert ended.code == 1, ended.out
     assert "NOT REPLAYABLE  other_numbers ran with different numbers" in ended.out
     command = next(line.split("next  ")[1] for line in ended.out.splitlines() if "next  " in line)
     program, *rest = command.split()
     assert program == "jaxexport"
-    again = process(*rest, cwd=small)
+    again = jaxexport(*rest)
     assert again.code == 1
     assert "1 of 1 planned cells: 1 broken." in again.out
 
 
 @pytest.mark.matrix
-def test_cells_of_a_missing_release_are_incomplete_others_run(small):
+def test_cells_of_a_missing_release_are_incomplete_others_run(jaxexport, small, monkeypatch):
+    monkeypatch.chdir(small)
     (small / "missing.yaml").write_text(
         "releases: {jaxlib: {9.9.9: {built: 2026-11-01}}, jax: {9.9.9: {built: 2026-11-01, minimum_jaxlib: 9.9.9}}}"
     )
     words = ("--cases", "waves", "--readers", "0.12.0.1,9.9.9", "--policy", "missing.yaml", "--as-of", "2026-11-21")
-    ended = process("matrix", *words, "--results", "missing", cwd=small)
+    ended = jaxexport("matrix", *words, "--results", "missing")
     assert ended.code == 3, ended.out
     found = {each.reader.jaxlib: each for each in read_results(small / "missing")}
     assert found["0.12.0.1"].verdict is Verdict.PASS

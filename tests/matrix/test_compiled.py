@@ -1,8 +1,10 @@
 """Cells of missing platforms, compiled for a described TPU and a described GPU by the newest release's plugins."""
 
+import functools
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,6 +29,17 @@ CALENDAR = load_calendar()
 READER = release(NEWEST)
 HERE = version("jaxlib")
 BOTH = pytest.mark.parametrize("platform", ["tpu", "cuda"])
+COMPILED = {
+    "tpu": ("test_any_batch_with_derivative", "test_sum_over_four_devices", "test_pallas_on_tpu"),
+    "cuda": (
+        *("test_any_batch_with_derivative", "test_sum_over_four_devices"),
+        *("test_pallas_on_cuda", "test_pallas_on_hopper"),
+    ),
+}
+WITHOUT_OUTPUTS = {
+    "tpu": ("test_kernel_for_tpu", "test_derivative_for_tpu"),
+    "cuda": ("test_primitive_for_cuda",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +50,32 @@ def planted(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def compiled_planted(planted) -> Callable[[str], dict[str, Result]]:
+    """The function that returns the outcomes of all planted goldens on a platform, which are compiled once."""
+    return functools.cache(lambda platform: replay(planted, platform))
+
+
+@functools.cache
+def compiled_own(platform: str) -> dict[str, Result]:
+    """Return the outcomes on a platform of the goldens of this repository that the tests below name."""
+    return replay(ROOT / "golden", platform, *COMPILED[platform], *WITHOUT_OUTPUTS[platform])
+
+
 def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, target: str = "") -> dict[str, Result]:
     """Return the outcomes of the cells of these goldens on a platform, by the name of the test of their case."""
     targets = parse_targets((target,) if target else ())
+    store = GoldenStore(folder)
+    goldens = [
+        golden
+        for case in store.cases()
+        if not cases or case.rpartition(".")[2] in cases
+        for golden in store.generations(case)
+    ]
     cells = [
         Cell(golden, READER, platform, mode, targets.get(platform))
-        for golden in GoldenStore(folder).goldens()
+        for golden in goldens
         if golden.manifest.writer.jaxlib in (NEWEST, HERE)
-        and (not cases or golden.manifest.case.rpartition(".")[2] in cases)
         and (
             "." not in golden.manifest.case
             or any(name in golden.manifest.case for name in (".test_accelerators.", ".test_without_outputs."))
@@ -57,8 +88,8 @@ def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, 
 
 @pytest.mark.matrix
 @BOTH
-def test_only_broken_artifacts_fail_to_compile(planted, platform):
-    outcomes = replay(planted, platform)
+def test_only_broken_artifacts_fail_to_compile(compiled_planted, platform):
+    outcomes = compiled_planted(platform)
     sound = outcomes["sound"]
     assert (sound.verdict, sound.stage) == (Verdict.COMPILED, "compile"), sound.message
     assert sound.device == {"tpu": "TPU v5 lite", "cuda": "NVIDIA H100 80GB HBM3"}[platform]
@@ -79,9 +110,9 @@ def test_only_broken_artifacts_fail_to_compile(planted, platform):
 
 @pytest.mark.matrix
 @pytest.mark.skipif(HERE != NEWEST, reason="the writer's own reader is compared, and only the newest one is fetched")
-def test_a_limit_of_the_cuda_compiler_is_not_broken(planted):
+def test_a_limit_of_the_cuda_compiler_is_not_broken(planted, compiled_planted):
     (golden,) = GoldenStore(planted).generations("whole_numbers")
-    outcome = replay(planted, "cuda", "whole_numbers")["whole_numbers"]
+    outcome = compiled_planted("cuda")["whole_numbers"]
     alone = judge(outcome, golden, Policy())
     assert (alone.verdict, alone.stage, alone.judgement) == (Verdict.ERROR, "compile", Judgement.BROKEN)
     (finding,) = (one for one in view(judged_run([alone])).findings if one.results)
@@ -103,19 +134,15 @@ def test_a_cpu_finds_missing_targets_and_other_platforms(planted):
 @pytest.mark.matrix
 @BOTH
 def test_derivatives_shapes_devices_and_kernels_compile(platform):
-    kernels = {"tpu": ["test_pallas_on_tpu"], "cuda": ["test_pallas_on_cuda", "test_pallas_on_hopper"]}
-    cases = ("test_any_batch_with_derivative", "test_sum_over_four_devices", *kernels[platform])
-    outcomes = replay(ROOT / "golden", platform, *cases)
-    assert {name: outcome.verdict for name, outcome in outcomes.items()} == dict.fromkeys(cases, Verdict.COMPILED)
+    verdicts = {name: outcome.verdict for name, outcome in compiled_own(platform).items()}
+    assert verdicts == dict.fromkeys((*COMPILED[platform], *WITHOUT_OUTPUTS[platform]), Verdict.COMPILED)
 
 
 @pytest.mark.matrix
 @BOTH
 def test_compiled_goldens_say_why_they_have_no_outputs(platform):
-    cases = {"tpu": ["test_kernel_for_tpu", "test_derivative_for_tpu"], "cuda": ["test_primitive_for_cuda"]}[platform]
-    outcomes = replay(ROOT / "golden", platform, *cases)
-    assert sorted(outcomes) == sorted(cases)
-    for outcome in outcomes.values():
+    for name in WITHOUT_OUTPUTS[platform]:
+        outcome = compiled_own(platform)[name]
         assert outcome.verdict is Verdict.COMPILED, outcome.message
         assert "the golden has no outputs: " in outcome.message
 

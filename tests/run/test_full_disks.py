@@ -10,7 +10,7 @@ from disks import NO_ROOM, on_a_small_disk
 
 from export_core.readers.build import cache_folder
 
-SMALL = ("waves", "both", "keys", "every_dtype", "other_numbers", "cholesky", "x64")
+SMALL = ("waves", "both", "eigh", "cholesky", "x64")
 CASES = (*SMALL, "large")
 
 pytestmark = pytest.mark.matrix
@@ -40,8 +40,7 @@ def verdicts(folder: Path, cases: tuple[str, ...] = CASES) -> dict[str, str]:
     return {line["case"]: line["verdict"] for line in lines}
 
 
-EXPECTED = {case: "numerics" if case == "other_numbers" else "pass" for case in CASES}
-SMALL_EXPECTED = {case: EXPECTED[case] for case in SMALL}
+SMALL_EXPECTED = dict.fromkeys(SMALL, "pass")
 
 
 def test_a_full_disk_for_outputs_leaves_one_cell_not_run(project, tmp_path):
@@ -50,7 +49,7 @@ def test_a_full_disk_for_outputs_leaves_one_cell_not_run(project, tmp_path):
         disk, 100, script(project, f"--results {tmp_path}/r --no-cache", environment=f"TMPDIR={disk}")
     )
     assert "exit 3" in done.stdout, done
-    assert verdicts(tmp_path / "r") == {**EXPECTED, "large": "not_run"}
+    assert verdicts(tmp_path / "r") == {**SMALL_EXPECTED, "large": "not_run"}
     lines = [json.loads(line) for line in (tmp_path / "r" / "results.jsonl").read_bytes().splitlines()]
     (message,) = [line["message"] for line in lines if line["verdict"] == "not_run"]
     assert re.match(
@@ -65,7 +64,7 @@ def test_a_full_disk_for_results_ends_a_run_that_resumes(project, tmp_path):
     resume = first.replace("limited", "").replace("--no-cache", "--resume --no-cache")
     again = f"wc -l {disk}/r/results.jsonl; grow\n{resume}"
     done = on_a_small_disk(disk, 12, f"{first}{again}cp -r {disk}/r {tmp_path}/r", of_a_file=4)
-    assert re.findall(r"exit (\d+)", done.stdout) == ["3", "1"], done
+    assert re.findall(r"exit (\d+)", done.stdout) == ["3", "0"], done
     error = " ".join(done.stderr.split())
     assert re.search(f"--results {disk}/r: cannot write there: {NO_ROOM}", error), done
     counts = re.search(
@@ -85,7 +84,7 @@ def test_a_full_disk_for_the_cache_does_not_affect_results(project, tmp_path):
     prepare = f"mkdir -p {disk}/home && ln -s {cache_folder()}/environments {disk}/home/environments\n"
     text = script(project, f"--results {tmp_path}/r", cases=SMALL, environment=f"JAXEXPORT_CACHE={disk}/home")
     done = on_a_small_disk(disk, 12, prepare + text)
-    assert "exit 1" in done.stdout, done
+    assert "exit 0" in done.stdout, done
     assert re.search(f"outcomes are not cached, and those of earlier runs are not used: .*{NO_ROOM}", done.stdout), done
     assert verdicts(tmp_path / "r", SMALL) == SMALL_EXPECTED
 

@@ -29,21 +29,24 @@ def test_plain():
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(
-    ("writer", "judged", "shown"),
+    ("writer", "words", "judged", "shown"),
     [
-        ("0.10.2", "2 kept", ""),
-        ("0.6.2", "1 kept, 1 outside", "test_a.test_wave/0.6.2-cpu: stage deserialize: ValueError: Exported being"),
+        ("0.10.2", (), "2 kept", ""),
+        (
+            *("0.6.2", ("--", "--noise=later"), "1 kept, 1 outside"),
+            "test_a.test_wave/0.6.2-cpu: stage deserialize: ValueError: Exported being",
+        ),
     ],
 )
 def test_an_older_writer_writes_a_golden_that_pytest_judges(
-    projects: Projects, writer: str, judged: str, shown: str
+    projects: Projects, writer: str, words: tuple[str, ...], judged: str, shown: str
 ) -> None:
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "-k", "wave").code == 0
     own = project.stored()
     (project.folder / "held.txt").write_text("iniconfig==2.0.0\n")
     command = [sys.executable, "-m", "export_core", "goldens", "backfill", "--writers", writer, "--install", "numpy"]
-    command += ["--constraints", "held.txt"]
+    command += ["--constraints", "held.txt", *words]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(command, cwd=project.folder, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -52,6 +55,7 @@ def test_an_older_writer_writes_a_golden_that_pytest_judges(
     assert {name: data for name, data in project.stored().items() if name in own} == own
     packages = yaml.safe_load(older[f"test_a.test_wave/{writer}-cpu/golden.yaml"])["packages"]
     assert (packages["jaxlib"], packages["iniconfig"]) == (writer, "2.0.0")
+    assert (f"test_a.test_wave/{writer}-cpu/noise.npz" in older) is (not words)
     held = project.pytest("-k", "wave")
     assert held.code == 0
     assert f"1 case checked against 2 goldens: {judged}" in held.text

@@ -626,7 +626,7 @@ def test_a_converted_file_is_a_yes_after_the_printed_command(tmp_path, jaxexport
     (unknown,) = msgspec.json.decode(jaxexport(*asked, "--json", code=3).out, type=Deployability).answers
     assert unknown.why.endswith("convert that golden too, run it, and ask again with --goldens converted")
     for part in unknown.run.split(" && "):
-        process(*shlex.split(part)[1:])
+        jaxexport(*shlex.split(part)[1:])
     assert jaxexport(*asked, "--goldens", "converted", code=0).out.startswith("serving (jaxlib 0.8.1)\n  yes ")
 
 
@@ -766,12 +766,12 @@ def test_running_the_printed_command_resolves_unknown(tmp_path, jaxexport):
     before = msgspec.json.decode(jaxexport(*words).out, type=Deployability)
     assert [str(answer.answer) for answer in before.answers] == ["no", "no", "unknown", "unknown"]
     (command,) = {answer.run for answer in before.answers if answer.run}
-    ran = process(*shlex.split(command)[1:])
+    ran = jaxexport(*shlex.split(command)[1:])
     assert (ran.code, "2 owed" in ran.out) == (1, True), ran.out
     after = msgspec.json.decode(jaxexport(*words).out, type=Deployability)
     assert [str(answer.answer) for answer in after.answers] == ["no", "no", "yes", "yes"]
     assert [answer.upgrade_to for answer in after.answers] == ["0.10.0", "0.11.0", "", ""]
-    planned = process("matrix", "--readers", "deployed", "--as-of", "2026-11-22", "--cases", "*convolution")
+    planned = jaxexport("matrix", "--readers", "deployed", "--as-of", "2026-11-22", "--cases", "*convolution")
     assert (planned.code, "2 of 2 cells that deployment target serving must run" in planned.out) == (0, True), (
         planned.out
     )

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -223,18 +221,14 @@ deployed:
 
 
 @pytest.mark.matrix
-def test_cells_run_with_the_settings_of_their_target(tmp_path):
+def test_cells_run_with_the_settings_of_their_target(jaxexport, cwd):
     for case in (FLOAT64, NAN):
         folder = ROOT / case / f"{NEWEST}-cpu"
-        shutil.copytree(folder, tmp_path / "golden" / Path(case).name / folder.name)
-    (tmp_path / "export_compat.yaml").write_text(OF_ALL)
+        shutil.copytree(folder, cwd / "golden" / Path(case).name / folder.name)
+    (cwd / "export_compat.yaml").write_text(OF_ALL)
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "export_core", *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    done = run("matrix", "--as-of", "2026-11-21")
-    lines = (tmp_path / ".jaxexport" / "results.jsonl").read_text().splitlines()
+    done = jaxexport("matrix", "--as-of", "2026-11-21")
+    lines = (cwd / ".jaxexport" / "results.jsonl").read_text().splitlines()
     found = {
         target: (cell["verdict"], cell["judgement"]) for cell in map(json.loads, lines) for target in cell["deployed"]
     }
@@ -243,6 +237,6 @@ def test_cells_run_with_the_settings_of_their_target(tmp_path):
         "narrow": ("error", "owed"),
         "exact": ("pass", "bonus"),
         "fast": ("numerics", "broken"),
-    }, done.stderr
-    codes = {name: run("can-i-deploy", "--to", name, "--as-of", "2026-11-21").returncode for name in found}
+    }, done.err
+    codes = {name: jaxexport("can-i-deploy", "--to", name, "--as-of", "2026-11-21").code for name in found}
     assert codes == {"wide": 0, "narrow": 1, "exact": 0, "fast": 1}

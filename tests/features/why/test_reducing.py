@@ -51,9 +51,7 @@ def uses_an_unknown_call(x, n):
 
 
 def loses_digits(x):
-    y = x * 2
-    z = (y + 1e8) - 1e8
-    return jnp.tanh(z) + y, x * 3
+    return (x * 2 + 1e8) - 1e8
 
 
 @pytest.fixture
@@ -184,7 +182,7 @@ def test_wrong_numbers_are_traced_to_their_first_operation(golden_of, here, tmp_
     Releases up to 0.11 do so, newer ones with XLA's fast math.
     """
     x = np.linspace(1, 2, 4, dtype=np.float32)
-    golden = golden_of(loses_digits, x, outputs=[leaf_of(x * 2), leaf_of(x * 3)])
+    golden = golden_of(loses_digits, x, outputs=[leaf_of(x * 0)])
     reader = this_interpreter(here)
     wrong, right = (
         dataclasses.replace(reader, variables={**reader.variables, "XLA_FLAGS": flag})

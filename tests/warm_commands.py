@@ -108,14 +108,16 @@ def main(path: str, workers: str) -> None:
             running[os.pidfd_open(pid)] = pid, connection
 
 
-def run_program(name: str, words: list[str], variables: dict[str, str], folder: str, descriptors: list[int]) -> NoReturn:
+def run_program(
+    name: str, words: list[str], variables: dict[str, str], folder: str, descriptors: list[int]
+) -> NoReturn:
     """Run `python WORDS` or `jaxexport WORDS` in this process, and end it as an interpreter ends."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
     # The objects of before know whether they can seek, and these descriptors may be files, pipes or terminals.
-    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)

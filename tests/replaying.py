@@ -124,8 +124,8 @@ def usual_workers(tmp_path_factory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def warm_programs(usual_workers, tmp_path_factory) -> Iterator[Path]:
-    """A folder of programs `python` and `jaxexport` that are forks of a process of warm_commands.py."""
+def warm_programs(usual_workers, tmp_path_factory) -> Iterator[Path | None]:
+    """A folder of programs `python` and `jaxexport` that are forks of a process of warm_commands.py, if it can fork."""
     with warm_commands(tmp_path_factory.mktemp("commands"), usual_workers) as programs:
         yield programs
 

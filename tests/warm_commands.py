@@ -46,13 +46,16 @@ sys.exit(int(connection.recv(32) or 1))
 
 
 @contextlib.contextmanager
-def warm_commands(folder: Path, workers: Path) -> Iterator[Path]:
-    """Start the process, and yield a folder of the programs, to be found first in PATH.
+def warm_commands(folder: Path, workers: Path) -> Iterator[Path | None]:
+    """Start the process, and yield a folder of the programs, to be found first in PATH; None where it cannot fork.
 
     Args:
         folder: where the process and its programs put their files.
         workers: the socket of a process of warm_worker.py.
     """
+    if sys.platform != "linux":  # as in warm_worker.py
+        yield None
+        return
     listening, programs = folder / "commands", folder / "programs"
     programs.mkdir()
     for name in ("python", "jaxexport"):

@@ -1,4 +1,4 @@
-"""Fixtures of tests marked `browser`: Chromium, the folder of its pictures, and the opened page of a run."""
+"""Fixtures of tests marked `browser`: Chromium, its contexts, the folder of pictures, and the opened page of a run."""
 
 import os
 import shutil
@@ -52,8 +52,31 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     return page
 
 
+@pytest.fixture(scope="session")
+def context_of(browser: Any) -> Iterator[Callable[..., Any]]:
+    """The function that returns a browser context with these options, the same one each time.
+
+    Its first page stays open, and with it the process that draws its pages: to start one takes longer than a page. No
+    page here stores anything.
+    """
+    made: dict[str, Any] = {}
+
+    def context(**options: Any) -> Any:
+        key = str(sorted(options.items()))
+        if key not in made:
+            made[key] = browser.new_context(**options)
+            made[key].new_page()
+        return made[key]
+
+    yield context
+    for opened_context in made.values():
+        opened_context.close()
+
+
 @pytest.fixture
-def opened(browser: Any, page_of: Callable[[int], Path], tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def opened(
+    context_of: Callable[..., Any], page_of: Callable[[int], Path], tmp_path: Path
+) -> Iterator[Callable[..., Any]]:
     """The function that opens a page, by default that of `broken_run`.
 
     The test fails on any error of the page's script, and on any request beside the page itself.
@@ -61,7 +84,7 @@ def opened(browser: Any, page_of: Callable[[int], Path], tmp_path: Path) -> Iter
     from export_core.report.page import html_page
 
     problems: list[str] = []
-    contexts = []
+    pages = []
 
     def opening(
         address: str = "",
@@ -74,9 +97,8 @@ def opened(browser: Any, page_of: Callable[[int], Path], tmp_path: Path) -> Iter
         if shown:
             file = tmp_path / "shown.html"
             file.write_text(html_page(shown), encoding="utf-8")
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
-        contexts.append(context)
-        page = context.new_page()
+        page = context_of(viewport={"width": size[0], "height": size[1]}, **options).new_page()
+        pages.append(page)
         location = (file or page_of(0)).as_uri()
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: problems.append(message.text))
@@ -87,6 +109,6 @@ def opened(browser: Any, page_of: Callable[[int], Path], tmp_path: Path) -> Iter
         return page
 
     yield opening
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert problems == []

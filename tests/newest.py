@@ -1,8 +1,8 @@
 """The markers of tests by their files: `newest` and `corpus`.
 
-`newest` is for tests that depend on the release of jax, which also run with the newest one. `corpus` is for programs of
-tests/compat that differ from others by their operations alone. They test releases of jax, not this project's code: the
-newest jax exports them in `nox -s tests_newest`, and the matrix replays their goldens.
+`newest` is for tests that depend on the release of jax, which also run with the newest one. `corpus` is for the programs
+of tests/compat, each with its golden. They test releases of jax more than this project's code: the newest jax exports
+them in `nox -s tests_newest`, and the matrix replays their goldens in other releases.
 """
 
 import pytest
@@ -21,13 +21,7 @@ NEWEST = (
     *(f"studies/tests/{name}/" for name in ("custom_calls", "export_docs")),
     *(f"studies/tests/test_{name}.py" for name in ("calling_conventions", "jax_goldens")),
 )
-CORPUS = tuple(
-    f"tests/compat/test_{name}.py::"
-    for name in (
-        *("dtypes", "equinox", "large_programs", "linear_algebra", "named_programs", "optax", "primitives"),
-        *("programs", "targets"),
-    )
-)
+CORPUS = "tests/compat/"
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
@@ -35,5 +29,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(NEWEST):
             item.add_marker("newest")
-        if item.nodeid.startswith(CORPUS):
+        if item.nodeid.startswith(CORPUS) and item.get_closest_marker("export_compat"):
             item.add_marker("corpus")

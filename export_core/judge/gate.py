@@ -90,8 +90,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     planned: int  # The number of planned cells.
     as_of: datetime.date  # The day as of which the run was judged.
     selection: dict[str, Any]
-    """What was asked for: readers, writers, cases, platforms. `whole` is true if the run had every golden, in the
-    policy's readers or those of the window."""
+    """The readers, writers, cases and platforms that the run was asked for. `whole` is true if it had every golden, in
+    the policy's readers or those of the window."""
     calendar: dict[str, Any]
     """The newest known release with its build date, the number of known releases, and a hash of their dates."""
     seconds: float  # Wall time of the run.

@@ -215,7 +215,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def times_allowed(self) -> float | None:
-        """How many times its largest error is what is allowed: by noise, else in the output that the message names.
+        """Its largest error as a multiple of what is allowed: by noise, else in the output that the message names.
 
         None if that is not known, as for elements that must be equal.
         """

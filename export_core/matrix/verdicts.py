@@ -313,7 +313,7 @@ class VerdictFacts:
     is_explained: bool = True
     """Whether the message says what went wrong. If not, the release in which it began says more."""
     next_step: str = ""
-    """What to do about a cell with this verdict. ``{}`` is the folder of the results as an argument, and
+    """The advice of what to do about a cell with this verdict. ``{}`` is the folder of the results as an argument, and
     ``{judged}`` the folder with the options of the judgement."""
     advice: str = ""  # What to do if a golden gets this verdict in its own writer before it is stored.
 

@@ -1,4 +1,4 @@
-"""What decides verdicts and has changed since a run, as its project shows it: evidence, policy and goldens."""
+"""Changes since a run, as its project shows them, of what decides verdicts: the evidence, the policy, the goldens."""
 
 from collections.abc import Mapping
 from pathlib import Path

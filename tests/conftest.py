@@ -27,6 +27,10 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Leave collected tests out of garbage collection, and enable it for what tests make."""
+    """Leave collected tests out of garbage collection, and enable it for what tests make.
+
+    Modules that tests import live until the end too, and looking through them is a sixth of the time of some tests.
+    """
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
     gc.enable()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from warm_commands import warm_commands
 from warm_worker import Start, starts, warm_worker
 
 from export_core.goldens import Golden, GoldenStore
@@ -134,6 +135,13 @@ def usual_workers(tmp_path_factory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("workers") / "usual"
     with warm_worker(path, CELL_VARIABLES):
         yield path
+
+
+@pytest.fixture(scope="session")
+def warm_programs(usual_workers, tmp_path_factory) -> Iterator[Path | None]:
+    """A folder of programs `python` and `jaxexport` that are forks of a process of warm_commands.py, if it can fork."""
+    with warm_commands(tmp_path_factory.mktemp("commands"), usual_workers) as programs:
+        yield programs
 
 
 @pytest.fixture(scope="session")

@@ -202,16 +202,17 @@ def renewed(shown: str, printed: str) -> str:
     return "".join(f"{line}\n" for line in new)
 
 
-def play(page: Page, folder: Path, run: Runner | None = None) -> Iterator[Done]:
+def play(page: Page, folder: Path, run: Runner | None = None, programs: Path | None = None) -> Iterator[Done]:
     """Run the blocks of a page in a folder, after the blocks of the pages that it continues; yield each step.
 
     Args:
         page: the page.
         folder: the folder.
         run: runs a script; if None, bash in a process on this machine does.
+        programs: a folder of programs that this bash finds before all others.
     """
     with tempfile.TemporaryDirectory() as private:
-        run = run or _runner(folder, Path(private), wheel=page.run_with == "wheel")
+        run = run or _runner(folder, Path(private), programs, wheel=page.run_with == "wheel")
         for part in page.session:
             for block in part.blocks:
                 if block.not_run:
@@ -222,8 +223,10 @@ def play(page: Page, folder: Path, run: Runner | None = None) -> Iterator[Done]:
                     yield Done(part, block, step, *run(STEP.format(command=step.command, columns=block.columns)))
 
 
-def _runner(folder: Path, private: Path, *, wheel: bool) -> Runner:
+def _runner(folder: Path, private: Path, programs: Path | None, *, wheel: bool) -> Runner:
     variables = _variables() | {"PRINTED_STATE": str(private / "state")}
+    if programs:
+        variables["PATH"] = f"{programs}{os.pathsep}{variables['PATH']}"
     if wheel:
         variables |= variables_of_a_user(private)
         # Until the first release, pages install from a checkout beside their folder.
@@ -272,9 +275,12 @@ def _variables() -> dict[str, str]:
     return variables | {"PATH": path, "JAX_PLATFORMS": "cpu", "TERM": "dumb"}
 
 
-def check(page: Page, folder: Path) -> None:
-    """Run a page in a folder, and raise PrintedError at the first command that does not do what the page shows."""
-    for done in play(page, folder):
+def check(page: Page, folder: Path, programs: Path | None = None) -> None:
+    """Run a page in a folder, and raise PrintedError at the first command that does not do what the page shows.
+
+    Commands find the programs of the folder `programs` before all others.
+    """
+    for done in play(page, folder, programs=programs):
         check_done(done)
 
 

@@ -14,6 +14,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,21 +27,15 @@ SHOWN = 60
 
 def processor_seconds() -> float:
     """Return the processor seconds of this process and of all processes below it, whether they have ended or not."""
-    children: dict[int, list[int]] = defaultdict(list)
-    ticks: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):  # it has ended
-            continue
-        pid = int(path.parent.name)
-        children[int(fields[1])].append(pid)
-        ticks[pid] = sum(map(int, fields[TIMES]))
-    total, left = 0, [os.getpid()]
+    total, left = 0, [str(os.getpid())]
     while left:
-        pid = left.pop()
-        total += ticks.get(pid, 0)
-        left += children[pid]
+        process = Path("/proc", left.pop())
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, or a thread of it
+            fields = (process / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            total += sum(map(int, fields[TIMES]))
+            # To look at all processes of a machine would take longer than most tests.
+            for thread in (process / "task").iterdir():
+                left += (thread / "children").read_text().split()
     return total / TICKS
 
 

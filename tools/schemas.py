@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import pkgutil
 import sys
@@ -58,8 +59,9 @@ OF_FEATURES = {
 KINDS = dict(sorted((KERNEL | OF_FEATURES).items()))
 
 
+@functools.cache
 def schema(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of one of `KINDS`."""
+    """Return the JSON Schema (2020-12) of one of `KINDS`, which no caller may change."""
     kind, title = KINDS[name]
     of_type = policy_schema() if kind is Policy else msgspec.json.schema(as_written(kind))
     for part in of_type["$defs"].values():

@@ -337,15 +337,18 @@ def test_no_more_new_interpreters_run_than_there_are_slots(here, goldens, tmp_pa
     worker.close()
 
 
-def test_an_outcome_names_openblas_kernels_and_cpython(run):
+def test_an_outcome_names_openblas_kernels_and_cpython(run, here, warm_workers):
     def forced(release):
         return with_variables(misbehaving(release), OPENBLAS_CORETYPE="Haswell", OPENBLAS_L2_SIZE="0x100")
 
     def elsewhere(release):
         return dataclasses.replace(misbehaving(release), note="runs on CPython 3.11")
 
-    (outcome,) = run("waves", environment_of=forced).values()
+    def usual(environment, slots):  # the worker itself has none of these variables
+        return warm_workers.start(misbehaving(here), slots)
+
+    (outcome,) = run("waves", environment_of=forced, start=usual).values()
     assert outcome.message == "ran with OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=0x100"
-    outcomes = run("waves", "says_on_stderr", environment_of=elsewhere)
+    outcomes = run("waves", "says_on_stderr", environment_of=elsewhere, start=usual)
     assert outcomes["waves"].message == "runs on CPython 3.11"
     assert outcomes["says_on_stderr"].message == "ValueError: jax says little\nruns on CPython 3.11"

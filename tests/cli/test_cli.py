@@ -453,3 +453,11 @@ def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):
 
     monkeypatch.setattr("export_core.cli.click_options.policy_of", interrupt)
     assert jaxexport("releases", "list").code == 130
+
+
+@pytest.mark.parametrize("words", [["policy", "show"], ["inspect", "nofile"], ["nonsense"]])
+def test_an_error_that_cannot_be_printed_keeps_its_exit_code(words):
+    """Python itself would end with 1, which is the answer of a broken promise."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-m", "export_core", *words], stdout=full, stderr=full, check=False)
+    assert done.returncode == 2

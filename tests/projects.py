@@ -155,8 +155,8 @@ Projects = Callable[..., Project]
 
 
 @pytest.fixture(scope="session")
-def warm_pytest(usual_workers: Path) -> Iterator[WarmPytest]:
-    warm = WarmPytest(own_variables(), usual_workers)
+def warm_pytest(usual_workers: Path, compiled_folder: Path) -> Iterator[WarmPytest]:
+    warm = WarmPytest(own_variables(), usual_workers, compiled_folder)
     yield warm
     warm.close()
 

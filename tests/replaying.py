@@ -86,15 +86,28 @@ def here() -> Release:
 
 
 @pytest.fixture(scope="session")
-def golden_folder(tmp_path_factory) -> Path:
-    """The folder with the goldens of tests/write_goldens.py, written once for all processes of xdist."""
+def shared_folder(tmp_path_factory) -> Path:
+    """The folder that all processes of xdist have in common."""
     base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder = shared / "goldens-of-here"
-    with (shared / "goldens-of-here.lock").open("w") as lock:
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def compiled_folder(shared_folder) -> Path:
+    """The folder for what XLA compiles in forks of warm processes."""
+    folder = shared_folder / "compiled"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def golden_folder(shared_folder) -> Path:
+    """The folder with the goldens of tests/write_goldens.py, written once for all processes of xdist."""
+    folder = shared_folder / "goldens-of-here"
+    with (shared_folder / "goldens-of-here.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            beside = shared / "goldens-being-written"
+            beside = shared_folder / "goldens-being-written"
             shutil.rmtree(beside, ignore_errors=True)
             subprocess.run([sys.executable, HERE / "write_goldens.py", beside], check=True)
             beside.rename(folder)
@@ -130,10 +143,10 @@ def flaky() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def usual_workers(tmp_path_factory) -> Iterator[Path]:
+def usual_workers(tmp_path_factory, compiled_folder) -> Iterator[Path]:
     """The socket of a process of warm_worker.py, whose forks are workers of this interpreter."""
     path = tmp_path_factory.mktemp("workers") / "usual"
-    with warm_worker(path, CELL_VARIABLES):
+    with warm_worker(path, CELL_VARIABLES, compiled_folder):
         yield path
 
 
@@ -145,10 +158,10 @@ def warm_programs(usual_workers, tmp_path_factory) -> Iterator[Path | None]:
 
 
 @pytest.fixture(scope="session")
-def misbehaving_workers(tmp_path_factory) -> Iterator[Path]:
+def misbehaving_workers(tmp_path_factory, compiled_folder) -> Iterator[Path]:
     """The socket of a process of warm_worker.py, whose forks are workers with misbehaving cells."""
     path = tmp_path_factory.mktemp("workers") / "misbehaving"
-    with warm_worker(path, {**CELL_VARIABLES, **MISBEHAVING}):
+    with warm_worker(path, {**CELL_VARIABLES, **MISBEHAVING}, compiled_folder):
         yield path
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.config import default_plugins
-from warm_worker import starts
+from warm_worker import share_compiled, starts
 
 IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins if name != "pytester_assertions"),
@@ -31,7 +31,7 @@ IMPORTED = (
     *("export_core.export.golden_checks", "export_core.run.session", "export_core.run.golden_writing"),
     *("export_core.artifact.export_changes", "export_core.goldens.upkeep", "export_core.report.document"),
     *("pytest_jaxexport.recording", "pytest_jaxexport.recorder", "pytest_jaxexport.summary"),
-    *("faulthandler", "pdb", "urllib.request", "xdist.plugin"),
+    *("faulthandler", "pdb", "readline", "urllib.request", "xdist.plugin"),
 )
 
 WHOLE_NOISE = ""  # noise is measured as in a user's run
@@ -39,8 +39,10 @@ WHOLE_NOISE = ""  # noise is measured as in a user's run
 
 NO_NOISE = """
 from export_core.numbers import measuring_noise
+from export_core.run.golden_writing import OwnReader
 
 measuring_noise.not_measured = lambda golden: "left out"
+OwnReader.noise = lambda reader, golden: "left out"  # and starts no worker
 """
 """Code that leaves the noise of goldens out, for tests of something else."""
 
@@ -69,14 +71,14 @@ def own_variables() -> dict[str, str]:
 class WarmPytest:
     """The side of the tests: a run is a line of JSON on the process's stdin, and its exit code a line on its stdout."""
 
-    def __init__(self, variables: Mapping[str, str], workers: Path) -> None:
+    def __init__(self, variables: Mapping[str, str], workers: Path, compiled: Path) -> None:
         self.workers_too = (
             f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
             f"from warm_pytest import use_warm_workers; use_warm_workers({str(workers)!r})\n"
         )
         """Code for the conftest of a project, by which workers are forks also in a new interpreter."""
         self._process = subprocess.Popen(
-            [sys.executable, __file__, workers],
+            [sys.executable, __file__, workers, compiled],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**variables, "OPENBLAS_NUM_THREADS": "1"},  # its threads would be lost in a fork
@@ -98,16 +100,19 @@ class WarmPytest:
         self._process.communicate()
 
 
-def main(workers: str) -> None:
+def main(workers: str, compiled: str) -> None:
     from _pytest.assertion.rewrite import AssertionRewritingHook
     from _pytest.junitxml import bin_xml_escape
+    from jax._src.interpreters.mlir import make_ir_context
 
+    from export_core.matrix.cache_keys import hash_of_code
     from export_core.readers.installed import hash_of_this_interpreter
     from export_core.releases import load_calendar
 
     for name in IMPORTED:
         importlib.import_module(name)
     hash_of_this_interpreter()  # computed once for all forks
+    hash_of_code()
     load_calendar()
     bin_xml_escape("")  # compiles its pattern
     read_packages_once()
@@ -115,6 +120,8 @@ def main(workers: str) -> None:
     # Of plugins that are imported already, whose assertions pytest cannot rewrite.
     AssertionRewritingHook._warn_already_imported = lambda hook, name: None
     use_warm_workers(workers)
+    share_compiled(compiled)
+    make_ir_context()  # MLIR registers its dialects, once for all forks
     os.fsync = lambda descriptor: None  # as in conftest.py
     gc.freeze()  # or the first collection of each fork would copy every page
     for line in sys.stdin:

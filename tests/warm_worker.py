@@ -2,7 +2,7 @@
 
 Importing jax takes 0.7 s of a processor in each new worker, and hundreds of tests need one. These forks run the real
 program, and each cell is a fork of its worker as always, but all hash strings alike. A worker of another interpreter,
-or with other variables, is started by `client.start_process` itself.
+or with other variables, is started by `client.start_process` itself. What XLA compiles is shared: see `share_compiled`.
 """
 
 import contextlib
@@ -31,13 +31,16 @@ LATE = ("CUDA_ROOT", "SCALE_LIBRARY", "XLA_FLAGS")
 
 
 @contextlib.contextmanager
-def warm_worker(path: Path, variables: Mapping[str, str]) -> Iterator[None]:
-    """Start the process with these additional variables. It listens on a socket of this path."""
+def warm_worker(path: Path, variables: Mapping[str, str], compiled: Path) -> Iterator[None]:
+    """Start the process with these additional variables. It listens on a socket of this path.
+
+    `compiled` is the folder for what XLA has compiled.
+    """
     if sys.platform != "linux":  # other systems lack such sockets, or a safe `os.fork`
         yield
         return
     process = subprocess.Popen(
-        [sys.executable, __file__, str(path)],
+        [sys.executable, __file__, str(path), str(compiled)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": ""},  # a worker may write bytecode
@@ -116,13 +119,40 @@ def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
 # --- in the process ---------------------------------------------------------------------------------------------------
 
 
-def main(path: str) -> None:
+def share_compiled(folder: str) -> None:
+    """Have forks of this process store in a folder what XLA compiles, and load it from there instead of compiling it.
+
+    It takes 50 ms of a processor to compile a sine, in a test's process and again in a cell, and 5 ms to load it. Tests
+    compile the same few functions hundreds of times. XLA loads the same machine code with the same figures.
+    """
+    import jax
+    from jax._src import lru_cache
+
+    def put_whole(cache: lru_cache.LRUCache, key: str, value: bytes) -> None:
+        whole = Path(folder, f"{key}-cache")  # as the cache itself names it; it writes in place, while others read
+        unfinished = whole.with_name(f"{key}.{os.getpid()}")
+        with contextlib.suppress(OSError):  # a test may limit the sizes of files
+            unfinished.write_bytes(value)
+            unfinished.replace(whole)
+
+    lru_cache.LRUCache.put = put_whole
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
+
+
+def main(path: str, compiled: str) -> None:
     sys.path[0] = str(Path(__file__).parents[1] / "export_core/readers/worker")
     import program
 
     half = program.start_half(str(Path(sys.path[0]) / "jaxlib_worker.py"))
     del sys.path[0]
     program.start_half = lambda path: half  # a fork has it already
+    start_ahead = half.start_ahead
+    start_ahead(False)
+    half.start_ahead = lambda client: start_ahead(True) if client else None
+    share_compiled(compiled)
     gc.freeze()  # or the first collection of each fork would copy every page
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(path)

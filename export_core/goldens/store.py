@@ -299,7 +299,7 @@ class GoldenStore:
         content = {MANIFEST: manifest_file.dump_manifest(manifest), **files}
         replaced = target.exists()
         if replaced:
-            if self.holds(manifest, files):
+            if self._holds(manifest, content):
                 return WriteStatus.UNCHANGED
             manifest_file.refuse_newer_format(target / MANIFEST)
         try:
@@ -321,12 +321,16 @@ class GoldenStore:
 
     def holds(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
         """Return whether this golden is stored already with these bytes. Its recorded packages may differ."""
+        return self._holds(manifest, {MANIFEST: manifest_file.dump_manifest(manifest), **files})
+
+    def _holds(self, manifest: Manifest, content: Mapping[str, bytes]) -> bool:
+        """Return what `holds` does, of a golden whose `content` includes its manifest as bytes."""
         target = self.root / manifest.case / manifest.writer.id
-        content = {MANIFEST: manifest_file.dump_manifest(manifest), **files}
         same = [content]
         with contextlib.suppress(GoldenError):  # it is damaged, and written again
             as_it_was = as_stored(manifest, self._load(target).manifest)
-            same.append({**content, MANIFEST: manifest_file.dump_manifest(as_it_was)})
+            if as_it_was != manifest:
+                same.append({**content, MANIFEST: manifest_file.dump_manifest(as_it_was)})
         return any(has_content(target, files) for files in same)
 
     def remove(self, golden: Golden) -> None:

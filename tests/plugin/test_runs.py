@@ -149,3 +149,26 @@ def test_checks_of_an_unchanged_export_are_not_repeated(projects):
         }
     project.write(test_a=TRIED.replace("np.ones((2, 2))", "np.ones((2, 3))"))
     assert "tried again" in project.pytest()["test_shapes"].text
+
+
+COMPILED_ONCE = """
+import jax, numpy as np, pytest
+
+def compiled_once(x):
+    return x * 1.2345
+
+@pytest.mark.export_compat
+def test_once(export_golden):
+    export_golden(jax.jit(compiled_once), np.arange(3.0))
+"""
+
+
+def test_forks_of_these_tests_compile_a_function_once(projects, compiled_folder):
+    """Or each run of pytest in these tests would take 50 ms more: see warm_worker.py."""
+    project = projects(test_a=COMPILED_ONCE)
+    assert project.pytest("--update-goldens").code == 0
+    (compiled,) = compiled_folder.glob("jit_compiled_once-*")
+    written = compiled.stat().st_mtime_ns
+    assert project.pytest().code == 0
+    assert list(compiled_folder.glob("jit_compiled_once-*")) == [compiled]
+    assert compiled.stat().st_mtime_ns == written

@@ -6,6 +6,7 @@ be read.
 """
 
 import binascii
+import json
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
@@ -320,8 +321,6 @@ def _mosaic_version(config: Any) -> int | None:
         if isinstance(config, dict):
             body = config.get("module", config.get("body"))
         elif isinstance(config, (str, bytes)) and config[:1] in ("{", b"{") and len(config) <= MAX_PAYLOAD:
-            import json  # few artifacts have such a call, and all that are read would import it
-
             body = json.loads(config)["custom_call_config"]["body"]
         if isinstance(body, str):
             is_module = body.startswith("ML")

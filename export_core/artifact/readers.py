@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.audit import calls_of_devices, calls_of_jax
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.saved_model import SavedModel
@@ -244,6 +243,8 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
 
 def _runs_in_jaxlib_alone(artifact: Artifact) -> bool:
     """Return whether no other runtime runs an artifact: for its devices, or for custom calls that only jaxlib has."""
+    from export_core.artifact.audit import calls_of_devices, calls_of_jax  # reading alone does not need its tables
+
     is_for_cpu = artifact.envelope is None or "cpu" in artifact.envelope.platforms
     return artifact.devices > 1 or bool(calls_of_jax(artifact) or (not is_for_cpu and calls_of_devices(artifact)))
 

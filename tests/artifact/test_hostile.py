@@ -8,7 +8,7 @@ import pickle
 import sys
 import tracemalloc
 from struct import pack
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from test_module import FUNCTION, PROPERTIES, TYPES
 
 from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes
 from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
-from export_core.artifact.bytecode.values import MAX_DEPTH, MAX_NODES
+from export_core.artifact.bytecode.values import MAX_DEPTH, MAX_NODES, Values
 from export_core.artifact.bytecode.walk import MAX_NESTING
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.flatbuffer_reader import Buffer, Table
@@ -255,6 +255,31 @@ def test_attributes_nested_too_deeply_are_refused(most, width, message):
     fuzz.use(_lists(most, width))
     with pytest.raises(ArtifactError, match=message):
         fuzz.use(_lists(most + 1, width))
+
+
+class TableOfOne:
+    """A table with one entry, whose two bytes begin at `start`."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+
+    def __len__(self) -> int:
+        return 1
+
+    def entry(self, _index: int) -> tuple[int, int, int, bool]:
+        return 0, self._start, self._start + 2, True
+
+
+@pytest.mark.parametrize("attribute", [9, 15, 17], ids=["integer", "tensor", "type"])
+def test_a_type_encoded_by_an_attribute_of_itself_is_refused(attribute):
+    """The two tables alone, which are no module: a tensor whose encoding is an attribute of that same type."""
+    data = bytes(number << 1 | 1 for number in (21, 0, attribute, 0))
+    types, attributes = TableOfOne(0), TableOfOne(2)
+    tables = SimpleNamespace(
+        data=data, name="two tables", dialects=["vhlo"], sections={}, types=types, attributes=attributes
+    )
+    with pytest.raises(ArtifactError, match=f"nested at most {MAX_DEPTH} deep, found deeper ones"):
+        Values(tables).type(0)
 
 
 def test_a_table_shared_too_often_is_refused():

@@ -136,7 +136,7 @@ class Values:
             case ("builtin", 4):  # a reference to a symbol, which is its name
                 return self._attribute(self.reference(cursor), depth + 1)
             case _:
-                return self._leaf(dialect, code, cursor), 1, 0
+                return self._leaf(dialect, code, cursor, depth + 1), 1, 0
         if nodes >= LONG or height > 1:
             self._known[index] = known
         return known
@@ -177,7 +177,8 @@ class Values:
                 self._strings[index] = known
         return known
 
-    def _leaf(self, dialect: str, code: int, cursor: Cursor) -> Any:
+    def _leaf(self, dialect: str, code: int, cursor: Cursor, depth: int) -> Any:
+        """Return an attribute without parts. `depth` is that of its type, which may itself name an attribute."""
         if code == TEXT:
             text = bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 65536)]).rstrip(b"\0")
             return Opaque(text.decode("utf-8", "replace"))
@@ -187,19 +188,19 @@ class Values:
             case ("vhlo", 2):
                 return bool(cursor.varint("a boolean"))
             case ("vhlo", 9) | ("builtin", 8):
-                return self._integer(cursor)
+                return self._integer(cursor, depth)
             case ("vhlo", 15):
-                return Opaque(f"dense<…> : {self.type(self._type_ref(cursor))}")
+                return Opaque(f"dense<…> : {self.type(self._type_ref(cursor), depth)}")
             case ("vhlo", 17) | ("builtin", 6):
-                return Opaque(self.type(self._type_ref(cursor)))
+                return Opaque(self.type(self._type_ref(cursor), depth))
             case ("builtin", 7):
                 return True
             case ("vhlo", _) if code in (5, *ENUMS):
                 return cursor.varint("an enum's value")
         return Opaque(f"#{dialect}<code {code}>")
 
-    def _integer(self, cursor: Cursor) -> int | bool | Opaque:
-        kind = self.type(self._type_ref(cursor))
+    def _integer(self, cursor: Cursor, depth: int) -> int | bool | Opaque:
+        kind = self.type(self._type_ref(cursor), depth)
         if "<code " in kind:  # how wide it is decides how its integers are written
             return Opaque(f"… : {kind}")
         # MLIR writes integers of at most 8 bits as a byte, and wider ones as zigzag varints, unsigned ones too.

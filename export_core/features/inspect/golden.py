@@ -57,7 +57,7 @@ _OF_NOISE = {
     "jumping": "elements that jump when last bits change",
     "undecided_outputs": "outputs with noise above a tenth of their largest number",
 }
-"""What `inspect` calls the fields of a `NoiseRecord`, which are counts of runs and of elements."""
+"""The names of the fields of a `NoiseRecord` in the output of `inspect`; most are counts of runs or of elements."""
 
 
 class GoldenArtifact(NamedTuple):

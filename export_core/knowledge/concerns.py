@@ -133,7 +133,7 @@ class About:
     @cached_property
     def types_of_values(self) -> str:
         """The lines of `types` without the types of functions, which consist of the other types and are long."""
-        return "\n".join([kind for kind in self.types.split("\n") if not kind.startswith("(")])
+        return "\n".join(dict.fromkeys(kind for module in self.artifact.modules for kind in module.types_of_values))
 
     def has_type(self, pattern: str) -> bool:
         """Return whether a regular expression is found in one of the artifact's types. `^` matches its first one."""

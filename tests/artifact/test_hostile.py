@@ -20,11 +20,13 @@ from test_module import FUNCTION, PROPERTIES, TYPES
 
 from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes
 from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
+from export_core.artifact.bytecode.sections import Entries
 from export_core.artifact.bytecode.values import MAX_DEPTH, MAX_NODES, Values
 from export_core.artifact.bytecode.walk import MAX_NESTING
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.flatbuffer_reader import Buffer, Table
 from export_core.artifact.envelope.schema import IN_AVALS
+from export_core.knowledge.concerns import About
 from studies.artifact import fuzz
 
 SEEDS = [path.read_bytes() for path in (*FILES, *SAVED_MODELS)]
@@ -150,6 +152,9 @@ HOSTILE = {
         types=[(0, varint(23) + varint(2) + varint(n + 1) * 2) for n in range(14)]
         + [(0, varint(4)), (0, varint(8) + varint(1) + varint(0) + varint(0))],
     ),
+    "a long type, of which a function takes very many": lambda: _with_function_type(
+        N // 50, varint(4), *[varint(23) + varint(60) + varint(number) * 60 for number in range(2)]
+    ),
     "locations shared 4 ** 7 times": lambda: _module(
         _function(op(CUSTOM_CALL, props=1, location=len(CALL_ATTRIBUTES))),
         attributes=[
@@ -257,29 +262,49 @@ def test_attributes_nested_too_deeply_are_refused(most, width, message):
         fuzz.use(_lists(most + 1, width))
 
 
-class TableOfOne:
-    """A table with one entry, whose two bytes begin at `start`."""
-
-    def __init__(self, start: int) -> None:
-        self._start = start
-
-    def __len__(self) -> int:
-        return 1
-
-    def entry(self, _index: int) -> tuple[int, int, int, bool]:
-        return 0, self._start, self._start + 2, True
+def table_of_one(start: int) -> Entries:
+    """Return a table with one entry, whose two bytes begin at `start`."""
+    table = Entries(start, "I")
+    table.ends.append(start + 2 << 1 | 1)
+    table.groups.append((0, 0, 1))
+    table.firsts.append(0)
+    return table
 
 
 @pytest.mark.parametrize("attribute", [9, 15, 17], ids=["integer", "tensor", "type"])
 def test_a_type_encoded_by_an_attribute_of_itself_is_refused(attribute):
     """The two tables alone, which are no module: a tensor whose encoding is an attribute of that same type."""
     data = bytes(number << 1 | 1 for number in (21, 0, attribute, 0))
-    types, attributes = TableOfOne(0), TableOfOne(2)
+    types, attributes = table_of_one(0), table_of_one(2)
     tables = SimpleNamespace(
         data=data, name="two tables", dialects=["vhlo"], sections={}, types=types, attributes=attributes
     )
     with pytest.raises(ArtifactError, match=f"nested at most {MAX_DEPTH} deep, found deeper ones"):
         Values(tables).type(0)
+
+
+def _with_function_type(count: int, *element: bytes) -> bytes:
+    """Return a module with the type of a function that takes the last of `element` types `count` times."""
+    taken = varint(8) + varint(count) + varint(len(element) - 1) * count + varint(0)
+    attributes = [(1, UNKNOWN), (0, varint(17) + varint(len(element))), *FUNCTION[2:]]
+    return _module(_function(), attributes=attributes, types=[(0, entry) for entry in (*element, taken)])
+
+
+def test_a_function_of_thousands_of_arrays_is_read():
+    """A training step takes and returns every parameter with its moments: 6,000 arrays in a model of 2,000 layers."""
+    artifact = read_bytes(_with_function_type(6000, varint(4), varint(20) + varint(1) + varint(8) + varint(0)))
+    arrays = ", ".join(["tensor<4xf32>"] * 6000)
+    assert artifact.module.types == ("f32", "tensor<4xf32>", f"({arrays}) -> ()")
+    assert artifact.module.types_of_values == ["f32", "tensor<4xf32>"]
+    about = About(artifact)
+    assert about.has_type(r"(?m)^\((tensor<4xf32>, ){5999}")
+    assert not about.has_type("tensor<5xf32>")
+
+
+def test_a_function_whose_types_are_long_together_is_refused():
+    tuples = [varint(23) + varint(60) + varint(number) * 60 for number in range(2)]  # 60 and 3,600 element types
+    with pytest.raises(ArtifactError, match=r"types of at most \d+ letters in all, found more"):
+        _ = read_bytes(_with_function_type(1000, varint(4), *tuples)).module.types
 
 
 def test_a_table_shared_too_often_is_refused():

@@ -377,6 +377,11 @@ class Module:
         """All types in the module, as StableHLO prints them. May raise `ArtifactError`."""
         return tuple(map(self.contents.values.type, range(len(self.tables.types))))
 
+    @property
+    def types_of_values(self) -> list[str]:
+        """The types in `types` but for those of functions. May raise `ArtifactError`."""
+        return self.contents.values.types_of_values()
+
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the module itself, e.g. jax.uses_shape_polymorphism. May raise `ArtifactError`."""

@@ -10,8 +10,10 @@ _Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
 
 MAX_DEPTH = 64  # attributes inside attributes, types inside types
 MAX_NODES = 10_000  # values inside one value, and one more for each 16 bytes of the file: a shared one counts each time
-MAX_LETTER = 1 << 15  # characters of one type
-MAX_LETTERS = 1 << 17  # characters of all types together, and one more for each byte of the file
+MAX_LETTER = 1 << 15  # characters of one type, but for a function's, which has those of all its arrays
+# Characters of all types together, and one more for each byte of the file: the function of a training step has twelve
+# thousand arrays, each with twenty characters.
+MAX_LETTERS = 1 << 20
 LONG = 64  # strings and lists from this length on are remembered, since others may share them
 MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a handful
 MAX_LOCATIONS = 128  # locations that are followed to find the name of one
@@ -31,6 +33,20 @@ PLAIN_TYPES = {
     },
     "builtin": {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 18: "none"},
 }  # fmt: skip
+MAX_AT_ONCE = 1 << 12  # types that are decoded before one is asked for; a module has a few dozen
+_TENSORS = {"vhlo": 20, "builtin": 13}
+_FUNCTIONS = {"vhlo": 8, "builtin": 2}
+# For each dialect: the types without parts by their first byte, which is their code as a varint; that byte of a tensor,
+# and that of a function; and types of more bytes.
+_FREQUENT: dict[str, tuple[dict[int, str], int, int, dict[bytes, str]]] = {
+    dialect: (
+        {code << 1 | 1: text for code, text in types.items()},
+        _TENSORS[dialect] << 1 | 1,
+        _FUNCTIONS[dialect] << 1 | 1,
+        {b"\x01\x09": "i1", b"\x01\x02\x02": "i32", b"\x01\x02\x04": "i64"} if dialect == "builtin" else {},
+    )
+    for dialect, types in PLAIN_TYPES.items()
+}
 # The words of VHLO's enumerations by their codes (VhloEnums.td): comparison direction, comparison type, FFT type,
 # precision, algorithm and distribution of random numbers, transpose, mode of result accuracy.
 ENUMS = {
@@ -63,6 +79,9 @@ class Values:
         self.letters = self.most_letters = MAX_LETTERS + size
         self._locations_left = 0
         self._types: dict[int, str] = {}
+        self._has_frequent_types = False  # Whether `read_frequent_types` was called.
+        self._others: list[int] = []  # The types that it left, by number, mostly without those of functions.
+        self.elements: dict[int, str] = {}  # The element types of most types, by number: f32 for tensor<4xf32>.
         self._strings: dict[int, str | bytes] = {}
         self._known: dict[int, _Sized] = {}
         self._names_of: dict[int, dict[str, int]] = {}
@@ -243,18 +262,68 @@ class Values:
 
     def type(self, index: int, depth: int = 0) -> str:
         """Return type `index` as StableHLO prints it, e.g. tensor<4x?xf32>; `depth` is how deep it is in another."""
+        if not self._has_frequent_types:
+            self.read_frequent_types()
         if (known := self._types.get(index)) is None:
             dialect, code, cursor = self._entry(self.tables.types, index)
             self._limit(cursor, depth)
             known = self._type(dialect, code, cursor, depth + 1)
             # A tuple of two tuples of two … doubles at every level: the text of a type can be far longer than the file.
             self.letters -= len(known)
-            if len(known) > MAX_LETTER:
+            if len(known) > MAX_LETTER and code != _FUNCTIONS.get(dialect):
                 raise cursor.error(f"a type of at most {MAX_LETTER} letters", f"{len(known)} letters", advice=LIMIT)
             if self.letters < 0:
                 raise cursor.error(f"types of at most {self.most_letters} letters in all", "more", advice=LIMIT)
             self._types[index] = known
         return known
+
+    def types_of_values(self) -> list[str]:
+        """Return all types but those of functions, which are long and consist of the other types."""
+        self.read_frequent_types()
+        for index in self._others:
+            self.type(index)
+        return [text for text in self._types.values() if not text.startswith("(")]
+
+    def read_frequent_types(self) -> None:
+        """Decode the types without parts, and the tensors of these: nearly all types. The first call does it.
+
+        One loop over the bytes takes a third of the time of decoding types one by one. All others are left to `type`,
+        and damaged ones are among those.
+        """
+        if self._has_frequent_types:
+            return
+        self._has_frequent_types = True
+        tables, types, elements, others = self.tables, self._types, self.elements, self._others
+        if len(tables.types) > MAX_AT_ONCE:
+            others += range(len(tables.types))
+            return
+        data, ends, start = tables.data, tables.types.ends, tables.types.first
+        tensors: list[tuple[int, int, int]] = []  # The number of each, the place behind its code, and its end.
+        for number, first, last in tables.types.groups:
+            by_byte, tensor, function, by_bytes = _FREQUENT.get(tables.dialects[number], ({}, -2, -2, {}))
+            for index, value in enumerate(ends[first:last], first):
+                at, start = start, value >> 1
+                byte = data[at] if value & 1 and at < start else -1  # -1 for a text, and for nothing
+                if (text := by_byte.get(byte)) is not None:
+                    types[index] = text
+                    elements[index] = text.removeprefix("!stablehlo.")
+                elif byte == tensor:
+                    tensors.append((index, at + 1, start))
+                elif (text := by_bytes.get(bytes(data[at:start]))) is not None:
+                    types[index] = elements[index] = text
+                elif byte != function:
+                    others.append(index)
+        plain = {*types}
+        for index, at, end in tensors:
+            # Its rank, its dimensions, and the number of its element type: each a varint of one byte.
+            after = at + 1 + (data[at] >> 1) if at < end and data[at] & 1 else end
+            if after < end and data[after] & 1 and (element := data[after] >> 1) in plain:
+                sizes = [_SMALL[byte] for byte in data[at + 1 : after]]
+                if "" not in sizes:
+                    types[index] = f"tensor<{''.join(sizes)}{types[element]}>"
+                    elements[index] = types[element]
+                    continue
+            others.append(index)
 
     def _type(self, dialect: str, code: int, cursor: Cursor, depth: int) -> str:
         if code == TEXT:
@@ -288,7 +357,10 @@ class Values:
     def _types_of(self, cursor: Cursor, depth: int) -> list[str]:
         count = cursor.count("types")
         self._limit(cursor, depth, count)
-        return [self.type(self._type_ref(cursor), depth) for _ in range(count)]
+        types = [self.type(self._type_ref(cursor), depth) for _ in range(count)]
+        if sum(map(len, types)) > self.letters:  # Before they become one text.
+            raise cursor.error(f"types of at most {self.most_letters} letters in all", "more", advice=LIMIT)
+        return types
 
     def _shape(self, cursor: Cursor) -> str:
         count = cursor.count("dimensions")

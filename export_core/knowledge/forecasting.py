@@ -71,9 +71,9 @@ class Forecast:
     # Not a NamedTuple, which takes twice as long to make: an artifact has one for each of the two hundred readers.
     __slots__ = ("_answers", "by_bytes")
 
-    def __init__(self, by_bytes: LoadResult, answers: tuple[Answer, ...] = ()) -> None:
+    def __init__(self, by_bytes: LoadResult) -> None:
         self.by_bytes = by_bytes  # Whether the reader loads the artifact, as far as the artifact's bytes show it.
-        self._answers = answers  # Empty if the bytes show that the reader does not load the artifact.
+        self._answers: tuple[Answer, ...] = ()  # Empty until `answers` is set or, after a refusal, asked for.
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -81,6 +81,10 @@ class Forecast:
         if not self._answers:  # Half of all readers, of which a command shows `by_bytes` alone.
             self._answers = (Answer(NO, tuple(map(Reason, self.by_bytes.reasons))),) * 4
         return self._answers
+
+    @answers.setter
+    def answers(self, answers: tuple[Answer, ...]) -> None:
+        self._answers = answers
 
     @property
     def reader(self) -> Reader:
@@ -170,24 +174,23 @@ def forecasts(
     """Return what each of several readers will do with an artifact. The other arguments are those of `forecast`."""
     platform, about = platform or usual_platform(artifact), About(artifact)
     results = loads(artifact, readers)
-    refused = (Forecast(load) for load in results if load.ok is False)  # What it does not load, it does not run.
-    # The results of each consumer that may load it, and the iterator over their forecasts.
-    consumers: dict[tuple[str, str], tuple[list[LoadResult], Iterator[Forecast]]] = {}
-    of: list[Iterator[Forecast]] = []  # For each result, the iterator that yields its forecast next.
-    for load in results:
-        if load.ok is False:
-            of.append(refused)
+    found = [*map(Forecast, results)]
+    consumers: dict[tuple[str, str], _Consumer] = {}
+    for load, known in zip(results, found, strict=True):
+        if load.ok is False:  # What a reader does not load, it does not run.
             continue
         release = load.reader.release
-        family, _, in_brackets = parts_of(release.runtime)
+        family, in_brackets = "", ""
+        if release.runtime:
+            family, _, in_brackets = parts_of(release.runtime)
         key = family, release.with_settings or in_brackets
-        if (own := consumers.get(key)) is None:
+        if (consumer := consumers.get(key)) is None:
             of_reader = _abilities(settings, release.x64) + release.settings
-            consumer = _Consumer(about, family or "jaxlib", platform, of_reader)
-            own = consumers[key] = consumer.loads, consumer.forecasts()
-        own[0].append(load)
-        of.append(own[1])
-    return map(next, of)
+            consumer = consumers[key] = _Consumer(about, family or "jaxlib", platform, of_reader)
+        consumer.forecasts.append(known)
+    for consumer in consumers.values():
+        consumer.answer()
+    return iter(found)
 
 
 class _Kind(NamedTuple):
@@ -217,7 +220,7 @@ class _Consumer:
         self.name = name
         self.platform = platform
         self.settings = settings
-        self.loads: list[LoadResult] = []  # Those of its releases that may load the artifact.
+        self.forecasts: list[Forecast] = []  # Those for its releases that may load the artifact.
         self._unmeasured: dict[int, _Unmeasured] = {}  # What `unmeasured` returned.
         # None for a jaxlib, in which operations are not measured one by one.
         self.table = None if name == "jaxlib" else measured().get(name)
@@ -254,19 +257,20 @@ class _Consumer:
 
     @cached_property
     def built(self) -> list[str]:
-        """The build date of the release of each of `loads`."""
-        return [load.reader.release.built for load in self.loads]
+        """The build date of the release of each of `forecasts`."""
+        return [known.by_bytes.reader.release.built for known in self.forecasts]
 
     @cached_property
     def entries(self) -> list[Entry]:
         """The entries that are about the artifact, and may hold for one of the releases."""
         first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
         asked = _asked(self.name, self.platform, self.settings)
-        named = asked.by_operation.keys() & self.about.operations
-        places = {*asked.of_any, *(place for name in named for place in asked.by_operation[name])}
+        places = asked.of_any
+        if named := asked.by_operation.keys() & self.about.operations:
+            places = sorted({*places, *(place for name in named for place in asked.by_operation[name])})
         return [
             entry
-            for place in sorted(places)
+            for place in places
             if (entry := asked.entries[place])
             and (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
             and is_concerned(self.about, entry.concerns)
@@ -277,31 +281,38 @@ class _Consumer:
         """The dates at which one of `entries` begins or ends to hold, sorted."""
         return sorted({date for entry in self.entries for date in (entry.since, entry.mended) if date})
 
-    def forecasts(self) -> Iterator[Forecast]:
-        """Yield the forecast for each of `loads`, in their order. Answers are found once for all releases of a kind."""
+    def answer(self) -> None:
+        """Give `forecasts` their answers, which are found once for all releases of a kind."""
         # By the fields of a `_Kind`, which costs more to make.
-        known: dict[tuple[object, ...], tuple[Answer, ...]] = {}
+        found: dict[tuple[object, ...], tuple[Answer, ...]] = {}
+        last: tuple[object, ...] = ()
+        answers: tuple[Answer, ...] = ()
         dates, table = self.dates, self.table
         missing, places = _NONE_MISSING, 0
         called = _NONE_MISSING if table is not None else self.about.looked_up(self.platform)
         not_ran = ~self.ran_all
-        for load, built in zip(self.loads, self.built, strict=True):
+        for known, built in zip(self.forecasts, self.built, strict=True):
+            reader, ok, reasons = known.by_bytes
             if table is not None:
-                places = places_of(load.reader.release.runtime)
+                places = places_of(reader.release.runtime)
                 if not places & not_ran:
                     places = 0
-            elif called and not load.reader.release.runtime:
-                missing = called - stable_targets(load.reader.release.jax)
+            elif called and not reader.release.runtime:
+                missing = called - stable_targets(reader.release.jax)
             era = bisect_right(dates, built) if built else -1
-            alike = (era, missing, places, load.ok, load.reasons)
-            if (answers := known.get(alike)) is None:
-                kind = _Kind(*alike)
-                facts = [(LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons]
-                facts += self._by_bytes(kind, load.reader)
-                facts += self._by_entries(load.reader)
-                facts += self._by_failures(kind)  # after the entries, which say what to do
-                answers = known[alike] = _answers(facts)
-            yield Forecast(load, answers)
+            alike = (era, missing, places, ok, reasons)
+            if alike != last:  # Neighbours are mostly alike.
+                last = alike
+                answers = found.get(alike) or found.setdefault(alike, self._answers(_Kind(*alike), reader))
+            known.answers = answers
+
+    def _answers(self, kind: _Kind, reader: Reader) -> tuple[Answer, ...]:
+        """Return the answers for the releases of a kind, of which `reader` is one."""
+        facts = [(LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons]
+        facts += self._by_bytes(kind, reader)
+        facts += self._by_entries(reader)
+        facts += self._by_failures(kind)  # after the entries, which say what to do
+        return _answers(facts)
 
     def _by_entries(self, reader: Reader) -> Iterator[Found]:
         """Yield what the entries say that hold for a reader."""

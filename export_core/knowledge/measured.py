@@ -67,7 +67,7 @@ class Measured(NamedTuple):
         """
         return [
             name
-            for name, types in needed.items()
+            for name, types in (needed.items() if self.some else ())
             if name in self.some and any(_has(self.some[name].get(of, 0), places) for of in types)
         ]
 
@@ -95,7 +95,10 @@ class Measured(NamedTuple):
             unseen: Operations, each with its element types.
             places: The releases, as bits.
         """
-        kinds, found = self.failed.get("*", {}), {}
+        kinds = self.failed.get("*", {})
+        found: dict[str, frozenset[str]] = {}
+        if places >> len(self.releases):  # outside all that were measured
+            return found
         for name, types in unseen.items():
             own = self.failed.get(name, {})
             if not own and not kinds:  # for most runtimes and operations

@@ -98,7 +98,8 @@ class _Walk:
     def __init__(self, tables: Tables, values: Values) -> None:
         self._tables = tables
         self._values = values
-        self._elements: dict[int, str] = {}
+        values.read_frequent_types()
+        self._elements = values.elements
         self._names = [*map(without_version, tables.op_names)]
         self._has_body = [name in _WITH_BODY for name in self._names]
         self._seen: set[tuple[int, tuple[str, ...], tuple[str, ...]]] = set()
@@ -109,15 +110,16 @@ class _Walk:
     @property
     def found(self) -> dict[str, frozenset[str]]:
         """The element types of each kind of operation, as `element_types` returns them."""
-        found: dict[str, set[str]] = {}
+        names, found = self._names, dict[str, set[str]]()
         for number, taken, given in self._seen:
-            name = self._names[number]
-            types = found.setdefault(name, set())
+            name = names[number]
+            if (types := found.get(name)) is None:
+                types = found[name] = set()
             if name not in FLOW:
                 types.add(_as_text(taken, given))
         for name, taken, given in self._with_body:
             found.setdefault(name, set()).add(_as_text(taken, given))
-        return {name: frozenset(types) for name, types in sorted(found.items())}
+        return {name: frozenset(found[name]) for name in sorted(found)}
 
     def _blocks(self, at: int, region: _TypedRegion, count: int, body: set[str] | None) -> int:
         """Read the `count` blocks of a region from byte `at` on, and return the place behind them.

@@ -17,6 +17,7 @@ SECTION_NAMES = (
     "dialect versions", "properties",
 )  # fmt: skip
 _SECTIONS = tuple(f"the {name} section" for name in SECTION_NAMES)
+ALIGNED = 0x80  # In the first byte of a section, beside its kind: its alignment and its padding follow its length.
 
 
 class Cursor:
@@ -111,13 +112,13 @@ class Cursor:
         """
         at = self.at
         head = self.byte("a section")
-        number = head & 0x7F
+        number = head & ~ALIGNED
         if number > PROPERTIES:
             raise self.error("a section id from 0 to 8", str(number), at)
         what = _SECTIONS[number]
         length = self.varint("the length of a section")
         # The rule of LLVM's documentation. No file seen so far has an aligned section, so only made-up bytes test it.
-        if head & 0x80:
+        if head & ALIGNED:
             alignment = self.varint(f"the alignment of {what}")
             if alignment == 0 or alignment & (alignment - 1) or alignment > 1 << 16:
                 raise self.error("an alignment that is a power of two up to 65536", str(alignment), at)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from export_core.artifact.bytecode.sections import IR, Cursor, Tables
+from export_core.artifact.bytecode.sections import ALIGNED, IR, Cursor, Tables
 from export_core.artifact.errors import LIMIT
 from export_core.base.text import plural
 
@@ -261,7 +261,11 @@ def block_at(tables: Tables, at: int) -> tuple[int, list[int], int]:
     if head & 1:
         count, at = varint(data, at)
         for _ in range(count):
-            kind, at = varint(data, at)
+            if (kind := data[at]) & 1:  # nearly all, without a call
+                kind >>= 1
+                at += 1
+            else:
+                kind, at = varint(data, at)
             if version < 4 or kind & 1:  # it has a location
                 at += LENGTH[data[at]]
             kinds.append(kind >> 1 if version >= 4 else kind)
@@ -290,7 +294,11 @@ def regions_at(tables: Tables, at: int, mask: int, results: int) -> tuple[int, b
         regions, isolated = rest(cursor, tables, mask, results)
         at = cursor.at
     if regions and isolated and tables.version >= 2:
-        at = Cursor(data, at, end, tables.name).section(tables.start)[1].at
+        if data[at] & ALIGNED:
+            at = Cursor(data, at, end, tables.name).section(tables.start)[1].at
+        else:
+            at += 1  # its kind
+            at += LENGTH[data[at]]  # its length
     return regions, isolated, at
 
 

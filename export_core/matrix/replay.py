@@ -42,9 +42,10 @@ _DEFECT = "a defect of pytest-jaxexport, please report it"
 LOOK_SECONDS = 0.5  # The longest time that the main thread waits for an outcome before it handles signals.
 FIRST_SECONDS = 20.0  # The longest time that readers wait for the bytecode of the first one.
 FEW_JOBS = 4  # With more cells at once than this, readers do not wait for it: each has a processor to compile on.
-MOST_IDLE = 4
+MOST_IDLE = 6
 """The most workers that wait for a later group of cells of their placement. Starting a worker takes a second of a
-processor, and each idle one has about 100 MB of memory, with a process for its next cell."""
+processor, and each idle one has about 100 MB of memory, with a process for its next cell. Eight readers that each
+have two groups leave six, with two cells at once."""
 
 EnvironmentProvider = Callable[[Placement], Environment]
 """A function that returns the environment of a placement, or raises `EnvironmentFailed`.

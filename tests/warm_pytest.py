@@ -82,6 +82,7 @@ class WarmPytest:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**variables, "OPENBLAS_NUM_THREADS": "1"},  # its threads would be lost in a fork
+            start_new_session=True,  # without the terminal that this process may have
         )
 
     def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path, noise: str) -> int:

@@ -34,8 +34,8 @@ def newest_python() -> str | None:
         return None
 
 
-FAST = ("-m", "not matrix and not browser and not weekly and not corpus")
-"""The tests that `nox -s tests` chooses: pytest's own choice here, without the programs that tests_newest exports."""
+FAST = ("-m", "not matrix and not browser and not weekly and not newest_only")
+"""The tests that `nox -s tests` chooses: pytest's own choice here, without those that only tests_newest runs."""
 
 
 @nox.session
@@ -66,7 +66,7 @@ def run_tests(session: nox.Session, chosen: Sequence[str] = ()) -> None:
 # The newest jax needs a newer CPython than the oldest one that this package supports.
 @nox.session(python=newest_python(), default=False)
 def tests_newest(session: nox.Session) -> None:
-    """Run the fast tests with CPython 3.12 and the newest jax, and the programs of tests/compat that they leave out."""
+    """Run the fast tests with CPython 3.12 and the newest jax, and those marked newest_only, which they leave out."""
     run_tests(session)
 
 

@@ -1,8 +1,8 @@
-"""The markers of tests by their files: `newest` and `corpus`.
+"""The markers of tests by their files: `newest` and `newest_only`.
 
-`newest` is for tests that depend on the release of jax, which also run with the newest one. `corpus` is for the
-programs of tests/compat, each with its golden. They test releases of jax more than this project's code: the newest jax
-exports them in `nox -s tests_newest`, and the matrix replays their goldens in other releases.
+`newest` is for tests that depend on the release of jax, which also run with the newest one. `newest_only` is for those
+that test releases of jax more than this project's code, and run once for each change, in `nox -s tests_newest`: the
+programs of tests/compat, whose goldens the matrix replays in other releases, and studies of what jax documents.
 """
 
 import pytest
@@ -18,16 +18,20 @@ NEWEST = (
     "tests/knowledge/test_measured.py",
     "tests/matrix/test_replay.py",
     "tests/features/why/test_explained_runtimes.py",
-    *(f"studies/tests/{name}/" for name in ("custom_calls", "export_docs")),
+)
+PROGRAMS = "tests/compat/"
+STUDIES = (
+    "studies/tests/custom_calls/test_scale.py",
+    *(f"studies/tests/export_docs/test_{name}" for name in ("apart", "documented_", "public_api")),
     *(f"studies/tests/test_{name}.py" for name in ("calling_conventions", "jax_goldens")),
 )
-CORPUS = "tests/compat/"
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.nodeid.startswith(NEWEST):
+        is_study = item.nodeid.startswith(STUDIES)
+        if is_study or item.nodeid.startswith(NEWEST):
             item.add_marker("newest")
-        if item.nodeid.startswith(CORPUS) and item.get_closest_marker("export_compat"):
-            item.add_marker("corpus")
+        if is_study or (item.nodeid.startswith(PROGRAMS) and item.get_closest_marker("export_compat")):
+            item.add_marker("newest_only")

@@ -22,6 +22,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from _pytest import config
 from _pytest.config import default_plugins
 from warm_worker import share_compiled, starts
 
@@ -30,8 +31,9 @@ IMPORTED = (
     *("execnet.gateway", "platformdirs", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
     *("export_core.export.golden_checks", "export_core.run.session", "export_core.run.golden_writing"),
     *("export_core.artifact.export_changes", "export_core.goldens.upkeep", "export_core.report.document"),
-    *("pytest_jaxexport.recording", "pytest_jaxexport.recorder", "pytest_jaxexport.summary"),
-    *("faulthandler", "pdb", "readline", "urllib.request", "xdist.plugin"),
+    *("pytest_jaxexport.plugin", "pytest_jaxexport.recording", "pytest_jaxexport.recorder", "pytest_jaxexport.summary"),
+    *("faulthandler", "pdb", "readline", "urllib.request"),
+    *("_pytest._argcomplete", "platformdirs.pytest_plugin", "xdist.looponfail", "xdist.newhooks", "xdist.plugin"),
 )
 
 WHOLE_NOISE = ""  # noise is measured as in a user's run
@@ -82,6 +84,7 @@ class WarmPytest:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**variables, "OPENBLAS_NUM_THREADS": "1"},  # its threads would be lost in a fork
+            start_new_session=True,  # without the terminal that this process may have
         )
 
     def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path, noise: str) -> int:
@@ -116,7 +119,8 @@ def main(workers: str, compiled: str) -> None:
     load_calendar()
     bin_xml_escape("")  # compiles its pattern
     read_packages_once()
-    look_for_fixtures_once()
+    look_for_hooks_once()
+    prepare_config_once()
     # Of plugins that are imported already, whose assertions pytest cannot rewrite.
     AssertionRewritingHook._warn_already_imported = lambda hook, name: None
     use_warm_workers(workers)
@@ -143,29 +147,50 @@ def read_packages_once() -> None:
     metadata.distributions = lambda **where: anew(**where) if where else iter(installed)
 
 
-def look_for_fixtures_once() -> None:
-    """Find the plugins without fixtures, since each run of pytest would look at every name of each plugin."""
+def look_for_hooks_once() -> None:
+    """Find the hooks and fixtures of plugins, since each run of pytest would look at every name of each plugin."""
     from _pytest.fixtures import FixtureFunctionDefinition, FixtureManager
 
-    plugins = [module for name, module in sys.modules.items() if name.startswith(("_pytest.", "xdist.", "pytest_"))]
-    classes = [value for module in plugins for value in vars(module).values() if inspect.isclass(value)]
+    packages = ("_pytest.", "platformdirs.", "xdist.", "pytest_")
+    plugins = [module for name, module in sys.modules.items() if name.startswith(packages)]
+    for module in plugins:
+        found = [
+            name
+            for name, value in vars(module).items()
+            if name.startswith("pytest_") or type(value) is FixtureFunctionDefinition
+        ]
+        module.__dir__ = functools.partial(list, found)  # what `dir` returns
+    classes = {value for module in plugins for value in vars(module).values() if inspect.isclass(value)}
     without = {
-        holder
-        for holder in (*plugins, *classes)
+        kind
+        for kind in classes
         if not any(
-            type(value) is FixtureFunctionDefinition
-            for owner in (inspect.getmro(holder) if inspect.isclass(holder) else [holder])
-            for value in vars(owner).values()
+            type(value) is FixtureFunctionDefinition for owner in inspect.getmro(kind) for value in vars(owner).values()
         )
     }
     parse = FixtureManager.parsefactories
 
     def parse_some(manager: FixtureManager, *words: object, **named: object) -> None:
         holder = named.get("holder")
-        if not (holder in without if inspect.ismodule(holder) else type(holder) in without):
+        if inspect.ismodule(holder) or type(holder) not in without:
             parse(manager, *words, **named)
 
     FixtureManager.parsefactories = parse_some
+
+
+def prepare_config_once() -> None:
+    """Register pytest's own plugins, which is a sixth of a run with one test. A run with `-p` may leave some out."""
+    anew = config.get_config
+    prepared = [anew(prog="python -m pytest")]
+
+    def get_config(args: list[str], plugins: None = None, **named: str) -> config.Config:
+        if "-p" in args or not prepared:
+            return anew(args, plugins, **named)
+        own = prepared.pop()
+        own.invocation_params = config.Config.InvocationParams(args=args, plugins=plugins, dir=Path.cwd())
+        return own
+
+    config.get_config = get_config
 
 
 def use_warm_workers(path: str) -> None:

@@ -1,4 +1,7 @@
-"""Fixtures of tests marked `browser`: Chromium, its contexts, the folder of pictures, and the opened page of a run."""
+"""Fixtures of tests marked `browser`: Chromium, its contexts, the folder of pictures, and the opened page of a run.
+
+A page follows some actions later, in an event of its own: a test uses `expect` for what comes after an action.
+"""
 
 import os
 import shutil
@@ -11,11 +14,20 @@ import pytest
 DESKTOP = (1440, 1000)
 
 
+def expect(actual: Any, message: str | None = None) -> Any:
+    """Return Playwright's assertions about a page or a locator: each waits until it holds."""
+    from playwright.sync_api import expect
+
+    return expect(actual, message)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """The installed Chromium, or Playwright's own. The marker means that there is one, so that no test is skipped."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    # As long as Playwright waits for anything else: on a busy machine, an event may come seconds later.
+    expect.set_options(timeout=30_000)
     installed = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         # The sandbox of a browser needs rights that root in a container lacks.

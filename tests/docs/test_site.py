@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from browsing import expect
 
 pytestmark = pytest.mark.browser
 
@@ -107,8 +108,7 @@ def opened(browser: Any) -> Iterator[Any]:
 
 def test_search_finds_a_page_without_a_network(site, opened):
     page = opened(site / "search.html", "?q=backfill")
-    page.wait_for_selector("ul.search li a")
-    assert "Goldens of an older release" in page.locator("ul.search").inner_text()
+    expect(page.locator("ul.search")).to_contain_text("Goldens of an older release")
 
 
 @pytest.mark.parametrize("name", PICTURES)

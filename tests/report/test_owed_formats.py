@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from browsing import expect
 from commands import finished
 from making import NEWEST, day, document, result, summarize, with_causes
 from msgspec import structs
@@ -230,5 +231,5 @@ def test_judging_again_uses_the_targets_in_force_that_day(cwd, jaxexport):
 def test_a_cell_on_the_page_names_its_target(opened, summary):
     page = opened(shown=document(CELLS, summary))
     page.locator("#grid .cell.owed").click()
-    assert page.locator("#cell-facts dt", has_text="deployed").count() == 1
-    assert "serving" in page.locator("#cell-facts").inner_text()
+    expect(page.locator("#cell-facts dt", has_text="deployed")).to_have_count(1)
+    expect(page.locator("#cell-facts")).to_contain_text("serving")

@@ -4,6 +4,7 @@ import re
 
 import msgspec
 import pytest
+from browsing import expect
 from making import document, of_runtime, result, summarize, with_causes
 from test_page import cells_of, data_of
 
@@ -201,7 +202,7 @@ def test_the_first_screen_says_which_cells_are_missing(size, opened):
     box = note.bounding_box()
     assert box["y"] + box["height"] < size[1]
     note.locator("a").click()
-    assert page.evaluate("document.activeElement.innerText").find("no space left on device") > 0
+    expect(page.locator(":focus")).to_contain_text("no space left on device")
 
 
 @pytest.mark.browser
@@ -209,7 +210,7 @@ def test_the_banner_opens_the_list_of_outputs(opened):
     made = summarize([result()], undecided=["t.f/0.9.2-cpu: output 0"])
     page = opened(shown=document([result()], made))
     page.locator(".note a").click()
-    assert page.get_by_text("t.f/0.9.2-cpu: output 0").is_visible()
+    expect(page.get_by_text("t.f/0.9.2-cpu: output 0")).to_be_visible()
 
 
 @pytest.mark.browser
@@ -220,6 +221,7 @@ def test_the_newest_readers_are_first_on_a_phone(opened):
         page = opened(cell_link(cells[1].key), shown=document(cells), size=size)
         strip = page.locator(".strip thead th span").all_inner_texts()
         page.locator("#close").click()
+        expect(page.locator("#cell")).to_be_hidden()
         names[size[0]] = page.locator("[role=columnheader] b").all_inner_texts()
         assert strip == names[size[0]]
     assert names == {1440: ["0.9.2", "0.10.2", "iree 3.13.0"], 390: ["0.10.2", "0.9.2", "iree 3.13.0"]}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import jsonschema
 import msgspec
 import pytest
+from browsing import expect
 from commands import finished
 from comparing import compared, difference
 from making import day, document, result
@@ -135,9 +136,9 @@ def test_changed_cells_can_be_filtered(opened, tmp_path):
     file.write_text(page([KEPT, OTHER], [CRASH, OTHER]), "utf-8")
     shown = opened(file=file)
     shown.get_by_role("link", name="All of them in the table").first.click()
-    assert shown.locator("#count").inner_text() == "1 of 2 cells"
+    expect(shown.locator("#count")).to_have_text("1 of 2 cells")
     shown.locator("#grid .cell").click()
-    assert "regressed; it was kept: pass" in shown.locator("#cell-facts").inner_text()
+    expect(shown.locator("#cell-facts")).to_contain_text("regressed; it was kept: pass")
 
 
 @pytest.fixture
@@ -173,20 +174,22 @@ def test_the_page_compares_any_two_of_several_runs(opened, third_run, tmp_path):
     page.select_option("#then", "0")
     page.select_option("#now", "1")
     page.wait_for_url("**runs=0-1*")
-    assert changes.all_inner_texts() == ["all", "regressed (1)"]
+    expect(changes).to_have_text(["all", "regressed (1)"])
     page.select_option("select[data-key=change]", "regressed")
-    assert count.inner_text() == "1 of 2 cells"
-    assert page.locator("#grid .history").get_attribute("aria-label") == (
-        "1: as of 2026-11-20: kept; 2: as of 2026-11-21: broken; this run: kept"
+    expect(count).to_have_text("1 of 2 cells")
+    expect(page.locator("#grid .history")).to_have_attribute(
+        "aria-label", "1: as of 2026-11-20: kept; 2: as of 2026-11-21: broken; this run: kept"
     )
     page.locator("#grid .cell").click()
-    facts = page.locator("#cell-facts").inner_text()
-    assert "regressed; it was kept: pass" in facts
-    assert "this run: kept: pass\n2: as of 2026-11-21: broken: crash\n1: as of 2026-11-20: kept: pass" in facts
+    facts = page.locator("#cell-facts")
+    expect(facts).to_contain_text("regressed; it was kept: pass")
+    history = "this run: kept: pass\n2: as of 2026-11-21: broken: crash\n1: as of 2026-11-20: kept: pass"
+    assert history in facts.inner_text()
     page.go_back()
+    expect(page.locator("#cell")).to_be_hidden()
     page.reload()
     page.wait_for_selector("html[data-ready]")
-    assert count.inner_text() == "1 of 2 cells", "the address has the two runs"
+    expect(count, "the address has the two runs").to_have_text("1 of 2 cells")
 
 
 def test_report_accepts_several_baselines(tmp_path, third_run, jaxexport):
@@ -199,9 +202,9 @@ def test_report_accepts_several_baselines(tmp_path, third_run, jaxexport):
 def test_the_names_of_two_runs_do_not_overlap(opened):
     page = opened(shown=compared([result(message="then")], [result(message="now")]))
     page.locator("#over-time summary").click()
-    boxes = page.locator("#over-time .chart > text.date").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect())"
-    )
+    names = page.locator("#over-time .chart > text.date")
+    expect(names.first).to_be_visible()
+    boxes = names.evaluate_all("all => all.map(one => one.getBoundingClientRect())")
     first, last = (box for box in boxes if box["y"] == boxes[0]["y"])
     assert first["right"] < last["left"]
 
@@ -226,11 +229,11 @@ def test_the_page_draws_each_case_over_the_runs(opened, tmp_path):
     assert "temp bytes, 1 k to 3 k" in label
     assert moved.locator("rect.state.kept").count() == 3
     page.locator("#over-time summary").click()
-    assert page.locator("#over-time details h4").all_inner_texts() == ["new", "same"]
+    expect(page.locator("#over-time details h4")).to_have_text(["new", "same"])
     words = page.locator("#over-time details figcaption").all_inner_texts()
     assert [text.partition(";")[0] for text in words] == [
         "0 of 1 cells moved, 1 not in every run",
         "0 of 1 cells moved",
     ]
     page.goto(page.url.partition("#")[0] + cell_link(result(case="t.f").key))
-    assert "From run to run" in page.locator("#cell-pictures").inner_text()
+    expect(page.locator("#cell-pictures")).to_contain_text("From run to run")

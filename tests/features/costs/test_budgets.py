@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from browsing import expect
 from commands import finished
 from making import day, document, golden, of_runtime, result, run_of, summarize
 
@@ -269,7 +270,7 @@ def test_the_page_draws_costs_and_shows_the_exceeded_budget(opened, over_budget,
     # Half of the height, then all of it.
     assert page.locator(".cost polyline").get_attribute("points") == "2.0,8.0 24.0,8.0 46.0,2.0"
     page.locator("#grid .cell.over-budget").click()
-    assert "temp_bytes 168,000,000, more than 100,800,000" in page.locator("#cell-facts").inner_text()
+    expect(page.locator("#cell-facts")).to_contain_text("temp_bytes 168,000,000, more than 100,800,000")
 
 
 def test_the_cost_table_shows_each_golden_in_its_newest_reader():

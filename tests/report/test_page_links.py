@@ -108,6 +108,65 @@ def test_a_click_opens_a_cell_and_back_closes_it(opened):
     expect(page).to_have_url(NO_CELL)
 
 
+def test_going_forward_at_once_opens_the_cell_again(opened):
+    """The dialog's close event, which comes in a later task, finds a cell in the address and an open dialog."""
+    page = opened(filter_link(verdict="timeout"))
+    page.locator("#grid .broken").click()
+    wait_until(page, "open")
+    page.evaluate("""() => new Promise((done) => {
+        const withCell = location.hash;
+        dialog.addEventListener("close", () => setTimeout(done));
+        for (const hash of [withCell.replace(/&cell=.*/, ""), withCell]) {
+            history.replaceState(history.state, "", hash);
+            dispatchEvent(new PopStateEvent("popstate"));
+        }
+    })""")
+    assert page.evaluate("dialog.open && location.hash.includes('cell=')")
+
+
+def test_what_is_clicked_after_closing_a_cell_stays(opened):
+    """The browser goes back in a task of its own, which must not undo what follows the dialog's close event."""
+    page = opened(filter_link(verdict="crash"))
+    page.locator("#grid .broken").first.click()
+    wait_until(page, "open")
+    with one_step_back(page):
+        page.evaluate("""() => new Promise((done) => {
+            const open = () => { document.querySelectorAll("#grid .broken")[3].click(); done(); };
+            dialog.addEventListener("close", open, { once: true });
+            at("close").click();
+        })""")
+    assert page.evaluate("dialog.open && location.hash.includes('cell=')")
+
+
+def test_closing_a_cell_twice_goes_back_once(opened):
+    page = opened()
+    page.locator(".chip").nth(1).click()
+    page.locator("#grid .broken").first.click()
+    wait_until(page, "open")
+    with one_step_back(page):
+        page.evaluate("at('close').click(); at('close').click()")
+    wait_until(page, "closed")
+    expect(page.locator("#query")).to_have_value("judgement:broken")
+
+
+def test_a_field_that_is_chosen_after_going_back_keeps_the_focus(opened):
+    page = opened(filter_link(verdict="timeout"))
+    page.locator("#grid .broken").click()
+    wait_until(page, "open")
+    page.evaluate("addEventListener('popstate', () => field.focus())")
+    with one_step_back(page):
+        page.go_back()
+    page.keyboard.type(" writer:0.9.2")
+    expect(page.locator("#query")).to_have_value("verdict:timeout writer:0.9.2")
+
+
+def test_a_click_without_a_pointer_opens_a_cell(opened):
+    """Voice control and scripts click at no place of the screen."""
+    page = opened(filter_link(verdict="timeout"))
+    page.locator("#grid .broken").evaluate("cell => cell.click()")
+    wait_until(page, "open")
+
+
 def test_a_click_in_a_range_opens_the_reader_below_it(opened):
     page = opened(filter_link(cause="lapack-cold-process", judgement="broken", writer="0.6.2"))
     line = page.locator("#cell-line")

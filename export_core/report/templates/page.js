@@ -95,6 +95,8 @@ function showCell(cell) {
   dialog.scrollTop = 0;
 }
 function refocus() {
+  // It comes after the dialog has closed: whoever has gone elsewhere by then stays there.
+  if (![document.body, at("table")].includes(document.activeElement)) return;
   const isElsewhere = opener?.isConnected && opener !== document.body && !grid.contains(opener) && !dialog.contains(opener);
   (isElsewhere ? opener : current)?.focus();
 }
@@ -115,7 +117,9 @@ function showCard(card) {
 }
 
 // --- the address changes
+let isLeaving = false;
 addEventListener("popstate", () => {
+  isLeaving = false;
   typed();
   route();
   // A browser that goes back to #table moves the focus there.
@@ -187,7 +191,8 @@ grid.addEventListener("click", (event) => {
   if (!element || element === grid) return;
   const { left, width } = element.getBoundingClientRect();
   setCurrent(placeOf(element));
-  activate(element, (event.clientX - left) / width);
+  // A click that no pointer made, as that of voice control, is at no place.
+  activate(element, event.detail ? (event.clientX - left) / width : 0);
 });
 grid.addEventListener("keydown", (event) => {
   const isCorner = event.ctrlKey && ["Home", "End"].includes(event.key);
@@ -207,14 +212,22 @@ phone.addEventListener("change", () => showTable(shown.filter, shown.order));
 // --- the dialog
 at("older").addEventListener("click", () => go({ cell: cellName(neighbour(Number(dialog.dataset.cell), -1)) }, true));
 at("newer").addEventListener("click", () => go({ cell: cellName(neighbour(Number(dialog.dataset.cell), 1)) }, true));
-at("close").addEventListener("click", () => dialog.close());
-dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });
+// Closing changes the address, and the dialog follows it. A dialog that closed first would let a click through to the
+// page, and the browser, which goes back a little later, would undo what that click did.
+function leave() {
+  if (isLeaving) return;
+  isLeaving = Boolean(history.state?.opened);
+  if (isLeaving) history.back();
+  else go({ cell: "" }, true);
+}
+at("close").addEventListener("click", leave);
+dialog.addEventListener("click", ({ target }) => { if (target === dialog) leave(); });
+dialog.addEventListener("cancel", (event) => { event.preventDefault(); leave(); });
 dialog.addEventListener("close", () => {
-  // The address of a cell that is not here stays, with the line about it.
-  if (cellNamed(partsOf(location.hash).cell ?? "") >= 0) {
-    if (history.state?.opened) history.back();
-    else go({ cell: "" }, true);
-  }
+  // The event comes later than the closing: whoever has gone back and forward again by then sees a cell.
+  if (dialog.open) return;
+  // Some browsers close it without asking. The address of a cell that is not here stays, with the line about it.
+  if (cellNamed(partsOf(location.hash).cell ?? "") >= 0) leave();
   if (!partsOf(location.hash).cause) refocus();
 });
 

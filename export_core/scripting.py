@@ -15,13 +15,14 @@ from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.base.callables import name_of
-from export_core.base.text import did_you_mean, few
+from export_core.base.text import did_you_mean, few, rounded_text
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import Uncalled, export_again, free_caches, installed_writer, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import is_plain_name
+from export_core.goldens.store import WriteStatus
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.noise import output_paths, outputs_to_name
 from export_core.numbers.shows_nothing import leaf_paths, remark_lines, unknown_leaves
@@ -43,7 +44,7 @@ class WrittenGolden:
     golden: Golden  # The golden in its folder.
     status: str  # `new`, `replaced` or `unchanged`.
     crash: str = ""  # How this release's process died when it replayed the golden; "" if it survived.
-    remarks: tuple[str, ...] = ()  # Sentences that say what the golden's numbers cannot show.
+    remarks: tuple[str, ...] = ()  # Which inputs were rounded, and what numbers cannot show.
 
 
 def export_artifact(
@@ -146,6 +147,8 @@ def write_golden(
     remarks = [remark for one in measured if isinstance(one, MeasuredNoise) for remark in one.remarks]
     lines = remark_lines(remarks, values["constant"] or (), leaves, whole=True)
     shown = [] if values["nothing_to_compare"] else lines
+    if status is not WriteStatus.UNCHANGED:
+        shown += map(rounded_text, sorted(produced.rounded))
     return WrittenGolden(
         golden, str(status), crash, (*(outputs_to_name(noise, output_paths(golden)) if noise else ()), *shown)
     )

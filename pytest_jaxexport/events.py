@@ -23,6 +23,7 @@ class WrittenCase(_AnyEvent):
     renamed: str  # How to make an unused golden one of this case; empty if there is none.
     named: Sequence[str]  # Remarks on its outputs.
     to_do: Sequence[str]  # What to do about these remarks.
+    rounded: Sequence[str]  # The 64-bit dtypes of arrays that were rounded to 32 bits, as it was written.
     not_repeated: bool  # Whether no second process could export it.
     not_seen: Mapping[
         str, float

@@ -407,6 +407,7 @@ class Recorder:
             renamed=renamed,
             named=[],
             to_do=[],
+            rounded=[],
             not_repeated=False,
             not_seen={},
         )
@@ -464,6 +465,8 @@ class Recorder:
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
         event["named"], event["to_do"] = named, to_do
         event["not_repeated"], event["not_seen"] = alone, parts
+        if event["written"] != WriteStatus.UNCHANGED:
+            event["rounded"] = sorted(produced.rounded)
 
     def _remark_lines(self, golden: Golden, produced: ProducedGolden) -> list[str]:
         """Return lines about what a golden does not show.

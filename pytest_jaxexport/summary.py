@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from export_core.base.text import few, plural, shown
+from export_core.base.text import few, plural, rounded_text, shown
 from export_core.base.yaml_text import yaml_text
 from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
 
@@ -62,6 +62,11 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"
     for event in events:
         yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
+    rounded: dict[str, list[str]] = {}
+    for event in events:
+        for dtype in event["rounded"]:
+            rounded.setdefault(dtype, []).append(f"{event['case']}/{event['writer']}")
+    yield from (f"  {few(goldens, most=3)}: {rounded_text(dtype)}" for dtype, goldens in rounded.items())
     if alone := [event["case"] for event in events if event["not_repeated"]]:
         once = f"{plural(len(alone), 'golden')} exported only once"
         yield f"{once}, since no second process can have the same settings: {few(alone, most=3)}"

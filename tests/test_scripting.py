@@ -132,8 +132,13 @@ def test_a_golden_is_written_once_with_its_noise(folder):
     written = times(folder / "golden")
     again = export_core.write_golden("models.dot", function, X, also=[(X + 1,)], refused=[(X[:2],)])
     assert (again.status, times(folder / "golden")) == ("unchanged", written)
-    changed = export_core.write_golden("models.dot", jax.jit(lambda x: jax.numpy.sin(x) @ x), X, goldens="golden")
+    function = jax.jit(lambda x: jax.numpy.sin(x) @ x)
+    changed = export_core.write_golden("models.dot", function, np.linspace(0.0, 1.0, 4), goldens="golden")
     assert changed.status == "replaced"
+    (remark,) = changed.remarks
+    assert remark.startswith("inputs were float64 and are stored as float32, since jax_enable_x64 is off")
+    unchanged = export_core.write_golden("models.dot", function, np.linspace(0.0, 1.0, 4))
+    assert (unchanged.status, unchanged.remarks) == ("unchanged", ())
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,12 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def rounded_text(dtype: str) -> str:
+    """Return the remark on arguments of a 64-bit dtype, float64 or complex128, that are stored in half the bits."""
+    narrow = "complex64" if dtype == "complex128" else "float32"
+    return f"inputs were {dtype} and are stored as {narrow}, since jax_enable_x64 is off: enable it, or pass {narrow}"
+
+
 def for_markdown(text: str) -> str:
     """Return text escaped so that Markdown shows it literally, without markup, HTML, links or mentions of people."""
     line = re.sub(_MARKDOWN, r"\\\g<0>", re.sub(r"[\n\t]+", " ", plain_text(text)))

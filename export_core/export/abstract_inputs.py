@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding
 from export_core.artifact import Aval
 from export_core.artifact.main_check import dimension_names
 from export_core.export import api
-from export_core.export.arguments import Arguments, array_from
+from export_core.export.arguments import Arguments, array_from, require_kept
 from export_core.export.errors import ExportError
 from export_core.export.meshes import concrete_mesh
 from export_core.goldens.made_inputs import SEED, made_leaf, size_of
@@ -66,7 +66,8 @@ def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any
             "jax.ShapeDtypeStruct among the arguments, in their order."
         )
     values = []
-    for struct, value in zip(structs, inputs, strict=True):
+    for number, (struct, value) in enumerate(zip(structs, inputs, strict=True)):
+        require_kept(f"{test}: inputs=: value [{number}]", value)
         array = value if isinstance(value, jax.Array) else jax.numpy.asarray(value)
         # Without x64, jax takes float32 for float64.
         dtype = jax.eval_shape(lambda x: x, jax.ShapeDtypeStruct((), struct.dtype)).dtype

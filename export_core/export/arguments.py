@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -73,6 +73,13 @@ class Arguments:
             return type(value)(leaf.numpy().item()) if is_number else placed_like(value, array_from(leaf))
 
         return self.mapped(like, leaves)
+
+    def named(self) -> Iterator[tuple[str, Any]]:
+        """Yield the leaves of `dynamic`, each with its name in messages, such as `argument [0]['w']`."""
+        positions = [position for position in range(len(self.args)) if position not in self.static]
+        for (part, argument, *inside), leaf in jax.tree_util.tree_flatten_with_path(self.dynamic)[0]:
+            first = f"[{positions[argument.idx]}]" if part.idx == 0 else f"keyword {jax.tree_util.keystr((argument,))}"
+            yield f"argument {first}{jax.tree_util.keystr(tuple(inside))}", leaf
 
     def copy(self) -> Self:
         """Return the call with copies of its arrays, since a function may consume its arguments (`donate_argnums`)."""
@@ -211,6 +218,47 @@ def _format(array: Any) -> Any:
     return getattr(array, "format", None) or array.sharding
 
 
+_WIDE = ("float64", "int64", "uint64", "complex128")
+"""The dtypes that jax narrows to 32 bits (complex128 to 64) unless `jax_enable_x64` is on."""
+
+
+def _narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return a NumPy array or a Python float as it is given and as jax takes it; None if jax keeps its dtype."""
+    if not isinstance(value, (np.ndarray, np.generic, float, complex)) or str(np.asarray(value).dtype) not in _WIDE:
+        return None
+    given = np.asarray(value)
+    dtype = jax.dtypes.canonicalize_dtype(given.dtype)
+    with np.errstate(over="ignore"):
+        return None if dtype == given.dtype else (given, given.astype(dtype))
+
+
+def require_kept(where: str, value: Any) -> None:
+    """Raise `ExportError` for a number that jax changes silently without `jax_enable_x64`, beyond rounding it.
+
+    Such an integer loses its upper bits, such a float becomes infinite. `where` names the value in the message.
+    """
+    if (pair := _narrowed(value)) is None:
+        return
+    given, taken = pair
+    lost = given != taken if given.dtype.kind in "iu" else np.isfinite(given) & ~np.isfinite(taken)
+    if lost.any():
+        raise ExportError(
+            f"{where} is {given.dtype} and holds {given[lost][0]}, which {taken.dtype} cannot hold, the dtype that jax "
+            "gives it without jax_enable_x64. Enable that (jax.config.update('jax_enable_x64', True)), or pass numbers "
+            f"that {taken.dtype} can hold."
+        )
+
+
+def rounded_dtypes(values: Iterable[Any]) -> frozenset[str]:
+    """Return the dtypes of those NumPy arrays whose numbers jax rounds, since `jax_enable_x64` is off."""
+    arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic))]
+    return frozenset(
+        str(given.dtype)
+        for given, taken in filter(None, map(_narrowed, arrays))
+        if ((given != taken) & (given == given)).any()
+    )
+
+
 def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
     """Return values as goldens store them, in the dtypes that an artifact declares.
 
@@ -219,7 +267,7 @@ def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
 
     def as_declared(leaf: Leaf, aval: Any) -> Leaf:
         # jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes.
-        if leaf.dtype == str(aval.dtype) or leaf.dtype not in ("float64", "int64", "uint64", "complex128"):
+        if leaf.dtype == str(aval.dtype) or leaf.dtype not in _WIDE:
             return leaf
         return leaf_of(leaf.data.astype(aval.dtype))
 

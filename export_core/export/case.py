@@ -22,7 +22,14 @@ from jax.sharding import PartitionSpec
 from export_core.base.callables import name_of, text_attributes
 from export_core.base.text import few
 from export_core.export import api
-from export_core.export.arguments import PASS_LEAVES, Arguments, find_static_arguments, is_array, is_reference
+from export_core.export.arguments import (
+    PASS_LEAVES,
+    Arguments,
+    find_static_arguments,
+    is_array,
+    is_reference,
+    require_kept,
+)
 from export_core.export.errors import ExportError, value_and_type
 from export_core.goldens import Comparison, Leaf
 
@@ -339,10 +346,9 @@ def _way_of_passing(leaf: Any) -> str:
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
-    """Raise `ExportError` for a leaf of the arguments that is not an array."""
-    for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
-        # A path in the pair (args, kwargs), without the index of the pair.
-        where = f"{test}: argument {'keyword ' if path[0].idx == 1 else ''}{jax.tree_util.keystr(path[1:])}"
+    """Raise `ExportError` for a leaf of the arguments that is not an array, or whose numbers jax changes."""
+    for name, leaf in arguments.named():
+        where = f"{test}: {name}"
         if is_reference(leaf):
             raise ExportError(
                 f"{where} is a mutable reference, and jax.export takes none. "
@@ -353,6 +359,7 @@ def check_arguments(test: str, arguments: Arguments) -> None:
                 f"{where} is {value_and_type(leaf)}; expected an array (jax.Array, numpy.ndarray) of a dtype that JAX "
                 f"has, or a Python number, since the golden stores its value. {_way_of_passing(leaf)}"
             )
+        require_kept(where, leaf)
 
 
 def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:

@@ -13,7 +13,17 @@ from msgspec import structs
 from export_core.base.patterns import problem_of_pattern
 from export_core.export import api, meshes
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
-from export_core.export.arguments import Arguments, array_from, leaf_from, plain, stored, tree_text, whole
+from export_core.export.arguments import (
+    Arguments,
+    array_from,
+    leaf_from,
+    plain,
+    require_kept,
+    rounded_dtypes,
+    stored,
+    tree_text,
+    whole,
+)
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, in_domain, results, settings_of_export
 from export_core.export.refusals import handlers_required
@@ -68,6 +78,7 @@ class GoldenChecks:
         self._same = same
         self._files: dict[str, bytes] = {}
         self._outside = list(produced.outside)
+        self._rounded = produced.rounded
         if same is None:
             self._derivatives = _derivative_checks(produced, self._files)
         else:
@@ -92,6 +103,8 @@ class GoldenChecks:
         number = len(self._calls) + 1
         if call.refused is not None and (problem := problem_of_pattern(call.refused)):
             raise ExportError(f"{self.produced.case.test}: call {number}: refused(match=…): {problem}")
+        if call.refused is None:  # no reader runs a call that must be refused, whatever numbers it passes
+            self._rounded |= rounded_dtypes(jax.tree_util.tree_leaves((call.args, call.kwargs)))
         check, arguments = _call_check(self.produced, call, number, self._files, self._outside)
         self._calls.append(check)
         if self._several:
@@ -121,7 +134,8 @@ class GoldenChecks:
             out_shardings=out_shardings,
         )
         files = {**produced.files, **files}
-        return replace(produced, manifest=manifest, files=files, outside=tuple(self._outside))
+        outside = tuple(self._outside)
+        return replace(produced, manifest=manifest, files=files, outside=outside, rounded=self._rounded)
 
     def _tried(self, check: Check) -> Check | None:
         """Return the check of the stored golden that equals this check, apart from its results; None if none does."""
@@ -251,6 +265,8 @@ def _call_check(
             f"{produced.case.test}: {call.place or f'call {number}'} takes different arguments from the first call: "
             f"{_passed_otherwise(produced.arguments, arguments)}"
         )
+    for where, leaf in passed.named() if call.refused is None else ():
+        require_kept(f"{produced.case.test}: {call.place or f'call {number}'}: {where}", leaf)
     case, mesh = produced.case, produced.manifest.options.mesh
     # An artifact for several devices takes any mesh of as many; the function may not.
     axes = meshes.other_mesh(arguments, mesh) if mesh else {}

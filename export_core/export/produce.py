@@ -17,7 +17,7 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.numerics import factored_outputs
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
-from export_core.export.arguments import Arguments, leaf_from, stored, with_plain_trees
+from export_core.export.arguments import Arguments, leaf_from, rounded_dtypes, stored, with_plain_trees
 from export_core.export.case import Case, JittedCall, jitted_call
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
@@ -63,6 +63,7 @@ class ProducedGolden:
     exported: Any  # jax's `Exported`, for the checks that `add_checks` adds.
     arguments: Arguments  # The arguments on their devices, for the same checks.
     outside: tuple[str, ...] = ()  # The calls that gave NaN or infinities for all inputs that were made.
+    rounded: frozenset[str] = frozenset()  # The 64-bit dtypes of arguments whose numbers jax has rounded to 32 bits.
 
     @property
     def runs_here(self) -> bool:
@@ -179,7 +180,19 @@ def produce(
     text = api.module_text(exported, artifact.module).encode() if module_text else b""
     manifest, files = golden(inputs, outputs, why_none, rule or "", text)
     outside = () if rule is not None else ("the first call",)
-    return ProducedGolden(case, export.call, manifest, files, artifact, inputs, outputs, exported, arguments, outside)
+    return ProducedGolden(
+        case=case,
+        call=export.call,
+        manifest=manifest,
+        files=files,
+        artifact=artifact,
+        inputs=inputs,
+        outputs=outputs,
+        exported=exported,
+        arguments=arguments,
+        outside=outside,
+        rounded=export.rounded,
+    )
 
 
 def export_again(case: Case) -> tuple[bytes, Flags]:
@@ -205,6 +218,7 @@ class _Export:
     data: bytes
     closed_jaxpr: Any
     flags: Flags
+    rounded: frozenset[str]
 
 
 def in_domain(
@@ -260,7 +274,8 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
         if exported.nr_devices == 1:
             require_devices(case, jaxpr)
         made = values is None and has_structs(passed.dynamic)
-        return _Export(case, call, made, passed, arguments, exported, flattened, data, jaxpr, current_flags())
+        rounded = rounded_dtypes((*passed.flat(), *(values or ())))
+        return _Export(case, call, made, passed, arguments, exported, flattened, data, jaxpr, current_flags(), rounded)
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:

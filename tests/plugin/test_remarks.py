@@ -1,5 +1,7 @@
 """Remarks in the summary on new goldens that show little, and the keyword `constant` that prevents them."""
 
+import re
+
 import pytest
 from projects import Project, Projects, Run
 from warm_pytest import WHOLE_NOISE
@@ -34,6 +36,12 @@ class TestAll:
 
     def test_fine(self, export_golden):
         export_golden(jax.jit(lambda x: jax.nn.relu(x)), X)
+
+    def test_rounded(self, export_golden):
+        export_golden(jax.jit(jnp.exp), np.linspace(0, 1, 7))
+
+    def test_rounded_too(self, export_golden):
+        export_golden(jax.jit(lambda x, y: x * y), np.linspace(0, 1, 7), np.linspace(0, 1, 7))
 
     def test_saturated(self, export_golden):
         export_golden(jax.jit(of_one_class), X)
@@ -80,6 +88,13 @@ def test_constant_outputs_and_unused_inputs_are_named(written):
     meant = 'export_compat(constant=("result[\'step\']", "args[1].error", "args[2]"))'
     assert written.text.count("constant, unused, infinite or NaN, such as a step counter") == 1
     assert written.text.count(meant) == 1
+
+
+def test_one_line_names_the_goldens_whose_inputs_were_rounded(written):
+    (line,) = [line for line in written.text.splitlines() if "float64" in line]
+    goldens, _, text = line.partition(": ")
+    assert re.fullmatch(r"  test_a\.TestAll\.test_rounded/\S+-cpu, test_a\.TestAll\.test_rounded_too/\S+-cpu", goldens)
+    assert text.startswith("inputs were float64 and are stored as float32, since jax_enable_x64 is off: enable it")
 
 
 def test_a_saturated_output_is_named_and_a_one_hot_is_not(written):
@@ -136,7 +151,8 @@ def test_a_loop_that_other_inputs_make_endless_is_ended(project, written):
 
 
 def test_an_unchanged_golden_gets_no_remark_again(project, written):
-    again = project.pytest("--update-goldens", "-k", "dead or unused")
-    assert "2 goldens unchanged" in again.text
+    again = project.pytest("--update-goldens", "-k", "dead or unused or rounded")
+    assert "4 goldens unchanged" in again.text
     assert "choose inputs" not in again.text
+    assert "float64" not in again.text
     assert "choose inputs" not in project.pytest("-k", "dead").text

@@ -280,6 +280,7 @@ def event(one: Result) -> dict[str, Any]:
         "runtimes": [one.message],
         "other_inputs": [one.message],
         "corrected": {"compare": one.message},
+        "rounded": ["float64"],
         "not_repeated": True,
         "compared_by_outputs": True,
         "judgements": {one.judgement: 1},

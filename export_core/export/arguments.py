@@ -74,12 +74,12 @@ class Arguments:
 
         return self.mapped(like, leaves)
 
-    def named(self) -> Iterator[tuple[str, Any]]:
-        """Yield the leaves of `dynamic`, each with its name in messages, such as `argument [0]['w']`."""
+    def named(self) -> Iterator[tuple[str, str, Any]]:
+        """Yield the leaves of `dynamic` as messages name them: `argument [0]`, the path inside it, the leaf."""
         positions = [position for position in range(len(self.args)) if position not in self.static]
         for (part, argument, *inside), leaf in jax.tree_util.tree_flatten_with_path(self.dynamic)[0]:
             first = f"[{positions[argument.idx]}]" if part.idx == 0 else f"keyword {jax.tree_util.keystr((argument,))}"
-            yield f"argument {first}{jax.tree_util.keystr(tuple(inside))}", leaf
+            yield f"argument {first}", jax.tree_util.keystr(tuple(inside)), leaf
 
     def copy(self) -> Self:
         """Return the call with copies of its arrays, since a function may consume its arguments (`donate_argnums`)."""
@@ -128,13 +128,18 @@ def tree_text(tree: Any) -> str:
 
 def _may_be_static(value: Any) -> bool:
     """Return whether jit accepts a value as static: it must be hashable, and hold neither arrays nor references."""
+    arrays = (jax.Array, np.ndarray, jax.ShapeDtypeStruct)
+    leaves = jax.tree_util.tree_leaves(value)
+    return has_hash(value) and not any(isinstance(leaf, arrays) or is_reference(leaf) for leaf in leaves)
+
+
+def has_hash(value: object) -> bool:
+    """Return whether a value can be hashed. Arrays cannot, nor can most objects with arrays as fields."""
     try:
         hash(value)
     except TypeError:
         return False
-    arrays = (jax.Array, np.ndarray, jax.ShapeDtypeStruct)
-    leaves = jax.tree_util.tree_leaves(value)
-    return not any(isinstance(leaf, arrays) or is_reference(leaf) for leaf in leaves)
+    return True
 
 
 def is_reference(leaf: object) -> bool:

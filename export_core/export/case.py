@@ -5,6 +5,7 @@ arguments. A golden has a copy of each module that a reader imports first, and n
 The function that a test passes is the result of `jax.jit`, or a call that has such a result inside.
 """
 
+import dataclasses
 import functools
 import hashlib
 import math
@@ -26,6 +27,7 @@ from export_core.export.arguments import (
     PASS_LEAVES,
     Arguments,
     find_static_arguments,
+    has_hash,
     is_array,
     is_reference,
     require_kept,
@@ -325,30 +327,69 @@ class Case:
             ) from error
 
 
-_CLOSE_OVER = (
-    "Close over it, make it static (static_argnums of jax.jit), or bind it with functools.partial before jax.jit."
-)
 _FILTER_JIT = (
     "Where it is a part of a model, as in equinox, export eqx.filter_jit(f) in place of jax.jit(f): the arrays of the "
-    f"model are arguments then, and its functions constants. Else: {_CLOSE_OVER[0].lower()}{_CLOSE_OVER[1:]}"
+    "model are arguments then, and its functions constants. Else: "
 )
 _LINEN = "Export jax.jit(model.apply), with the variables of the model as the first argument."
 _SPLIT = "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x: nnx.merge(graphdef, state)(x))."
 
 
-def _way_of_passing(leaf: Any) -> str:
-    """Return advice on how to export a function that takes an object which is not an array."""
+def _way_of_passing(leaf: Any, inside: str) -> str:
+    """Return advice on how to export a function that takes an object which is not an array.
+
+    `inside` is where it is inside an argument; empty if it is the argument.
+    """
     if _is_nnx(leaf):
         return _SPLIT
     if _is_of(leaf, "flax.linen"):
         return _LINEN
-    return _FILTER_JIT if callable(leaf) else _CLOSE_OVER
+    if registering := _registering(leaf):
+        return registering
+    if inside:
+        static = ", or make it a static argument of its own (static_argnums of jax.jit)" if has_hash(leaf) else ""
+        advice = f"take it out of the argument: close over it{static}."
+    else:
+        static = ", make it static (static_argnums of jax.jit)" if has_hash(leaf) else ""
+        advice = f"close over it{static}, or bind it with functools.partial before jax.jit."
+    return f"{_FILTER_JIT}{advice}" if callable(leaf) else f"{advice[0].upper()}{advice[1:]}"
+
+
+def _registering(leaf: Any) -> str:
+    """Return how to make a tree node of an object with arrays as fields; empty for an object without.
+
+    A dataclass that has no hash is one too: it cannot be static.
+    """
+    if isinstance(leaf, (type, np.ndarray, np.generic)):
+        return ""
+    name, is_data = type(leaf).__name__, dataclasses.is_dataclass(leaf)
+    if is_data:
+        names = [field.name for field in dataclasses.fields(leaf) if field.init]
+    else:
+        names = [*getattr(leaf, "__dict__", ()), *getattr(type(leaf), "__slots__", ())]
+    fields = {name: _leaves_of(getattr(leaf, name, None)) for name in names}
+    has_arrays = any(isinstance(part, (jax.Array, np.ndarray)) for parts in fields.values() for part in parts)
+    if not has_arrays and (not is_data or has_hash(leaf)):
+        return ""
+    node = "For its arrays to be arguments, make its class a tree node of jax: jax.tree_util."
+    if not is_data or not hasattr(jax.tree_util, "register_dataclass"):
+        return f"{node}register_pytree_node({name}, flatten, unflatten)."
+    meta = [name for name, parts in fields.items() if has_hash(getattr(leaf, name)) and not all(map(is_array, parts))]
+    data = [name for name in fields if name not in meta]
+    return f"{node}register_dataclass({name}, data_fields={data}, meta_fields={meta})."
+
+
+def _leaves_of(value: Any) -> list[Any]:
+    try:
+        return list(jax.tree_util.tree_leaves(value))
+    except (TypeError, ValueError):  # a dict whose keys jax cannot sort
+        return [value]
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
     """Raise `ExportError` for a leaf of the arguments that is not an array, or whose numbers jax changes."""
-    for name, leaf in arguments.named():
-        where = f"{test}: {name}"
+    for argument, inside, leaf in arguments.named():
+        where = f"{test}: {argument}{inside}"
         if is_reference(leaf):
             raise ExportError(
                 f"{where} is a mutable reference, and jax.export takes none. "
@@ -357,7 +398,7 @@ def check_arguments(test: str, arguments: Arguments) -> None:
         if not is_array(leaf):
             raise ExportError(
                 f"{where} is {value_and_type(leaf)}; expected an array (jax.Array, numpy.ndarray) of a dtype that JAX "
-                f"has, or a Python number, since the golden stores its value. {_way_of_passing(leaf)}"
+                f"has, or a Python number, since the golden stores its value. {_way_of_passing(leaf, inside)}"
             )
         require_kept(where, leaf)
 

@@ -265,8 +265,8 @@ def _call_check(
             f"{produced.case.test}: {call.place or f'call {number}'} takes different arguments from the first call: "
             f"{_passed_otherwise(produced.arguments, arguments)}"
         )
-    for where, leaf in passed.named() if call.refused is None else ():
-        require_kept(f"{produced.case.test}: {call.place or f'call {number}'}: {where}", leaf)
+    for argument, inside, leaf in passed.named() if call.refused is None else ():
+        require_kept(f"{produced.case.test}: {call.place or f'call {number}'}: {argument}{inside}", leaf)
     case, mesh = produced.case, produced.manifest.options.mesh
     # An artifact for several devices takes any mesh of as many; the function may not.
     axes = meshes.other_mesh(arguments, mesh) if mesh else {}

@@ -1,5 +1,6 @@
 """`export_golden` takes more than functions of `jax.jit`: partials, bound methods, jits of libraries."""
 
+import dataclasses
 import functools
 import re
 
@@ -61,6 +62,28 @@ class Layer:
     @jax.jit
     def not_static(self, x):
         return x * self.factor
+
+
+@dataclasses.dataclass
+class State:
+    w: object
+    parts: object
+    mode: str
+    tables: dict
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    w: object
+
+
+class Unregistered:
+    def __init__(self):
+        self.w = X
+
+
+TREE_NODE = "For its arrays to be arguments, make its class a tree node of jax: jax.tree_util."
+FIELDS = "State, data_fields=['w', 'parts', 'tables'], meta_fields=['mode']"
 
 
 def outputs(golden):
@@ -282,13 +305,37 @@ def test_the_advice_names_only_what_a_test_can_write(function, advice):
         ),
         (model_of("flax.linen.module")(), "Export jax.jit(model.apply)"),
         (jnp.tanh, "as in equinox, export eqx.filter_jit(f) in place of jax.jit(f): the arrays of the model are"),
-        ("text", "since the golden stores its value. Close over it, make it static"),
+        ("text", "since the golden stores its value. Take it out of the argument: close over it, or make it a static"),
+        ({1, 2}, "since the golden stores its value. Take it out of the argument: close over it."),
+        (State(X, [X], "tanh", {1: 2, "b": 3}), f"{TREE_NODE}register_dataclass({FIELDS})."),
+        (Frozen(X), f"{TREE_NODE}register_dataclass(Frozen, data_fields=['w'], meta_fields=[])."),
+        (Unregistered(), f"{TREE_NODE}register_pytree_node(Unregistered, flatten, unflatten)."),
+        (Frozen("text"), "Take it out of the argument: close over it, or make it a static argument of its own"),
     ],
-    ids=["nnx", "linen", "a function", "text"],
+    ids=["nnx", "linen", "a function", "text", "no hash", "dataclass", "frozen", "object", "frozen, no arrays"],
 )
 def test_a_leaf_that_is_no_array_is_an_error_with_a_remedy(exported, leaf, remedy):
     with pytest.raises(ExportError, match=re.escape(remedy)) as refused:
         exported(jax.jit(lambda model, x: x), [leaf, X], X)
     assert "argument [0][0] is " in str(refused.value)
     if leaf is jnp.tanh:
-        assert "Else: close over it" in str(refused.value)
+        assert "Else: take it out of the argument: close over it, or" in str(refused.value)
+
+
+def test_a_whole_argument_that_is_no_array_may_be_static_or_bound(exported):
+    with pytest.raises(ExportError, match=r"Close over it, make it static \(static_argnums of jax.jit\), or bind it"):
+        exported(jax.jit(lambda x, mode: x), X, "text")
+    with pytest.raises(ExportError, match=r"Close over it, or bind it with functools.partial before jax.jit"):
+        exported(jax.jit(lambda x, mode: x), X, {1, 2})
+
+
+def test_a_dataclass_registered_as_advised_is_exported(exported):
+    @dataclasses.dataclass
+    class Layer:
+        w: object
+        name: str
+
+    with pytest.raises(ExportError, match=r"jax\.tree_util\.register_dataclass\(Layer, .*\)\.") as refused:
+        exported(jax.jit(lambda layer: layer.w * 2), Layer(X, "tanh"))
+    exec(str(refused.value).rpartition(": ")[2].removesuffix("."), {"jax": jax, "Layer": Layer})
+    assert exported(jax.jit(lambda layer: layer.w * 2), Layer(X, "tanh")).manifest.signature.inputs == ("float32[3]",)

@@ -290,6 +290,7 @@ class FirstReplay:
     problem: str = ""  # Why the golden may not be stored.
     crash: str = ""  # How the writer's process died. The golden may be stored.
     unknown: str = ""  # Why the replay showed nothing about the golden.
+    differs: str = ""  # How the outputs differ from the golden's, if that alone is the problem.
 
 
 def first_replay(result: Result, produced: ProducedGolden | None = None) -> FirstReplay:
@@ -337,7 +338,8 @@ def first_replay(result: Result, produced: ProducedGolden | None = None) -> Firs
         *labelled_lines([(label, str(text)) for label, text in facts.items()]),
         advice,
     )
-    return FirstReplay(problem="\n".join(line for line in lines if line))
+    differs = message if result.verdict is Verdict.NUMERICS and fault == _OWN_FAULT else ""
+    return FirstReplay(problem="\n".join(line for line in lines if line), differs=differs)
 
 
 def _advice_for(produced: ProducedGolden) -> Iterator[str]:

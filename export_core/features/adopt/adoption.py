@@ -10,6 +10,7 @@ import msgspec
 from export_core.artifact import Artifact
 from export_core.artifact.main_check import dimension_constraints, dimension_names
 from export_core.base.errors import ExportCompatError
+from export_core.base.layout import labelled_lines
 from export_core.base.text import plural
 from export_core.features.adopt.archive import Candidate
 from export_core.features.adopt.saved_models import functions_of, read_candidate
@@ -372,7 +373,8 @@ class Adoption:
                 remark = f"not replayed: {replay.unknown}"
             elif replay.crash:
                 remark = f"its own writer crashes when it replays it: {replay.crash}"
-            draft.problem = replay.problem
+            is_given = draft.candidate.outputs is not None and replay.differs
+            draft.problem = _other_outputs(draft, replay.differs) if is_given else replay.problem
             draft.remarks += [remark, draft.noise]
 
 
@@ -387,6 +389,17 @@ def _writer_release(golden: Golden) -> Release:
 
 def _not_computed(draft: _Draft, problem: str) -> str:
     return f"{draft.artifact.name}: expected its writer to compute its outputs, but {problem}"
+
+
+def _other_outputs(draft: _Draft, differs: str) -> str:
+    """Return that the outputs which a person gave are not what the writer computes, and how they differ."""
+    given, jaxlib = draft.candidate, draft.manifest.writer.jaxlib
+    lines = (
+        f"--outputs {given.outputs}: not what jaxlib {jaxlib} gives for --inputs {given.inputs}: nothing was stored.",
+        *labelled_lines([("message", differs)]),
+        "Give the right file, or leave the outputs out: then that jaxlib computes them.",
+    )
+    return "\n".join(lines)
 
 
 def _why_no_outputs(outcome: Result) -> str:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from artifacts import DATA, bare, changed, with_an_unknown_operation, with_another_dialect
 from commands import assert_bad_input, process
+from making import result, run_of
 from protobufs import attribute, integer, module_of, node, saved_model
 
 from export_core.artifact import Aval, read, read_bytes
@@ -15,6 +16,8 @@ from export_core.features.adopt.saved_models import exported
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import NoiseRecord
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.run.golden_writing import FirstReplay
 from tools.stored_results import read_results
@@ -309,11 +312,25 @@ def test_refused_if_its_writer_gives_different_outputs(add, tmp_path):
     outputs = [leaf.data + 1 for leaf in from_npz(MLP / "outputs.npz")]
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", outputs, replay=True)
     assert (ended.code, ended.out) == (2, "")
-    assert "models.old/0.9.2-cpu: its own writer cannot replay this golden in a new process" in ended.err
+    assert f"--outputs {tmp_path / 'o.npz'}: not what jaxlib 0.9.2 gives for --inputs" in ended.err
     assert "elements differ" in ended.err
     assert not (tmp_path / "golden").exists()
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True)
     assert (ended.code, ended.out.splitlines()[1]) == (0, "  its own writer replays it")
+
+
+def test_outputs_that_the_writer_does_not_give_are_named(add, tmp_path, monkeypatch):
+    adoption = "export_core.features.adopt.adoption"
+    message = "output 0 float32[3]: 2 of 3 elements differ"
+    differing = result(Verdict.NUMERICS, Judgement.BROKEN, case="models.old", reader="0.9.2", message=message)
+    monkeypatch.setattr(f"{adoption}.measure_goldens", lambda goldens, *_: [(golden, "no time") for golden in goldens])
+    monkeypatch.setattr(f"{adoption}.run_matrix", lambda *_, **__: run_of([differing]))
+    ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True, code=2)
+    given = f"--outputs {MLP / 'outputs.npz'}: not what jaxlib 0.9.2 gives for --inputs {MLP / 'inputs.npz'}"
+    assert f"jaxexport: error: {given}: nothing was stored.\n  message    output 0 float32[3]: 2 of 3" in ended.err
+    assert "Give the right file, or leave the outputs out: then that jaxlib computes them." in ended.err
+    assert "what was exported" not in ended.err
+    assert not (tmp_path / "golden").exists()
 
 
 @pytest.mark.matrix

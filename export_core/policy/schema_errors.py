@@ -125,8 +125,9 @@ def _wrong_value(schema: Any, meant: Any, value: Any) -> str:
     elif isinstance(value, str):
         choices = schema.get("enum", ())
         hint = similar_platform(value) if set(choices) == {*PLATFORMS} else did_you_mean(value, choices)
-    # YAML reads a version such as 0.10 as the number 0.1.
-    elif "text" in expected and isinstance(value, (int, float, datetime.date)):
+    elif "text" in expected and isinstance(value, float):  # how it was written is lost
+        hint = ' Put it in quotes as you wrote it, such as "0.10": without them, YAML reads 0.10 as the number 0.1.'
+    elif "text" in expected and isinstance(value, (int, datetime.date)):
         hint = " Put it in quotes."
     return f"expected {' or '.join(expected)}, found {_shown(value)}.{hint}"
 

@@ -248,7 +248,14 @@ RULES = [
          "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean 'run'?"),
         ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
         ("platforms: []", "1: platforms: expected some of cpu, cuda, rocm, tpu, found none."),
-        ("readers: [0.12]", "1: readers[0]: expected text, found 0.12. Put it in quotes."),
+        ("readers: [0.9.2, 0.10]",
+         '1: readers[1]: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10": without them, YAML '
+         "reads 0.10 as the number 0.1."),
+        (ENTRY.replace('writers: ["*"]', "writers: [0.10]"),
+         '2: known_failures[0].writers[0]: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10"'),
+        (QUIRK.replace("'1'", "0.10"),
+         '2: quirks[0].writer: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10"'),
+        ("readers: 12", "1: readers: expected text or a list, found 12. Put it in quotes."),
         ("readers: ''", "1: readers: expected window, all, newest, deployed or jaxlib versions, found none."),
         ("goldens: ''", "1: goldens: expected a folder, found none."),
         ("- a", "1: expected a table, found ['a']."),
@@ -337,7 +344,8 @@ def test_errors_are_reported_in_the_order_of_their_lines(error_of, tmp_path):
     message = error_of(f"windows:\n  backward: [1]\nreaders: 0.12\n{entry}golden: here")
     assert message.replace(f"{tmp_path}/export_compat.yaml:", "").splitlines() == [
         "export_compat.yaml:2: windows.backward: expected a whole number or text such as '180 days', found [1].",
-        "3: readers: expected text or a list, found 0.12. Put it in quotes.",
+        '3: readers: expected text or a list, found 0.12. Put it in quotes as you wrote it, such as "0.10": without '
+        "them, YAML reads 0.10 as the number 0.1.",
         "5: known_failures[0].verdict: expected one of crash, error, numerics, refused, timeout, found 'crahs'. Did "
         "you mean 'crash'?",
         "5: known_failures[0]: expected the key `owner`, found none.",

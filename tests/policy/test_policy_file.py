@@ -249,8 +249,8 @@ RULES = [
         ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
         ("platforms: []", "1: platforms: expected some of cpu, cuda, rocm, tpu, found none."),
         ("readers: [0.9.2, 0.10]",
-         '1: readers[1]: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10": without them, YAML '
-         "reads 0.10 as the number 0.1."),
+         '1: readers[1]: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10": without them, '
+         "YAML reads 0.10 as the number 0.1."),
         (ENTRY.replace('writers: ["*"]', "writers: [0.10]"),
          '2: known_failures[0].writers[0]: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10"'),
         (QUIRK.replace("'1'", "0.10"),

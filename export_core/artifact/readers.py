@@ -157,7 +157,7 @@ class Reader(NamedTuple):
 
         `export` says how to export otherwise; it is empty if no other export helps. For jaxlib the advice is empty.
         """
-        remedy = f"{export}{CONVERT} --for {self.release.runtime}`"
+        remedy = f"{export}{CONVERT} --for {self.release.runtime} -o OUT`"
         return f": {remedy if export else remedy.removeprefix(', or ')}" if self.release.runtime else ""
 
 

@@ -220,6 +220,9 @@ class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (*self.inputs, *self.outputs)
 
 
+EXPORTED_AGAIN = "exported again"  # The way of a conversion by a release that reads the original.
+
+
 class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The origin of an artifact that `jaxexport convert` made from another one."""
 

@@ -103,6 +103,8 @@ def stale_entries(
         selection: What the run was asked for.
     """
     results = list(results)
+    # A converted golden has the name of its original, of which it shows nothing.
+    whole = whole and not any(result.converted for result in results)
     problems = []
     for number, entry in enumerate(policy.known_failures):
         name = entry_name("known_failures", number, entry)
@@ -124,7 +126,8 @@ def _untruths(
 
     `whole` is what the run was asked for; None for a part of it, which cannot show that an entry matches nothing.
     An entry can excuse promised cells and, outside the window, only wrong numbers and cells of deployment targets:
-    no other failure there breaks anything.
+    no other failure there breaks anything. It excuses a converted golden that fails as listed, but is about the
+    original: how a converted golden ends makes no entry untrue.
     """
     excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
     counted = (result for result in results if result.promised or result.deployed or result.judgement in excusable)
@@ -135,12 +138,13 @@ def _untruths(
             "outside the window count too. Name cases, writers and readers more exactly, or write "
             f"`at_most: {width}` and the `reason`."
         )
+    originals = [result for result in matching if not result.converted]
     # One that was not run, or not as far as the entry's stage, shows nothing.
     needs_run = entry.stage in (Stage.RUN, Stage.COMPARE)
-    working = [result for result in matching if result.verdict.works]
+    working = [result for result in originals if result.verdict.works]
     if passing := [result for result in working if not (needs_run and result.mode is Mode.COMPILE)]:
         yield f"{len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list."
-    failing = [result for result in matching if result.judgement in excusable]
+    failing = [result for result in originals if result.judgement in excusable]
     if differing := [result for result in failing if not _fails_so(entry, result)]:
         first = differing[0]
         yield (

@@ -306,8 +306,9 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
         return difference
     errors = absolute if compared.in_noise is None else compared.in_noise
     diagnosis = diagnose(expected, actual, compared.limit, rule.dtype)
-    if rule.tolerance is not None and errors is compared.in_noise and not (errors > rule.factor).any():
-        # A tolerance that is less than the writer's own noise.
+    is_float = rule.dtype in FLOATS and errors is compared.in_noise
+    if is_float and (errors[bad] > 0).all() and not (errors > rule.factor).any():
+        # What was allowed is less than the writer's own noise. Without an error bits may differ, as for -0.0.
         within = f"{ROUNDING}within {rule.factor:g} times the noise that the writer measured"
         diagnosis = replace(diagnosis, looks_like=within)
     masks = _masks(expected, actual, bad)
@@ -407,7 +408,7 @@ class Rule:
     dtype: str  # The dtype of the outputs; the compared array may have a wider one.
     bits: str = ""  # The name of what asks for equal bits; empty if nothing does.
     tolerance: Allowed | None = None
-    noise: Array | None = None  # The noise of each element; beside a tolerance, only the unit of reported errors.
+    noise: Array | None = None  # The noise of each element; beside bits or a tolerance, the unit of reported errors.
     factor: float = FACTOR
     rtol_of_platform: float = 0.0
     whole: Whole | None = None  # Facts about the whole array, if this one is a piece of it.
@@ -418,14 +419,16 @@ class Rule:
         If there is no absolute tolerance, it is `scale` times the relative one. If `scale` is None, it is the largest
         expected element.
         """
+        measured = self.noise if self.dtype in FLOATS else None
+        by_noise = None if measured is None else self._by_noise(expected, actual, measured, scale)
         if self.bits:
             # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
             sides = (np.ascontiguousarray(values).view(np.uint8) for values in (expected, actual))
             one, other = (bytes_.reshape(*expected.shape, expected.dtype.itemsize) for bytes_ in sides)
-            return ComparedElements((one != other).any(axis=-1), f"equal bits ({self.bits})")
+            compared = ComparedElements((one != other).any(axis=-1), f"equal bits ({self.bits})")
+            return replace(compared, in_noise=by_noise.in_noise) if by_noise else compared
         if self.noise is not None and self.dtype not in FLOATS:
             return _by_jumps(expected, actual, self.noise, self.factor)
-        by_noise = None if self.noise is None else self._by_noise(expected, actual, self.noise, scale)
         if self.tolerance is not None:
             compared = _beyond(expected, actual, self.tolerance, self._largest(expected) if scale is None else scale)
             return replace(compared, in_noise=by_noise.in_noise) if by_noise else compared
@@ -467,10 +470,10 @@ class Rules:
 
     def of(self, dtype: str, output: int | None = None) -> Rule:
         """Return the rule for an array of this dtype: an output by its number, or for None a part made from outputs."""
-        if self.comparison.compare == "exact":
-            return Rule(dtype, bits=str(self.sources.get("compare", GOLDEN)))
         noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
         measured = Rule(dtype, noise=noise, factor=self.noise.factor)
+        if self.comparison.compare == "exact":
+            return replace(measured, bits=str(self.sources.get("compare", GOLDEN)))
         if dtype not in FLOATS:
             return measured
         given = given_tolerance(self.comparison, dtype)

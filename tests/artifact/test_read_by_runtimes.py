@@ -76,18 +76,19 @@ def test_a_reason_names_the_remedy():
     convert = "or `jaxexport convert FILE --for"
     assert reasons(Path(on_the_host), "tensorflow==2.18.0") == (
         "tensorflow 2.18.0 takes conventions up to 9: export with "
-        f"jax_export_calling_convention_version=9, {convert} tensorflow==2.18.0`",
+        f"jax_export_calling_convention_version=9, {convert} tensorflow==2.18.0 -o OUT`",
         "tensorflow 2.18.0 has StableHLO 1.7.3, and custom_call_v2 came with 1.18: export with jax 0.4.35 or older, "
-        f"{convert} tensorflow==2.18.0`",
+        f"{convert} tensorflow==2.18.0 -o OUT`",
         "tensorflow 2.18.0 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, "
-        f"{convert} tensorflow==2.18.0`",
+        f"{convert} tensorflow==2.18.0 -o OUT`",
     )
     assert reasons(Path(on_the_host), "litert==2.3.0") == (
         "litert 2.3.0 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, "
-        f"{convert} litert==2.3.0`",
+        f"{convert} litert==2.3.0 -o OUT`",
     )
     assert reasons(DATA / "0.6.2" / "mlp.jaxexport", "iree==3.0.0")[-1] == (
-        f"iree 3.0.0 does not parse locations with a range: export with jax 0.8.1 or later, {convert} iree==3.0.0`"
+        "iree 3.0.0 does not parse locations with a range: export with jax 0.8.1 or later, "
+        f"{convert} iree==3.0.0 -o OUT`"
     )
 
 
@@ -98,7 +99,7 @@ def test_pjrt_reads_a_module_whose_envelope_jaxlib_refuses():
     assert (of_pjrt.reader.release.title, of_pjrt.reasons) == ("pjrt 0.12.0.1", ())
     assert reasons(DATA / "0.12.0.1" / "key.jaxexport", "stablehlo==0.6.2")[0].startswith(
         "stablehlo 0.6.2 does not parse the sdy dialect, nor run what jax exports in its place: "
-        "`jaxexport convert FILE --for stablehlo==0.6.2`"
+        "`jaxexport convert FILE --for stablehlo==0.6.2 -o OUT`"
     )
 
 
@@ -108,7 +109,7 @@ def test_another_export_is_advised_only_if_it_helps():
     assert "jax_use_shardy_partitioner=False, or `jaxexport convert" in reasons(key, "tensorflow==2.18.0")[-1]
     assert reasons(key, "iree==3.12.0") == (
         "iree 3.12.0 does not parse the sdy dialect, nor run what jax exports in its place: "
-        "`jaxexport convert FILE --for iree==3.12.0`",
+        "`jaxexport convert FILE --for iree==3.12.0 -o OUT`",
     )
 
 

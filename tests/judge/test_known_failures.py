@@ -86,6 +86,8 @@ NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, **CHOLESKY, stage=Stage.
 OUTSIDE = result(Verdict.CRASH, Judgement.OUTSIDE, **CHOLESKY, promised=False)
 PASSING = [result(case=f"t.test_cholesky{number}", reader=reader) for number in (1, 2) for reader in ENTRY.readers]
 TWO = [crash("t.test_chol_a"), crash("t.test_chol_b")]
+OF_CONVERTED = {**CHOLESKY, "converted": True, "promised": False, "deployed": ("old",)}
+CONVERTED = result(Verdict.CONVERTED, Judgement.BONUS, **OF_CONVERTED)
 OTHERWISE = [crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)]
 MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
 
@@ -111,6 +113,10 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
             "2 of its cells fail in another way: expected crash in stage run with 'signal 11', found crash in stage "
             f"run with {'a' * 200!r} in",
         ),
+        ([CONVERTED], {}, {}, ""),  # of the original, it shows nothing
+        ([crash(**OF_CONVERTED, message="otherwise")], {}, {}, ""),
+        ([CONVERTED, result(case="t.test_chol1")], {}, {}, "1 of its cells pass now: t.test_chol1/0.9.2-cpu on cpu"),
+        ([result(case="t.a", converted=True, promised=False)], {}, {}, ""),
         ([result()], {}, {}, MATCHES_NONE),
         ([result()], {}, {"whole": False}, ""),
         ([result()], {}, {"as_of": day("2026-09-30")}, ""),  # made after that day
@@ -168,6 +174,15 @@ def test_an_entry_is_stale_in_a_run_of_every_target_too():
     assert summarize(cells, policy=policy, selection={**OF_LIST, "readers": "0.10.0,0.10.2,deployed"}).exit_code == 4
     part = summarize(cells, policy=policy, selection=OF_LIST)
     assert (part.exit_code, part.partial) == (0, "only readers 0.10.0, 0.10.2")
+
+
+def test_a_converted_golden_that_fails_as_listed_is_excused():
+    target = DeploymentTarget("old", jaxlib="0.10.2")
+    policy = msgspec.structs.replace(rules(known=[ENTRY]), deployed=(target,))
+    alike, otherwise = (judge_again(dying(**OF_CONVERTED, message=text), policy) for text in (SEGV, "otherwise"))
+    assert (alike.judgement, otherwise.judgement) == (Judgement.KNOWN, Judgement.OWED)
+    assert (summarize([alike], policy=policy).exit_code, summarize([otherwise], policy=policy).exit_code) == (0, 1)
+    assert summarize([judge_again(CONVERTED, policy)], policy=policy).exit_code == 0
 
 
 def test_a_cell_excused_by_one_entry_can_make_another_stale():
@@ -253,6 +268,7 @@ def test_a_quirk_without_a_golden_is_reported(writer, added, whole, is_reported)
     for readers in ("deployed", "tensorflow==2.21.0"):  # such readers may leave out the quirk's golden
         assert stale_entries(cells, policy, TODAY, whole=whole, selection=Selection(readers)) == []
     assert len(stale_entries(cells, policy, TODAY, whole=whole, selection=Selection("0.9.2"))) == is_reported
+    assert stale_entries([*cells, CONVERTED], policy, TODAY, whole=whole) == []
     problems = stale_entries(cells, policy, TODAY, whole=whole)
     assert problems == (["quirks[0] (rounded; owner me, #7): matches no golden of this run. Delete it."] * is_reported)
 

@@ -34,7 +34,7 @@ from export_core.matrix.forecasts import CellForecasts, in_words
 from export_core.matrix.result import new_result
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.load_check import check_load
-from export_core.policy.run_options import RunOptions
+from export_core.policy.run_options import ProjectOptions, RunOptions
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -324,7 +324,7 @@ def assert_deployment_agrees(artifact: Artifact) -> None:
     """
     platform = usual_platform(artifact)
     pairs = [(Subject(artifact, None, "a.jaxexport"), target_of(reader, platform)) for reader in READERS]
-    question = Question(CALENDAR, TERMS, {}, {}, (), Path("results"))
+    question = Question(CALENDAR, TERMS, {}, {}, ProjectOptions(), Path("results"))
     answered = deployability(pairs, question, day("2026-11-21")).answers
     for reader, answer in zip(READERS, answered, strict=True):
         known = forecast(artifact, reader, platform)

@@ -156,6 +156,32 @@ def test_errors_within_the_noise_are_diagnosed_as_rounding():
     assert not judged(float32(1.0, 1.0), float32(1.0, 1.1), [0.001, 0.001], rtol=1e-8).kind.startswith("rounding")
 
 
+def looks_like_rounding(actual, noise=1e-7):
+    """Return whether values that must have the bits of 7.144494, 2.206535 and 0 look like rounding of them."""
+    difference = judged(float32(-7.144494, 2.206535, 0.0), float32(*actual), [noise] * 3, compare="exact")
+    assert not difference.ok
+    return difference.kind == "rounding: within 4 times the noise that the writer measured"
+
+
+@pytest.mark.parametrize("actual", [(-7.1444945, 2.206535, 0.0), (-7.144495, 2.2065353, 1e-8)])
+def test_few_other_bits_within_the_noise_look_like_rounding(actual):
+    assert looks_like_rounding(actual)
+
+
+@pytest.mark.parametrize(
+    "actual",
+    [(-3.572247, 1.1032675, 0.0), (-7.1444945, 2.2165, 0.0), (-7.1444945, 2.206535, -0.0), (-7.1444945, np.nan, 0.0)],
+    ids=["halved", "one is far off", "another zero", "NaN"],
+)
+def test_other_bits_beyond_the_noise_are_not_called_rounding(actual):
+    assert not looks_like_rounding(actual)
+
+
+def test_other_bits_without_noise_are_not_called_rounding():
+    difference = judged(float32(-7.144494, 2.206535), float32(-7.1444945, 2.206535), None, compare="exact")
+    assert (difference.kind, difference.max_noise_error) == ("", None)
+
+
 @pytest.mark.parametrize("asked", [{"rtol": {"float64": 1.0}}, {"tolerances": {"cuda": {"float32": Tolerance(1.0)}}}])
 def test_another_dtypes_tolerance_keeps_the_noise_rule(asked):
     assert not judged(float32(1.0), float32(1.1), [0.0], **asked).ok

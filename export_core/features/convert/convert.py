@@ -25,7 +25,7 @@ from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import version_numbers
 from export_core.releases.stable_targets import stable_targets
 
-UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again"
+UNCHANGED, REWRITTEN = "unchanged", "rewritten"  # The third way is `EXPORTED_AGAIN`.
 
 INITIALIZED_SINCE = (0, 10, 0)
 """The first jaxlib that initializes LAPACK for an artifact: https://github.com/jax-ml/jax/issues/29610."""

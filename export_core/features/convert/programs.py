@@ -13,9 +13,10 @@ from export_core.artifact.readers import Reader, loads, readers_of, version_pair
 from export_core.base.json_text import decode_json
 from export_core.base.processes import signal_name
 from export_core.base.scratch import scratch_folder
-from export_core.features.convert.convert import EXPORTED_AGAIN, Converted, ModuleJob, RewrittenModules, check_converted
+from export_core.features.convert.convert import Converted, ModuleJob, RewrittenModules, check_converted
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopt import needs_x64
+from export_core.goldens.manifest import EXPORTED_AGAIN
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement

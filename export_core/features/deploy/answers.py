@@ -17,6 +17,8 @@ from export_core.artifact.audit import calls_of_jax, only_jax
 from export_core.artifact.readers import fails_when_called
 from export_core.base.text import few
 from export_core.features.deploy.asked import Place, StoredResults, Subject, ran
+from export_core.goldens import Golden
+from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.judge import Result
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import fails_in_own_writer
@@ -29,7 +31,7 @@ from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.load_check import LoadCheck, check_load, find_reader
-from export_core.policy.run_options import Selection, option_words
+from export_core.policy.run_options import RESULTS, ProjectOptions, Selection, option_words
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -110,23 +112,25 @@ class Question:
     """What answers depend on, besides the artifact and the deployment target.
 
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
-    upstream issues by id. A printed `jaxexport matrix` command gets the `options`, and `results` as its folder. `cases`
-    are all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs
-    are compared. Of the places `of_other_content`, a stored result does not count since the golden was changed.
+    upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`, and `results` as its
+    folder. `cases` are all cases that run on the targets' platforms, or empty if the user named artifacts. `policy`
+    says how outputs are compared. Of the places `of_other_content`, a stored result does not count since the golden was
+    changed.
     """
 
     calendar: Calendar
     terms: Terms
     evidence: StoredResults
     issues: Mapping[str, KnownIssue]
-    options: Sequence[str]
+    project: ProjectOptions
     results: Path
     cases: Collection[str] = ()
     policy: Policy = _DEFAULT
     of_other_content: Collection[Place] = ()
 
 
-_CONVERTED = "converted"  # The folder for the converted golden, in the command that answers for a converted file.
+_CONVERTED = Path("converted")
+"""The folder for converted goldens, in the command that answers for a converted file: in a folder for each reader."""
 _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a release cannot load an artifact.
 
 
@@ -213,16 +217,10 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
-        if subject.original and subject.made_for == target.release:
+        if subject.original and subject.origin and subject.origin.reader == target.release:
             # Its record is no evidence: anybody can write one. A golden that is converted too can be replayed.
-            folder = str(subject.original.folder)
-            words = ["jaxexport", "convert", folder, "--for", target.release, "--output", _CONVERTED]
-            there = replace(question, options=[*question.options, "--goldens", _CONVERTED], cases=())
-            run = f"{shlex.join(words)} && {_command([replace(subject, golden=subject.original)], [target], there)}"
-            why += (
-                f"; it was converted from {subject.original.id}: convert that golden too, run it, and ask again with "
-                f"--goldens {_CONVERTED}"
-            )
+            run = _converting_command(subject, subject.original, subject.origin, target, question)
+            why += f"; it was converted from {subject.original.id}: convert that golden too, run it, and ask again"
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
     run = run if answer is DeployAnswer.UNKNOWN else ""
@@ -400,7 +398,7 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         are_younger = built is not None and all(writer.built > built for writer in writers)
         how = f"with jaxlib {target.release}{' or older' if are_younger else ''}"
     which = "the others" if done else "them"
-    yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release}`."
+    yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release} -o OUT`."
 
 
 def _in_own_writer(subject: Subject, question: Question) -> Result | None:
@@ -440,6 +438,29 @@ def _failing_in(
             yield f"{golden}, which runs today, fails there: {result.verdict} in {result.ending} (results)"
 
 
+def _converting_command(
+    subject: Subject, original: Golden, origin: ConvertedFrom, target: DeploymentTarget, question: Question
+) -> str:
+    """Return the command that converts the original of a file as the file was, replays it in its target and asks again.
+
+    Its parts follow each other whatever their exit codes: a golden that nothing could be compared with yet is converted
+    too.
+    """
+    project = replace(question.project, goldens=_CONVERTED / target.release)
+    there = replace(question, project=project, cases=())
+    convert = ["jaxexport", "convert", str(original.folder), "--for", target.release, "--output", str(project.goldens)]
+    if origin.way == EXPORTED_AGAIN:
+        convert += ["--via", "export"]
+    elif not set(original.manifest.custom_calls) <= {call.target for call in subject.artifact.custom_calls}:
+        convert += ["--replace-custom-calls"]  # It changes only calls that the reader does not take.
+    convert += option_words(ProjectOptions(policy_file=project.policy_file))
+    ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
+    if question.results.parent != RESULTS:
+        ask += ["--results", str(question.results.parent)]
+    run = _command([replace(subject, golden=original)], [target], there)
+    return "; ".join((shlex.join(convert), run, shlex.join(ask)))
+
+
 def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:
     """Return the `jaxexport matrix` command that replays the goldens of these artifacts in these targets.
 
@@ -456,5 +477,5 @@ def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], q
     )
     if {*selection.cases} == {*question.cases}:  # all of them: a command with every name is too long to read
         selection = replace(selection, cases=())
-    words = [*option_words(selection, plan=True), *question.options, "--results", str(question.results)]
+    words = [*option_words(selection, plan=True), *option_words(question.project), "--results", str(question.results)]
     return shlex.join(["jaxexport", "matrix", *words])

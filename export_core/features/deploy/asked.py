@@ -12,6 +12,7 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, few
 from export_core.goldens import Golden, GoldenError, hint_at_cases
 from export_core.goldens.conversion_record import read_record
+from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.judge.unmatched import Unmatched
@@ -44,14 +45,14 @@ class DeployingError(ExportCompatError):
 class Subject:
     """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named.
 
-    `original` is the golden of which `jaxexport convert` made the file for the reader `made_for`.
+    `original` is the golden of which `jaxexport convert` made the file, and `origin` how, as its record says.
     """
 
     artifact: Artifact
     golden: Golden | None = None
     file: str = ""
     original: Golden | None = None
-    made_for: str = ""
+    origin: ConvertedFrom | None = None
 
     @property
     def name(self) -> str:
@@ -185,7 +186,7 @@ def _without_golden(artifact: Artifact, name: str, goldens: Sequence[Golden]) ->
     except GoldenError:  # most files have no record
         return Subject(artifact, None, name)
     originals = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == made.sha256]
-    return Subject(artifact, None, name, originals[0] if originals else None, made.reader)
+    return Subject(artifact, None, name, originals[0] if originals else None, made)
 
 
 def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:

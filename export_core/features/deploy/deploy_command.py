@@ -73,7 +73,7 @@ def can_i_deploy(
     from export_core.policy.entries import ALL
     from export_core.policy.known_issues import known_issues
     from export_core.policy.project_terms import terms_of
-    from export_core.policy.run_options import RESULTS, ProjectOptions, option_words
+    from export_core.policy.run_options import RESULTS, ProjectOptions
     from export_core.run.results import SUMMARY, unfinished_run
 
     policy = click_options.policy_of(policy_file)
@@ -103,7 +103,7 @@ def can_i_deploy(
         terms_of(policy),
         evidence.results,
         {issue.id: issue for issue in known_issues(policy.known_issues)},
-        option_words(project),
+        project,
         folder / answers.ASKED,
         () if names else {one.manifest.case for one in compared if not platforms.isdisjoint(one.manifest.runs_on)},
         policy,

@@ -96,7 +96,7 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
 
 def _remedy(release: CalendarEntry) -> str:
     """Return advice on how to get an artifact that this jaxlib loads."""
-    return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib}`"
+    return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib} -o OUT`"
 
 
 def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (), *, as_json: bool) -> str:

@@ -16,13 +16,14 @@ from making import ARTIFACTS, day, files, golden, manifest, of_runtime, result, 
 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
+from export_core.features.convert.convert import REWRITTEN
 from export_core.features.deploy.answer_lines import deploy_lines
 from export_core.features.deploy.answers import Deployability, DeployAnswer, Question, deployability
 from export_core.features.deploy.asked import Subject
-from export_core.goldens import Comparison, GoldenStore, Options
+from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.conversion_record import CONVERTED, ConversionRecord, dump_record
-from export_core.goldens.manifest import ConvertedFrom
+from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
@@ -31,7 +32,7 @@ from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.load import load_policy
-from export_core.policy.run_options import Shard
+from export_core.policy.run_options import ProjectOptions, Shard
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -322,7 +323,7 @@ def test_forecasts_without_results_propose_an_upgrade():
         if one.id.endswith("/0.12.0.1-cpu")
     )
     target = DeploymentTarget(name="serving", reader="tensorflow==2.18.1")
-    question = Question(load_calendar(), Terms(shipped_entries()), {}, {}, (), Path("results"))
+    question = Question(load_calendar(), Terms(shipped_entries()), {}, {}, ProjectOptions(), Path("results"))
     found = deployability([(Subject(own.read_artifact(), own), target)], question, day("2026-11-21"))
     (answer,), (upgrade,) = found.answers, found.upgrades
     assert (answer.answer, answer.upgrade_to, answer.foreseen) == (DeployAnswer.NO, "tensorflow==2.20.0", True)
@@ -342,7 +343,7 @@ def test_a_no_without_shardy_names_the_flag_of_jax(reader, built, is_stored, pro
         failed = ran(Verdict.REFUSED, "0.12.0.1", writer="0.12.0.1", stage=Stage.MODULE, message="no such dialect: sdy")
         stored(of_runtime(failed, reader, built))
     out = " ".join(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "edge", code=1).out.split())
-    title, convert = reader.replace("==", " "), f"`jaxexport convert FILE --for {reader}`"
+    title, convert = reader.replace("==", " "), f"`jaxexport convert FILE --for {reader} -o OUT`"
     assert ("refused in stage module: no such dialect: sdy" in out) is is_stored
     assert f"{title} does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, or {convert}" in out
     assert f"Export them again where a reason above says how, or try {convert}." in out
@@ -570,7 +571,7 @@ def test_a_golden_that_its_writer_fails_is_to_be_explained(ask):
         assert "convert" not in out
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.ERROR, "0.10.2"))
     out = " ".join(ask(CASE, "edge", code=1).out.split())
-    assert "Export them again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2`." in out
+    assert "Export them again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2 -o OUT`." in out
 
 
 @pytest.mark.parametrize(("writer", "how"), [("0.12.0.1", "0.10.2 or older"), ("0.9.2", "0.10.2")])
@@ -596,7 +597,7 @@ def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
     assert [sentence.partition("/0.9.2-cpu")[0] for sentence in upgrade["instead"]] == [
         f"Not exported for cpu: {ON_TPU}",
         f"Fails in the release that wrote it: {OTHER}",
-        "Export the others again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2`.",
+        "Export the others again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2 -o OUT`.",
     ]
 
 
@@ -618,33 +619,60 @@ def test_a_file_without_a_golden_has_only_a_forecast(ask):
 
 @pytest.mark.matrix
 def test_a_converted_file_is_a_yes_after_the_printed_command(tmp_path, jaxexport):
-    golden = Path("golden", "tests.compat.test_models.test_convolution", "0.12.0.1-cpu")
+    golden = Path("golden", "tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1-cpu")
     shutil.copytree(KEPT.root.parent / golden, tmp_path / golden)
-    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.1}]\n")
-    assert jaxexport("convert", str(golden / ARTIFACT), "--for", "serving", "-o", "a.jaxexport").code == 0
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
+    made = ("convert", str(golden / ARTIFACT), "--for", "serving", "--replace-custom-calls", "-o", "a.jaxexport")
+    assert jaxexport(*made).code == 0
     asked = ("can-i-deploy", "a.jaxexport", "--to", "serving", "--as-of", "2026-11-22")
     (unknown,) = msgspec.json.decode(jaxexport(*asked, "--json", code=3).out, type=Deployability).answers
-    assert unknown.why.endswith("convert that golden too, run it, and ask again with --goldens converted")
-    for part in unknown.run.split(" && "):
-        jaxexport(*shlex.split(part)[1:])
-    assert jaxexport(*asked, "--goldens", "converted", code=0).out.startswith("serving (jaxlib 0.8.1)\n  yes ")
+    assert unknown.why.endswith("convert that golden too, run it, and ask again")
+    *_, ended = [jaxexport(*shlex.split(part)[1:]) for part in unknown.run.split("; ")]
+    assert (ended.code, ended.out.split()[3]) == (0, "yes")
+
+
+def converted_file(original: Golden, way: str, artifact: str = "0.9.2/mlp") -> None:
+    """Write a file and the record by which it was converted from a golden for jaxlib 0.9.2."""
+    content = encode(read(ARTIFACTS / f"{artifact}.jaxexport").envelope)
+    Path("a.jaxexport").write_bytes(content)
+    origin = ConvertedFrom(original.manifest.files[ARTIFACT], "0.9.2", way, (), "pytest-jaxexport 0.2.0")
+    Path("a.jaxexport.converted.json").write_bytes(
+        dump_record(ConversionRecord(CONVERTED, "", sha256(content), origin, ""))
+    )
 
 
 def test_a_converted_file_leads_to_its_golden(ask):
-    content = encode(read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope)
-    Path("a.jaxexport").write_bytes(content)
-    original = GoldenStore(Path("golden")).goldens()[0]
-    origin = ConvertedFrom(original.manifest.files[ARTIFACT], "0.9.2", "rewritten", (), "pytest-jaxexport 0.2.0")
-    record = ConversionRecord(CONVERTED, "", sha256(content), origin, "")
-    Path("a.jaxexport.converted.json").write_bytes(dump_record(record))
+    converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
     ended = ask("a.jaxexport", "serving", code=3)
-    assert (
-        f"run       jaxexport convert {original.folder} --for 0.9.2 --output converted && jaxexport matrix" in ended.out
-    )
-    assert "--goldens converted --results" in ended.out
+    convert, run, again = ended.out.partition("run       ")[2].splitlines()[0].split("; ")
+    assert convert == f"jaxexport convert golden/{CASE}/0.9.2-cpu --for 0.9.2 --output converted/0.9.2"
+    assert run.startswith("jaxexport matrix ")
+    assert run.endswith(" --goldens converted/0.9.2 --results .jaxexport/deploy")
+    assert again == "jaxexport can-i-deploy a.jaxexport --to serving --goldens converted/0.9.2"
     assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
     Path("a.jaxexport.converted.json").write_text("{}")
     assert "jaxexport goldens add" in ask("a.jaxexport", "serving", code=3).out
+
+
+@pytest.mark.parametrize(
+    ("way", "calls", "options"),
+    [
+        (REWRITTEN, ("lapack_spotrf_ffi",), " --replace-custom-calls"),
+        (REWRITTEN, (), ""),
+        (EXPORTED_AGAIN, ("lapack_spotrf_ffi",), " --via export"),
+    ],
+)
+def test_a_converted_file_is_made_again_as_it_was(way, calls, options, ask):
+    made = manifest("tests.test_a.test_g", "0.9.2", custom_calls=calls)
+    converted_file(write_golden(GoldenStore(Path("kept")), made), way)
+    shutil.copy("export_compat.yaml", "other.yaml")
+    stored(ran(Verdict.PASS, "0.9.2"), folder="run")
+    words = ("--goldens", "kept", "--policy", "other.yaml", "--results", "run")
+    (unknown,) = msgspec.json.decode(ask("a.jaxexport", "serving", *words, "--json").out, type=Deployability).answers
+    convert, run, again = unknown.run.split("; ")
+    assert convert.endswith(f" --output converted/0.9.2{options} --policy other.yaml")
+    assert run.endswith(" --goldens converted/0.9.2 --policy other.yaml --results run/deploy")
+    assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
 def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):
@@ -728,7 +756,7 @@ def test_stored_verdicts_decide_answers_and_exit_code(verdicts):
     made = golden(CASE, "0.9.2", options=Options(("cpu",), without_outputs="it is on no disk"))
     evidence = {(made.id, reader, "cpu"): ran(verdict, reader, stage=Stage.RUN) for reader, verdict in verdicts.items()}
     calendar = load_calendar().as_of(day("2026-11-22"))
-    question = Question(calendar, Terms(shipped_entries()), evidence, {}, (), Path("deploy"))
+    question = Question(calendar, Terms(shipped_entries()), evidence, {}, ProjectOptions(), Path("deploy"))
     targets = [DeploymentTarget(name=f"p{number}", jaxlib=reader) for number, reader in enumerate(READERS)]
     found = deployability([(Subject(OLD, made), target) for target in targets], question, day("2026-11-22"))
     works = {Verdict.PASS: DeployAnswer.YES, Verdict.CONVERTED: DeployAnswer.YES}

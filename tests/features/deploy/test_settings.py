@@ -22,7 +22,7 @@ from export_core.matrix.selection import reader_named
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.load_check import find_reader
-from export_core.policy.run_options import CellLimits, comma_separated
+from export_core.policy.run_options import CellLimits, ProjectOptions, comma_separated
 from export_core.policy.terms import Terms
 from export_core.readers.cell import Cell, CellKey, request_of
 from export_core.readers.environment import ReaderEnvironments
@@ -193,9 +193,8 @@ def test_a_forecast_follows_the_setting():
 def test_a_result_counts_only_for_the_same_settings(tmp_path):
     made = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     stored = msgspec.structs.replace(result(Verdict.PASS), golden=made.id)
-    question = Question(
-        CALENDAR, Terms(shipped_entries()), {(made.id, NEWEST, "cpu"): stored}, {}, (), Path("out"), policy=Policy()
-    )
+    terms, evidence = Terms(shipped_entries()), {(made.id, NEWEST, "cpu"): stored}
+    question = Question(CALENDAR, terms, evidence, {}, ProjectOptions(), Path("out"), policy=Policy())
     subject = Subject(read(ARTIFACTS / NEWEST / "mlp.jaxexport"), made)
     plain, wide = (
         DeploymentTarget("serving", jaxlib=NEWEST, settings=settings) for settings in ((), ("JAX_ENABLE_X64=true",))

@@ -227,7 +227,7 @@ def test_an_unloadable_artifact_names_a_jax_to_export_with(jaxexport):
     lines = jaxexport("inspect", DATA / "0.9.2" / "mlp.jaxexport", "--as-of", "2025-01-01").out.splitlines()
     place = lines.index("loads in      no release (0 of the 19 releases known)")
     assert lines[place + 1] == (
-        "to do         export it again with jax 0.4.38, or try `jaxexport convert FILE --for 0.4.38`"
+        "to do         export it again with jax 0.4.38, or try `jaxexport convert FILE --for 0.4.38 -o OUT`"
     )
     assert not any(line.startswith("to do") for line in jaxexport("inspect", FILES[-1]).out.splitlines())
 

@@ -186,7 +186,7 @@ def test_inspect_exits_1_if_the_reader_cannot_load_it(path, reader, code, line, 
             1,
             [
                 f"iree {version} cannot load it (iree {version} does not parse the sdy dialect, nor run what jax "
-                f"exports in its place: `jaxexport convert FILE --for iree=={version}`); it makes no "
+                f"exports in its place: `jaxexport convert FILE --for iree=={version} -o OUT`); it makes no "
                 "custom call that only jax registers; nothing is promised there"
                 for version in ("3.11.0", "3.12.0")
             ],
@@ -208,7 +208,7 @@ def test_a_runtimes_name_alone_means_its_newest_release(jaxexport):
 
 def test_exporting_with_a_refusing_reader_is_suggested(jaxexport):
     line = jaxexport("inspect", CHOLESKY, "--readers", "0.9.2", code=1).out.splitlines()[-1]
-    assert line.endswith("; export it again with jax 0.9.2, or try `jaxexport convert FILE --for 0.9.2`")
+    assert line.endswith("; export it again with jax 0.9.2, or try `jaxexport convert FILE --for 0.9.2 -o OUT`")
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,12 @@ from export_core.goldens import Golden
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
+from export_core.matrix.selection import problem_of_reader
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, Quirk, matches
 from export_core.policy.feature_keys import feature_keys
 from export_core.policy.model import LOCATED
+from export_core.policy.run_options import comma_separated
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.runtimes import known_runtimes
 from export_core.releases.stable_targets import stable_targets
@@ -30,7 +32,7 @@ _UNPUBLISHED = re.compile(r"dev|rc|\+")
 _NAMED_IN_ENTRIES = ("cases", "writers", "readers", "platforms")
 """The fields of an entry that mean the same in every table, also in that of a feature."""
 PATTERNS = (
-    *("platforms", "tolerances", "allow", "fail_on", "retention.deployed", "retention.pinned.goldens"),
+    *("readers", "platforms", "tolerances", "allow", "fail_on", "retention.deployed", "retention.pinned.goldens"),
     *("required.readers", "required.writers", "required.platforms", "deployed.cases", "deployed.platform"),
     *("quirks.case", "quirks.writer", "quirks.allow", "numbers.cases", "numbers.writers", "custom_call_changes.old"),
     *(f"known_failures.{field}" for field in _NAMED_IN_ENTRIES),
@@ -39,8 +41,8 @@ PATTERNS = (
 """The keys of a policy with names or patterns of what a project has, each of which is reported where it matches
 nothing. Those of a feature are named alike in each feature, and may be missing there."""
 OTHER_KEYS = (
-    # A release that does not exist is an error when cells are planned, or where the policy is read.
-    *("readers", "deployed.jaxlib", "deployed.reader", "releases.jaxlib", "releases.jax", "releases.runtimes"),
+    # A release that does not exist is an error where the policy is read.
+    *("deployed.jaxlib", "deployed.reader", "releases.jaxlib", "releases.jax", "releases.runtimes"),
     # What a name is given to, what a number or a day is, and what people read.
     *("goldens", "windows.backward", "windows.forward", "deployed.name", "deployed.since", "deployed.until"),
     "deployed.settings",
@@ -105,8 +107,14 @@ class _AllReaders:
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     """Return every pattern and name in a policy that matches no golden, reader or target.
 
-    `goldens` must be all goldens of the project: most patterns match nothing in a part of them.
+    `goldens` must be all goldens of the project: most patterns match nothing in a part of them. Before the first golden
+    is written, only names of releases are looked for.
     """
+    of_releases = [*_unknown_releases(policy, calendar)]
+    return [*_unmatched_by_goldens(policy, goldens, calendar), *of_releases] if goldens else of_releases
+
+
+def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     names: dict[str, Iterable[str]] = {
         "cases": {golden.manifest.case for golden in goldens},
         "writers": {golden.manifest.writer.jaxlib for golden in goldens},
@@ -143,14 +151,20 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     for number, change in enumerate(policy.custom_call_changes):
         where = f"custom_call_changes[{number}].old"
         unmatched += _lacking(f"{where}: no golden calls {{!r}}.", [change.old], targets, ReportedBy.ALL_RUNS)
+    return unmatched + [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
+
+
+def _unknown_releases(policy: Policy, calendar: Calendar) -> Iterator[Unmatched]:
+    for name in comma_separated(policy.readers):
+        if not _UNPUBLISHED.search(name) and (problem := problem_of_reader(name, calendar)):
+            yield Unmatched(f"readers: {problem}")
     text = "retention.deployed: {!r} is no release of the calendar that can be installed."
-    unmatched += _lacking(text, policy.retention.deployed, calendar.versions())
-    unmatched += [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
+    yield from _lacking(text, policy.retention.deployed, calendar.versions())
     # An index can withdraw a release after this package was made, so a project may say so; no reader is chosen then.
     shipped = load_calendar()
     withdrawn = (version for version in shipped.versions() if calendar.jaxlib[version].yanked)
     text = "The project's releases say that jaxlib {} (built {}) was withdrawn: no window has it as a reader."
-    return unmatched + [Unmatched(text.format(version, shipped.built(version))) for version in withdrawn]
+    yield from (Unmatched(text.format(version, shipped.built(version))) for version in withdrawn)
 
 
 def _lacking(

@@ -94,14 +94,8 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
             reader is not one of jaxlib, or a wheel's build date is not that of the calendar.
         ReleaseError: A wheel cannot be dated.
     """
-    # No release is called by letters alone.
     for text in selection.named or (selection.readers,):
-        if text not in WORDS and not any(letter.isdigit() for letter in text) and not names_runtime(text):
-            raise MatrixError(
-                "--readers: expected window, all, newest, deployed, jaxlib versions such as 0.9.2,0.12.0.1, or "
-                f"releases of a runtime ({', '.join(known_runtimes())}) such as tensorflow==2.21.0, found {text!r}."
-                f"{did_you_mean(NEWEST if text == 'latest' else text, (*WORDS, *known_runtimes()))}"
-            )
+        _check_letters(text)
     named = [
         text
         for text in (*selection.named, selection.touching)
@@ -127,6 +121,30 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     if selection.indexes:
         known = _with_nightlies(known, [text for text in named if text not in files])
     return KnownReleases(known, files, wheels)
+
+
+def _check_letters(text: str) -> None:
+    """Raise `MatrixError` for letters alone that are neither a word of --readers nor a runtime: no release has such."""
+    if text not in WORDS and not any(letter.isdigit() for letter in text) and not names_runtime(text):
+        raise MatrixError(
+            "--readers: expected window, all, newest, deployed, jaxlib versions such as 0.9.2,0.12.0.1, or "
+            f"releases of a runtime ({', '.join(known_runtimes())}) such as tensorflow==2.21.0, found {text!r}."
+            f"{did_you_mean(NEWEST if text == 'latest' else text, (*WORDS, *known_runtimes()))}"
+        )
+
+
+def problem_of_reader(text: str, calendar: Calendar) -> str:
+    """Return why a plan cannot have the readers that a part of --readers names, by a calendar; "" if it can.
+
+    Nothing is said of a wheel file, which only a plan reads.
+    """
+    try:
+        _check_letters(text)
+        if text not in WORDS and not text.endswith(".whl"):
+            _releases_named(text, calendar)
+    except ExportCompatError as error:
+        return str(error).removeprefix("--readers: ")
+    return ""
 
 
 def _jaxlib_wheel(path: str) -> Wheel:
@@ -219,13 +237,23 @@ def _spelled(
         if text in GROUPS:
             versions = existing.versions() if text == "all" else window_readers(written, existing, windows)
             spelled |= {existing.release(version): version for version in versions}
-        elif text[0] in COMPARISONS:
-            spelled |= {existing.release(version): version for version in _in_range(text, existing)}
-        elif names_runtime(text):
-            spelled |= {release: release.name for release in runtime_readers(text, existing)}
         elif text != DEPLOYED:
-            spelled[reader_named(text, existing, files)] = text
+            spelled |= _releases_named(text, existing, files)
     return spelled
+
+
+def _releases_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | None = None) -> dict[Release, str]:
+    """Return the releases of a part of --readers that is not one of its words, each as a person names it.
+
+    Raises:
+        ReleaseError: The text names no release.
+        MatrixError: The text is not a range, or no release is in it.
+    """
+    if text[0] in COMPARISONS:
+        return {calendar.release(version): version for version in _in_range(text, calendar)}
+    if names_runtime(text):
+        return {release: release.name for release in runtime_readers(text, calendar)}
+    return {reader_named(text, calendar, files): text}
 
 
 def _in_range(text: str, calendar: Calendar) -> list[str]:
@@ -238,7 +266,7 @@ def _in_range(text: str, calendar: Calendar) -> list[str]:
     except InvalidSpecifier:
         raise MatrixError(f"--readers: expected a range of jaxlib releases such as '>=0.11', found {text!r}.") from None
     if not chosen:
-        raise MatrixError(f"--readers {text}: no known jaxlib is in this range. `jaxexport releases list` shows all.")
+        raise MatrixError(f"--readers: no known jaxlib is in the range {text}. `jaxexport releases list` shows all.")
     return chosen
 
 

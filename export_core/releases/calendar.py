@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -293,6 +294,8 @@ class Calendar:
             return f"jaxlib {jaxlib} is not in the release calendar{later}"
         known = self.versions()
         text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
+        if hint := commas_missing(jaxlib):
+            return f"{text}{hint}"
         oldest = min(known, key=version_key, default="")
         with contextlib.suppress(ReleaseError):  # text that is no version
             if oldest and version_key(jaxlib) < version_key(oldest):
@@ -304,6 +307,14 @@ class Calendar:
             "releases refresh` adds those that were published since. Add an unpublished one with its build date under "
             "`releases:` in the policy file."
         )
+
+
+def commas_missing(text: str) -> str:
+    """Return a hint for a name of a release that is several names without commas between them; "" for one name."""
+    parts = re.split(r"(?<=\w)(?:\s*;\s*|\s+)(?=\w)", text.partition("[")[0].strip())
+    if not parts[1:]:
+        return ""
+    return f" Separate names by commas ({','.join(parts)}); in the policy file they may also be a list."
 
 
 def _similar_release(text: str, known: Sequence[str]) -> str:

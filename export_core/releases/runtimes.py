@@ -18,7 +18,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from export_core.base.errors import Problem
 from export_core.base.patterns import problem_of_pattern
 from export_core.base.text import did_you_mean
-from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
+from export_core.releases.calendar import Calendar, Release, RuntimeRelease, commas_missing, version_key
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import Titled, parts_of
 from export_core.releases.windows import Promise, Windows, promise
@@ -264,6 +264,8 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
         problem = "releases of jaxlib are named without its name, such as 0.12.0.1 or '>=0.11'."
         raise ReleaseError.about(Problem(text, problem))
     runtime = runtime_named(name)
+    if (match["versions"] or " ")[0] in "=<>!~" and (hint := commas_missing(text)):
+        raise ReleaseError(f"{text!r} is not one release.{hint}")
     settings = runtime.checked_settings(match["settings"] or "")
     known = every = runtime.known(calendar)
     if re.fullmatch(r"==[^,*]+", versions):

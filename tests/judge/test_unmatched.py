@@ -35,6 +35,20 @@ def known(text: str) -> str:
 
 QUIRK, KNOWN = "quirks[0] (r; owner o, i): ", "known_failures[0] (r; owner o, i): "
 UNMATCHED = [
+    ("readers", "readers: [0.9.2, 0.10.3]", "readers: jaxlib 0.10.3 is not in the release calendar. Did you mean '0.1"),
+    ("readers", "readers: [window, '>=99']", "readers: no known jaxlib is in the range >=99."),
+    ("readers", "readers: [windw]", "readers: expected window, all, newest, deployed, jaxlib versions such as"),
+    ("readers", "readers: tensorflow==9.9, newest", "readers: tensorflow 9.9 is not in the calendar of tensorflow."),
+    (
+        "readers",
+        "readers: 0.9.2 0.10.2",
+        "readers: jaxlib 0.9.2 0.10.2 is not in the release calendar. Separate names by commas (0.9.2,0.10.2);",
+    ),
+    (
+        "readers",
+        "readers: tensorflow==2.21.0 0.9.2",
+        "readers: 'tensorflow==2.21.0 0.9.2' is not one release. Separate names by commas (tensorflow==2.21.0,0.9.2);",
+    ),
     ("platforms", "platforms: [cpu, tpu]", "platforms: no golden was exported for tpu."),
     ("tolerances", "tolerances: {cuda: {float32: {rtol: 1e-3}}}", "tolerances.cuda: no golden was exported for cuda."),
     ("allow", "allow: {ours: we ship it, oars: misspelled}", "allow: no golden calls 'oars'."),
@@ -199,6 +213,7 @@ def test_an_entry_with_several_lost_patterns_is_one_line(warnings):
 def test_patterns_that_match_get_no_warning(warnings):
     text = f"""
         platforms: [cpu]
+        readers: [all, deployed, 0.11.2-jax0.12.0.1, '>= 0.11', 'iree >= 3.9', 0.13.0.dev20270101, w/jaxlib-0.13.whl]
         required: {{readers: ['0.12.*', 0.13.0.dev*], writers: ['0.9.*']}}
         retention: {{pinned: [{{goldens: ['t.b/*'], reason: r}}]}}
         numbers: [{{cases: ['t.a[x]'], reason: r}}, {{cases: ['*'], writers: ['0.9.*', '*-cpu'], reason: r}}]
@@ -222,6 +237,13 @@ def test_a_quirks_writer_is_a_glob(writer, relaxed, load):
     policy = load(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
     changed = apply_quirks([golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")], policy.quirks)
     assert sum(one.compared_as.comparison.rtol == 0.5 for one in changed) == relaxed
+
+
+def test_names_of_releases_are_checked_before_a_golden_exists(cwd, jaxexport):
+    (cwd / "export_compat.yaml").write_text("readers: [0.10.3]\nretention: {deployed: [0.10.4]}\nallow: {oars: r}\n")
+    ended = jaxexport("policy", "check")
+    assert (ended.code, ended.out.count("warning: ")) == (0, 2)
+    assert "warning: readers: jaxlib 0.10.3 is not" in ended.out
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def can_i_deploy(
     targets = asked.targets_named(to, policy, day)
     stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
     check_dates(stored, calendar, all_known=False)
-    unmatched = unmatched_patterns(policy, stored, calendar) if stored else []
+    unmatched = unmatched_patterns(policy, stored, calendar)
     answered = {target.name for target in targets}
     for pattern in unmatched:
         if pattern.target not in answered:

@@ -1,6 +1,7 @@
 """Backfill: goldens by older releases, written by running the project's own tests in their environments."""
 
 import datetime
+import shlex
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -89,19 +90,21 @@ def write_goldens(
                 with steps:
                     environment = _build_writer(release, writers, install, constraints, locks, steps)
                 steps("the environment is ready: running the marked tests in it")
-                words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
-                codes.append(_run_to_its_end([str(environment.python), "-m", "pytest", *words, *pytest_args]))
+                words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q", *pytest_args)
+                codes.append(_run_to_its_end(environment.python, words, install))
         except EnvironmentFailed as error:
             echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(ExitCode.INCOMPLETE)
     return max(codes)
 
 
-def _run_to_its_end(command: Sequence[str]) -> int:
+def _run_to_its_end(python: Path | str, words: Sequence[str], install: Sequence[str]) -> int:
     """Run pytest, and return 0 if it passed, 1 if it failed, 3 if it ended with 0 before its session did.
 
-    The last happens if a test or a conftest.py calls `os._exit(0)`.
+    The last happens if a test or a conftest.py calls `os._exit(0)`. `install` has the requirements of the tests: after
+    a failure, a message names the modules that they lack.
     """
+    command = [str(python), "-m", "pytest", "-p", "pytest_jaxexport.missing_modules", *words]
     with scratch_folder() as folder:
         ended = folder / "ended"
         # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
@@ -116,6 +119,9 @@ def _run_to_its_end(command: Sequence[str]) -> int:
                 process.wait()
                 raise
         if code:
+            missing = folder / "missing_modules"
+            if lacking := sorted({*missing.read_text("utf-8").split()}) if missing.exists() else []:
+                echo(f"{PREFIX}{_what_to_install(lacking, install)}", err=True)
             return 1
         if ended.exists():
             return 0
@@ -125,6 +131,19 @@ def _run_to_its_end(command: Sequence[str]) -> int:
         err=True,
     )
     return ExitCode.INCOMPLETE
+
+
+def _what_to_install(modules: Sequence[str], install: Sequence[str]) -> str:
+    """Return which modules the tests lack, and how to install their packages beside what is installed already."""
+    here = str(Path.cwd())
+    packages = [text.replace(f"-e{here}", "-e.") for text in requirements_here(install)] + [*modules]
+    options = " ".join(f"--install {shlex.quote(package)}" for package in packages)
+    listed = ", ".join(f'"{package}"' for package in packages)
+    return (
+        f"this environment has no module {', '.join(modules)}, which the tests import. If its package has that name, "
+        f"run this command with {options}, or write backfill_install: [{listed}] into the policy. Otherwise name the "
+        "package."
+    )
 
 
 def _build_writer(

@@ -79,8 +79,39 @@ def test_backfill_is_incomplete_if_pytest_exits_early(
 ) -> None:  # fmt: skip
     project = projects(test_a="def test_f(): pass", conftest=conftest)
     monkeypatch.chdir(project.folder)
-    assert backfill._run_to_its_end([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]) == code
+    assert backfill._run_to_its_end(sys.executable, ["-q", "-p", "no:cacheprovider"], ()) == code
     assert message in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "install", "added", "options"),
+    [
+        ("conftest", "import eqnx", (), '"-e.", "eqnx"', "-e. --install eqnx"),
+        ("test_a", "import eqnx.nn", ("optax>1",), '"optax>1", "eqnx"', "'optax>1' --install eqnx"),
+        ("test_a", "def test_f():\n    import eqnx", ("-e.",), '"-e.", "eqnx"', "-e. --install eqnx"),
+    ],
+)
+def test_backfill_says_how_to_install_a_missing_module(
+    projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    file: str, text: str, install: tuple[str, ...], added: str, options: str,
+) -> None:  # fmt: skip
+    project = projects(**{file: text})
+    (project.folder / "pyproject.toml").touch()
+    monkeypatch.chdir(project.folder)
+    assert backfill._run_to_its_end(sys.executable, ["-q", "-p", "no:cacheprovider"], install) == 1
+    message = capfd.readouterr().err
+    assert "this environment has no module eqnx, which the tests import" in message
+    assert f"run this command with --install {options}, or write backfill_install: [{added}] into" in message
+
+
+def test_a_missing_part_of_an_installed_package_is_not_installed(
+    projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(projects(test_a="import json.eqnx").folder)
+    assert backfill._run_to_its_end(sys.executable, ["-q", "-p", "no:cacheprovider"], ()) == 1
+    printed = capfd.readouterr()
+    assert "No module named 'json.eqnx'" in printed.out
+    assert "this environment has no module" not in printed.err
 
 
 @pytest.mark.parametrize("named", ["", " , ", "window", "0.10.2,all"])

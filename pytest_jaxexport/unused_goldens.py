@@ -122,17 +122,22 @@ def report_unused(
     # Before the store reads anything: it completes an update that was killed between two renames.
     stray_files = list(strays(goldens))
     lines, errors, deletable, left = [], [], False, 0
+    is_left, without_file = "not deleted" if delete else "unused here", dict[str, None]()
     for golden in find_unused(goldens, reported, collected, root):
         name, test = golden.id, golden.manifest.test
         left += 1
         # The same run tells its user to rename them, which needs them.
         if golden.manifest.case in reported.renamed:
-            is_left = "not deleted" if delete else "unused"
-            lines.append(f"{is_left}: {name}: its test may have been renamed: rename the case, or delete its folder")
+            renamed = "not deleted" if delete else "unused"
+            lines.append(f"{renamed}: {name}: its test may have been renamed: rename the case, or delete its folder")
+            continue
+        if not (root / (file := test.partition("::")[0])).exists():
+            lines.append(f"{is_left}: {name}: {file} is not there")
+            without_file[os.path.relpath(golden.folder.parent)] = None
             continue
         if not is_gone(golden, collected, root):
             lines.append(
-                f"unused here: {name}: {test} does not export it here; delete its folder if no other machine does"
+                f"{is_left}: {name}: {test} does not export it here; delete its folder if no other machine does"
             )
             continue
         deletable = True
@@ -144,6 +149,11 @@ def report_unused(
                 continue
             left -= 1
         lines.append(f"{'deleted' if delete else 'unused'}: {name}: {test} no longer exports it")
+    if without_file:
+        lines.append(
+            "--prune-goldens leaves goldens whose test file is not there: another project may have the file, and share "
+            f"the goldens. If none does: {shlex.join(['rm', '-r', *without_file])}"
+        )
     cleared = delete_leftovers(stray_files) if delete else []
     lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in stray_files]
     if (deletable or stray_files) and not delete:

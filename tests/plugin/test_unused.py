@@ -73,12 +73,12 @@ def test_only_goldens_of_removed_tests_are_deleted(projects):
     run = project.pytest("--prune-goldens", "--update-goldens", "-n", "1")
     assert run.code == 0, run.text
     assert cases(project) == ["test_a.test_stays", "test_a.test_stays.cos", "test_gone.test_b"]
-    assert run.text.count("unused here: ") == 2
+    assert run.text.count("not deleted: ") == 2
     assert project.stored("test_a.test_stays/0.9.2-cpu") == older
     left = sorted(path.name for path in (project.goldens / "test_a.test_stays").iterdir())
     assert {"0.9.2-cpu", "notes.txt"} < set(left)
     assert not [name for name in left if name.startswith(".")]
-    assert run.text.count("deleted: ") == 2
+    assert run.text.count("\ndeleted: ") == 2
 
 
 def test_a_run_of_all_tests_lists_unused_goldens_only(projects):
@@ -280,7 +280,21 @@ def test_goldens_of_generated_tests_are_not_deleted(projects, monkeypatch):
     run = project.pytest("--update-goldens", "--prune-goldens")
     assert run.code == 0, run.text
     assert cases(project) == ["test_a.test_cos", "test_a.test_sin"]
-    assert "unused here: test_a.test_cos/0.12.0.1-cpu: test_a.py::test_cos does not export it here" in run.text
+    assert "not deleted: test_a.test_cos/0.12.0.1-cpu: test_a.py::test_cos does not export it here" in run.text
+
+
+@pytest.mark.parametrize(("delete", "begins"), [(False, "unused here"), (True, "not deleted")])
+def test_goldens_of_a_deleted_file_are_left_with_the_reason(delete, begins, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = GoldenStore(tmp_path / "golden")
+    for case, jaxlib in (("t.f[x]", "0.9.2"), ("t.f[x]", "0.12.0.1"), ("t.g", "0.12.0.1")):
+        write_golden(store, manifest(case, jaxlib, test=f"t.py::test_{case[2:]}"))
+    lines, errors, left = report_unused(store.root, reported(), CollectedTests(), tmp_path, delete=delete)
+    *own, reason = lines
+    assert (errors, left, len(store.goldens())) == ([], 3, 3)
+    assert own[1:] == [f"{begins}: {name}: t.py is not there" for name in ("t.f[x]/0.12.0.1-cpu", "t.g/0.12.0.1-cpu")]
+    assert reason.startswith("--prune-goldens leaves goldens whose test file is not there: another project may have")
+    assert reason.endswith(" If none does: rm -r 'golden/t.f[x]' golden/t.g")
 
 
 def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch):

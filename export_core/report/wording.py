@@ -19,7 +19,7 @@ from export_core.judge.gate import calendar_age
 from export_core.judge.known import expired_among, expired_by_noun, matching_entry, may_excuse
 from export_core.matrix import Verdict
 from export_core.matrix.reproduce_command import command_parts
-from export_core.matrix.result import Control, release_name
+from export_core.matrix.result import Control, grouped, release_name
 from export_core.matrix.verdicts import (
     MISSING_RESULT,
     NOTHING_PROMISED,
@@ -37,7 +37,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release, Windows
 from export_core.releases.runtimes import known_runtimes
-from export_core.report.run_tables import map_releases
+from export_core.report.run_tables import MapRelease, map_releases
 from export_core.run.run import Run
 
 MARKS = [
@@ -328,26 +328,38 @@ def _targets(names: Sequence[str]) -> str:
 def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
     """Return a phrase with the first and the last reader in which something is broken or owed; "" if nothing is.
 
-    If causes affect different readers, the phrase has the readers of each cause, in the order of the causes, with the
-    known issue or the verdict: ``lapack-cold-process in 0.6.2 to 0.9.2, crash in 0.11.0 and 0.12.0``. `readers` are all
-    readers of the run.
+    If causes affect different readers, the phrase has the readers of each known issue or verdict, in the order of the
+    causes: ``lapack-cold-process in 0.6.2 to 0.9.2, crash in 0.11.0 and 0.12.0``. `readers` are all readers of the run.
     """
     causes = [cause for cause in summary.causes if cause.judgement.is_breach]
-    ends = [(cause.first_reader, cause.last_reader) for cause in causes]
+    ends = [_ends(cause) for cause in causes]
     named = map_releases([*readers, *itertools.chain.from_iterable(ends)])
     spans = [(named[oldest].name, named[newest].name) for oldest, newest in ends]
     if len(set(spans)) > 1:
-        by_name: dict[str, list[str]] = {}
-        for cause, (oldest, newest) in zip(causes, spans, strict=True):
-            own = by_name.setdefault(cause.upstream or str(cause.verdict), [])
-            text = oldest if oldest == newest else f"{oldest} to {newest}"
-            own += [text] if text not in own else []
-        texts = [f"{name} in {_joined(own)}" for name, own in by_name.items()]
+        by_name = grouped(causes, lambda cause: cause.upstream or str(cause.verdict))
+        texts = [f"{name} in {_joined(_united(own, named))}" for name, own in by_name.items()]
         return f"; readers affected, by cause: {few(texts)}"
     oldest, newest = spans[0] if spans else ("", "")
     if oldest == newest:
         return f"; only reader affected {oldest}" if oldest else ""
     return f"; oldest reader affected {oldest}, newest {newest}"
+
+
+def _ends(cause: Cause) -> tuple[Release, Release]:
+    return cause.first_reader, cause.last_reader
+
+
+def _united(causes: Sequence[Cause], named: Mapping[Release, MapRelease]) -> list[str]:
+    """Return the ranges of readers that the causes affect, oldest build first, each reader in one of them only."""
+    united: list[tuple[Release, Release]] = []
+    for oldest, newest in sorted((_ends(cause) for cause in causes), key=lambda ends: ends[0].date_order):
+        if united and oldest.date_order <= united[-1][1].date_order:
+            first, last = united.pop()
+            united.append((first, max(last, newest, key=lambda release: release.date_order)))
+        else:
+            united.append((oldest, newest))
+    names = [(named[oldest].name, named[newest].name) for oldest, newest in united]
+    return [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in names]
 
 
 def _joined(spans: Sequence[str]) -> str:

@@ -623,6 +623,17 @@ def test_the_headline_lists_readers_by_cause():
     assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summarize(results[:3]))[0]
 
 
+def test_the_headline_names_each_reader_of_a_verdict_once():
+    readers = {"a": ["0.10.2", "0.11.0", "0.11.1", "0.12.0"], "b": ["0.12.0", "0.12.0.1"], "c": ["0.9.2"]}
+    readers |= {"d": ["0.11.1"], "e": ["0.12.0.1"]}
+    crashes = [
+        crash(f"t.{name}", reader, message=name, writer="0.12.0.1") for name in readers for reader in readers[name]
+    ]
+    summary = summarize(crashes)
+    assert len(summary.causes) == 5
+    assert "Readers affected, by cause: crash in 0.9.2 and 0.10.2 to 0.12.0.1" in headline(summary)[1]
+
+
 def test_headline_terminal_and_page_order_causes_alike():
     results = [
         crash("t.few", "0.9.1", message="a"),
@@ -632,7 +643,7 @@ def test_headline_terminal_and_page_order_causes_alike():
     ]
     order = ["0.12.0", "0.9.1", "0.9.0", "0.8.1"]
     made = summarize(results)
-    affected = "crash in 0.12.0 and 0.9.1, numerics in 0.9.0, error in 0.8.1"
+    affected = "crash in 0.9.1 and 0.12.0, numerics in 0.9.0, error in 0.8.1"
     assert f"readers affected, by cause: {affected}. " in headline(made)[1]
     cards = re.findall("<dt>read by</dt><dd>(.*?)</dd>", html_page(document(results, made)))
     assert cards == order

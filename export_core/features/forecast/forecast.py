@@ -11,6 +11,7 @@ from operator import itemgetter
 
 import msgspec
 from msgspec.structs import replace
+from packaging.specifiers import SpecifierSet
 
 from export_core.artifact import Artifact
 from export_core.base.text import few, plural
@@ -31,6 +32,7 @@ from export_core.matrix.result import grouped
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
 from export_core.policy.load_check import find_reader
+from export_core.policy.run_options import COMPARISONS, GROUPS, WINDOW, Selection
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, Windows, promise
 from export_core.releases.calendar_entries import calendar_entries
@@ -212,15 +214,29 @@ def _days_ahead(
     day_of = itemgetter(0)
     by_day = grouped((pair for pair in sorted(coming, key=day_of) if as_of <= pair[0] <= until), day_of)
     before = _prunable(goldens, policy, calendar, as_of)
-    # Nothing becomes prunable on a day on which nothing else happens.
+    # Nothing becomes prunable on a day on which nothing else happens, if only to a reader that no test has.
     for day, pairs in by_day.items():
-        events = [event for _, event in pairs]
+        retire = (event.subject for _, event in pairs if event.kind is EventKind.RETIRES)
+        untested = {version for version in retire if not _is_tested(version, policy)}
+        events = [event for _, event in pairs if event.kind is not EventKind.RETIRES or event.subject not in untested]
         now = _prunable(goldens, policy, calendar.as_of(day), day)
         if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
             text = f"{plural(len(new), 'golden')} may be pruned from this day on: {few(new)}"
             events.append(Event(EventKind.PRUNABLE, "goldens", text, new))
         before = now
+        if not events:
+            continue
         yield ForecastDay(day, (day - as_of).days, tuple(events), _obligations(goldens, policy, calendar, day))
+
+
+def _is_tested(version: str, policy: Policy) -> bool:
+    """Return whether the readers of a policy have a jaxlib that is promised to run some golden and has not retired."""
+    return any(
+        name in GROUPS
+        or name.partition("[")[0].partition("-jax")[0] == version
+        or (name[0] in COMPARISONS and SpecifierSet(name).contains(version, prereleases=True))
+        for name in Selection(readers=policy.readers).named
+    )
 
 
 def _by_writer(goldens: Sequence[Golden]) -> dict[str, list[Golden]]:
@@ -258,12 +274,14 @@ def _reader_events(
         )
         yield closes, Event(EventKind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})
+    # Those that are only tested may retire.
+    in_use = readers_in_use(replace(policy, readers=WINDOW), as_of)
     for version in live_readers(written, calendar, windows, as_of, ()):
         day = retirement_day(calendar.built(version), written, windows)
-        if day is not None and version not in readers_in_use(policy, as_of):
+        if day is not None and version not in in_use:
             text = (
-                f"from this day on, no new jaxlib needs to run what {version} exports, nor any golden that {version} "
-                f"is promised to run: you may stop testing with reader {version}"
+                f"you may stop testing with reader {version}: a jaxlib built from this day on does not have to run "
+                f"what {version} exports, or any golden that {version} has to run"
             )
             yield day, Event(EventKind.RETIRES, version, text)
 
@@ -445,14 +463,12 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
 
 
 def _obligation_lines(release: Obligations) -> Iterator[str]:
-    runs = f"must run {plural(release.goldens, 'golden')} by {', '.join(release.runs)}"
+    runs = f"has to run the {plural(release.goldens, 'golden')} by {', '.join(release.runs)}"
     if not release.runs:
-        runs = "need not run any golden"
-    exports = f"what it exports must run in {', '.join(release.readers)}"
-    if not release.readers:
-        exports = "what it exports need not run in any published release"
+        runs = "does not have to run any golden"
+    readers = f"{', '.join(release.readers)} must" if release.readers else "no published release has to"
     own = plural(release.cases, "golden")
-    yield f"  a jaxlib built that day {runs}; {exports}; you would write {own} with it"
+    yield f"  a jaxlib built on this day {runs}; {readers} run what it exports; you will have to write {own} with it"
     if release.unwritten:
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
         yield f"  no goldens exist by these writers, which it must run too: {', '.join(counts)}"

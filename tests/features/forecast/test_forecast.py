@@ -306,11 +306,13 @@ def test_the_text_lists_the_obligations_of_each_day():
     ahead = forecast(OF_ONE_CASE, Policy(), load_calendar(), day("2027-06-01"), 30)
     written = "\n".join(forecast_lines(ahead))
     assert f"may be pruned (`jaxexport goldens prune`): {few(ahead.prunable)}\n" in written
-    assert "; you would write 1 golden with it\n" in written
-    assert "a jaxlib built that day need not run any golden; what it exports need not run in any pub" in written
+    assert (
+        "  a jaxlib built on this day does not have to run any golden; no published release has to run what it "
+        "exports; you will have to write 1 golden with it\n"
+    ) in written
     written = "\n".join(forecast_lines(made()))
     assert "by these writers, which it must run too: 0.10.2 (1 case), 0.11.1 (1 case)" in written
-    assert "2 goldens by 0.11.0, 0.12.0.1" in written
+    assert "a jaxlib built on this day has to run the 2 goldens by 0.11.0, 0.12.0.1; no published" in written
 
 
 def test_a_retirement_says_what_needs_to_run_no_longer():
@@ -318,9 +320,28 @@ def test_a_retirement_says_what_needs_to_run_no_longer():
     happening = [event for each in found.days for event in each.events]
     (text,) = (each.text for each in happening if (each.kind, each.subject) == (EventKind.RETIRES, "0.10.2"))
     assert text == (
-        "from this day on, no new jaxlib needs to run what 0.10.2 exports, nor any golden that 0.10.2 is promised to "
-        "run: you may stop testing with reader 0.10.2"
+        "you may stop testing with reader 0.10.2: a jaxlib built from this day on does not have to run what 0.10.2 "
+        "exports, or any golden that 0.10.2 has to run"
     )
+
+
+@pytest.mark.parametrize(
+    ("readers", "retired"),
+    [
+        ("all", ["0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"]),
+        ("0.9.2,0.10.2,0.11.1-jax0.11.2,0.12.0.1", ["0.10.2", "0.11.1", "0.12.0.1"]),
+        (">=0.10,<0.11,iree", ["0.10.1", "0.10.2"]),
+        ("newest", []),
+    ],
+)
+def test_only_readers_that_the_policy_tests_with_retire(readers, retired):
+    found = look_ahead(policy=Policy(readers=readers), days=183, when=day("2026-11-01"))
+    assert [subject for _, kind, subject in events(found) if kind == "retires"] == retired
+    prunable = {str(each.day) for each in found.days for event in each.events if event.kind is EventKind.PRUNABLE}
+    assert ("2027-02-14" in prunable) is ("0.11.1" not in readers), (
+        "0.11.1 was the last reader of a golden, tested or not"
+    )
+    assert all(each.events for each in found.days)
 
 
 def test_a_bar_ends_on_the_day_its_goldens_leave_the_window():

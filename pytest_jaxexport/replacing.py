@@ -35,4 +35,7 @@ def _numbers_within_limits(produced: ProducedGolden, wanted: GoldenOutputs) -> l
     if produced.outputs is None or now.get(OUTPUTS) == then.get(OUTPUTS) or now[INPUTS] != then[INPUTS]:
         return []
     difference = wanted.compare(Check("", outputs=OUTPUTS), wanted.golden.outputs(), produced.outputs)
-    return [f"numbers: within what is allowed ({difference})"] if difference.ok else []
+    if not difference.ok:
+        return []
+    allowed = "" if difference.max_abs_error is None else f"; allowed {difference.tolerance}"
+    return [f"numbers: within what is allowed ({difference}{allowed})"]

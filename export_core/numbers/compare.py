@@ -99,6 +99,8 @@ class Difference:
             return "\n".join(filter(None, (str(self.first), self.others)))
         if self.problem:
             return self.problem
+        if self.max_abs_error is None:  # a comparator that looks at no number
+            return f"only {self.tolerance} are compared"
         errors = f"max abs error {self.max_abs_error:.3g}, max rel error {self.max_rel_error:.3g}"
         if self.max_ulp is not None:
             errors += f", max ulp {self.max_ulp}"

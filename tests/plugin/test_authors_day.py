@@ -332,6 +332,38 @@ def test_a_dry_run_shows_what_an_update_replaces(changed_project, tmp_path):
     assert project.pytest().code == 0
 
 
+LOOSENED = (
+    IMPORTS
+    + """
+@pytest.mark.export_compat
+def test_sine(export_golden):
+    export_golden(jax.jit(lambda x: jnp.sin(2 * x)), X)
+"""
+)
+
+
+def loosened(projects: Projects, marker: str, function: str) -> Project:
+    """Return a project whose test got another marker and another function since its golden was written."""
+    project = projects(test_a=LOOSENED)
+    assert project.pytest("--update-goldens").code == 0
+    project.write(test_a=LOOSENED.replace("export_compat\n", f"export_compat({marker})\n").replace("2 * x", function))
+    return project
+
+
+def replaced_in(run: Run) -> str:
+    """Return what a run prints about the one golden that it replaces, or would replace."""
+    return re.search(r"^  test_a\.test_sine/\S+: (.*)$", run.text, re.MULTILINE)[1]
+
+
+def test_other_numbers_under_compare_shape_are_written(projects):
+    project = loosened(projects, "compare='shape'", "3 * x")
+    would, written = project.pytest("--update-goldens=dry-run"), project.pytest("--update-goldens")
+    assert ["1 golden would be replaced" in would.text, "1 golden replaced" in written.text] == [True, True]
+    assert replaced_in(would) == replaced_in(written)
+    assert "numbers: within what is allowed (only shapes and dtypes are compared)" in replaced_in(written)
+    assert project.pytest().code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -291,7 +291,7 @@ class Recorder:
         __tracebackhide__ = True
         unused = own_targets(self._item)
         for produced in (_checks_of(exported).produced for exported in self._exported):
-            goldens = self._store.generations(produced.case.id) if unused else []
+            goldens = self._generations(produced.case.id) if unused else []
             unused = unused.difference(
                 produced.manifest.custom_calls, *(golden.manifest.custom_calls for golden in goldens)
             )
@@ -319,7 +319,12 @@ class Recorder:
 
     def _own(self, case: str) -> Golden | None:
         """Return the stored golden of a case by this run's writer, or None."""
-        return next(filter(self._replayer.is_own, self._store.generations(case)), None)
+        return next(filter(self._replayer.is_own, self._generations(case)), None)
+
+    def _generations(self, case: str) -> list[Golden]:
+        """Return the stored goldens of a case, but for one that cannot be read and that this run replaces."""
+        replaced = self._replayer.writer if self._settings.update == "all" else ""
+        return self._store.generations(case, replaced=replaced)
 
     @property
     def _exports_new_twice(self) -> bool:
@@ -394,7 +399,8 @@ class Recorder:
         packages = installed_packages() if self._settings.record_packages else {}
         produced = replace(produced, manifest=msgspec.structs.replace(produced.manifest, packages=packages))
         case, writer = produced.manifest.case, produced.manifest.writer.id
-        renamed = "" if self._store.generations(case) else self._rename_hint(produced)
+        is_new = not (self._generations(case) or self._store.is_unreadable(case, writer))
+        renamed = self._rename_hint(produced) if is_new else ""
         written, replaced = self._change(produced)
         event = WrittenCase(
             case=case,
@@ -425,6 +431,8 @@ class Recorder:
         """Return what writing a golden changes, and which parts of a stored golden it replaces."""
         own = self._own(produced.manifest.case)
         if own is None:
+            if self._store.is_unreadable(produced.manifest.case, produced.manifest.writer.id):
+                return WriteStatus.REPLACED, ["its golden.yaml could not be read"]
             return WriteStatus.NEW, []
         if not self._store.holds(produced.manifest, produced.files):
             return WriteStatus.REPLACED, replaced_parts(produced, self._wanted(own, produced))

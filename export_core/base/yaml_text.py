@@ -1,6 +1,7 @@
 """YAML: the careful reading of what somebody else may have written, and the writing of YAML for people."""
 
 import datetime
+import re
 from typing import Any
 
 import msgspec
@@ -19,6 +20,9 @@ FEW_MARKS = 2000
 
 Each level of YAML takes one of the characters ``[{-?:``: a text with fewer is shallow enough for any stack.
 """
+
+_PLACE = re.compile(r' in "<(?:byte|unicode) string>", (?:(position \d+)|(line \d+), column \d+)')
+"""A place as PyYAML writes it, which calls what it was given a byte string."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -51,7 +55,10 @@ def decode_yaml(data: bytes, kind: Any = Any) -> Any:
     except msgspec.MsgspecError:
         raise
     except yaml.YAMLError as error:
-        raise msgspec.DecodeError(" ".join(str(error).split())) from None
+        text = _PLACE.sub(
+            lambda place: f" in {place[2]}" if place[2] else f" at {place[1]}", " ".join(str(error).split())
+        )
+        raise msgspec.DecodeError(text) from None
     except (RecursionError, ValueError, TypeError) as error:
         raise decode_error(error) from None
 

@@ -32,6 +32,10 @@ RESTORE = (
 )
 
 
+class UnreadableManifestError(GoldenError):
+    """An error for a golden.yaml that is missing, is no manifest, or breaks a rule: its golden can only be replaced."""
+
+
 class _ManifestDumper(yaml.SafeDumper):
     """A YAML dumper that quotes text with line breaks, of which PyYAML folds some (U+0085) in other styles."""
 
@@ -61,12 +65,15 @@ def dump_manifest(manifest: Manifest) -> bytes:
 
 
 def load_manifest(path: Path) -> Manifest:
-    """Read a golden.yaml. Raises `GoldenError`, which names the file and the field, also if only a rule is broken."""
+    """Read a golden.yaml. Raises `GoldenError`, which names the file and the field, also if only a rule is broken.
+
+    The error is `UnreadableManifestError` if the golden can only be replaced.
+    """
     try:
         text = read_regular(path)
     except FileNotFoundError:
         problem = "expected a golden's manifest, found no such file."
-        raise GoldenError.about(Problem(path, problem, advice=RESTORE)) from None
+        raise UnreadableManifestError.about(Problem(path, problem, advice=RESTORE)) from None
     except OSError as error:
         raise GoldenError.about(Problem(path, f"cannot read this manifest: {error.strerror}.")) from None
     try:
@@ -74,10 +81,18 @@ def load_manifest(path: Path) -> Manifest:
     except _NewerFormatError as error:
         raise _newer_format(path, error.version) from None
     except msgspec.MsgspecError as error:
-        problem = f"not a golden's manifest: {schema_problem(error)}."
-        raise GoldenError.about(Problem(path, problem, advice=RESTORE)) from None
-    check_manifest(manifest, f"{path}")
+        line = _line_of_conflict(text)
+        found = f"found a merge conflict in line {line}" if line else schema_problem(error)
+        problem = f"not a golden's manifest: {found}."
+        raise UnreadableManifestError.about(Problem(path, problem, advice=RESTORE)) from None
+    check_manifest(manifest, f"{path}", UnreadableManifestError)
     return manifest
+
+
+def _line_of_conflict(text: bytes) -> int:
+    """Return the line of the first mark that git leaves where both sides of a merge changed a file; 0 if none."""
+    marked = (number for number, line in enumerate(text.split(b"\n"), 1) if line.startswith(b"<<<<<<< "))
+    return next(marked, 0)
 
 
 @functools.lru_cache(maxsize=1024)  # a command reads its goldens again and again, and YAML takes most of its time
@@ -87,13 +102,13 @@ def _decode_manifest(text: bytes) -> Manifest:
     return msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
 
 
-def check_manifest(manifest: Manifest, where: str) -> None:
-    """Raise `GoldenError` for a manifest that breaks a rule. `where` names the manifest in the message.
+def check_manifest(manifest: Manifest, where: str, kind: type[GoldenError] = GoldenError) -> None:
+    """Raise an error of this kind for a manifest that breaks a rule. `where` names the manifest in the message.
 
     After this check, no name in the manifest leads out of its folder.
     """
     for field, problem in problems(manifest):
-        raise GoldenError.about(Problem(where, problem, field, advice=RESTORE))
+        raise kind.about(Problem(where, problem, field, advice=RESTORE))
 
 
 def refuse_newer_format(path: Path) -> None:

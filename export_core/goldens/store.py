@@ -219,11 +219,32 @@ class GoldenStore:
         """
         return [folder.name for folder in self._folders(self.root)]
 
-    def generations(self, case: str) -> list[Golden]:
-        """Return the goldens of a case, the oldest writer first; an empty list for an unknown case."""
+    def generations(self, case: str, *, replaced: str = "") -> list[Golden]:
+        """Return the goldens of a case, the oldest writer first; an empty list for an unknown case.
+
+        `replaced` is the writer whose golden is about to be replaced: it is left out if it cannot be read, which is an
+        error of any other.
+        """
         atomic.recover(self.root / case)
-        goldens = [self._load(folder) for folder in self._folders(self.root / case, own=_OWN_FOLDERS)]
+        folders = self._folders(self.root / case, own=_OWN_FOLDERS)
+        goldens = [
+            self._load(folder)
+            for folder in folders
+            if folder.name != replaced or not self.is_unreadable(case, replaced)
+        ]
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
+
+    def is_unreadable(self, case: str, writer: str) -> bool:
+        """Return whether there is a golden by this writer whose manifest is missing or damaged."""
+        folder = self.root / case / writer
+        try:
+            if folder.is_dir():
+                self._load(folder)
+        except manifest_file.UnreadableManifestError:
+            return True
+        except GoldenError:  # it is more than a damaged file, such as a link: no golden is to replace it
+            pass
+        return False
 
     def existing(self, case: str) -> list[Golden]:
         """Return the goldens of a case whose name a person gave, the oldest writer first.
@@ -353,16 +374,16 @@ class GoldenStore:
 
     def _load(self, folder: Path) -> Golden:
         _refuse_links(folder)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir() and entry.name != MANIFEST:
+                    self._refuse_below(Path(entry.path))
         manifest = manifest_file.load_manifest(folder / MANIFEST)
         if (manifest.case, manifest.writer.id) != (folder.parent.name, folder.name):
             raise GoldenError(
                 f"{folder / MANIFEST}: is the manifest of {manifest.case}/{manifest.writer.id}, but is in the folder "
                 f"{folder.parent.name}/{folder.name}. Move the folder back to its place."
             )
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    self._refuse_below(Path(entry.path))
         return Golden(manifest, folder)
 
     def _folders(self, parent: Path, own: tuple[str, ...] = ()) -> Iterator[Path]:

@@ -107,6 +107,24 @@ def test_an_invalid_manifest_is_refused_with_its_field(tmp_path, old, new, probl
     assert "\n" not in str(raised.value)
 
 
+def test_a_merge_conflict_is_told_as_one(tmp_path):
+    path = changed(tmp_path, "case:", "<<<<<<< HEAD\nsame: 1\n=======\nsame: 2\n>>>>>>> branch\ncase:")
+    line = path.read_text(encoding="utf-8").splitlines().index("<<<<<<< HEAD") + 1
+    with pytest.raises(GoldenError) as raised:
+        load_manifest(path)
+    found = f"{path}: not a golden's manifest: found a merge conflict in line {line}. Restore the golden"
+    assert str(raised.value).startswith(found)
+
+
+def test_bad_yaml_is_told_with_its_lines(tmp_path):
+    path = tmp_path / "golden.yaml"
+    for data, place in ((b"a: 1\nb\nc: 2\n", " in line 2 "), (b"a: \x00", " at position ")):
+        path.write_bytes(data)
+        with pytest.raises(GoldenError, match=place) as raised:
+            load_manifest(path)
+        assert "byte string" not in str(raised.value)
+
+
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"\x00", b"- 1", b"a\n  b: [", b"\x80abc"])
 def test_bytes_without_a_manifest_are_refused(tmp_path, data):
     path = tmp_path / "golden.yaml"

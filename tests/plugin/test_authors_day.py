@@ -332,7 +332,7 @@ def test_a_dry_run_shows_what_an_update_replaces(changed_project, tmp_path):
     assert project.pytest().code == 0
 
 
-LOOSENED = (
+SINE = (
     IMPORTS
     + """
 @pytest.mark.export_compat
@@ -342,11 +342,18 @@ def test_sine(export_golden):
 )
 
 
-def loosened(projects: Projects, marker: str, function: str) -> Project:
-    """Return a project whose test got another marker and another function since its golden was written."""
-    project = projects(test_a=LOOSENED)
+@pytest.fixture(scope="module")
+def sine(projects: Projects) -> Project:
+    """A project with one golden, of which tests have copies."""
+    project = projects(test_a=SINE)
     assert project.pytest("--update-goldens").code == 0
-    project.write(test_a=LOOSENED.replace("export_compat\n", f"export_compat({marker})\n").replace("2 * x", function))
+    return project
+
+
+def loosened(sine: Project, folder: Path, marker: str, function: str) -> Project:
+    """Return a project whose test got another marker and another function since its golden was written."""
+    project = sine.copy(folder)
+    project.write(test_a=SINE.replace("export_compat\n", f"export_compat({marker})\n").replace("2 * x", function))
     return project
 
 
@@ -355,13 +362,46 @@ def replaced_in(run: Run) -> str:
     return re.search(r"^  test_a\.test_sine/\S+: (.*)$", run.text, re.MULTILINE)[1]
 
 
-def test_other_numbers_under_compare_shape_are_written(projects):
-    project = loosened(projects, "compare='shape'", "3 * x")
+def test_other_numbers_under_compare_shape_are_written(sine, tmp_path):
+    project = loosened(sine, tmp_path / "project", "compare='shape'", "3 * x")
     would, written = project.pytest("--update-goldens=dry-run"), project.pytest("--update-goldens")
     assert ["1 golden would be replaced" in would.text, "1 golden replaced" in written.text] == [True, True]
     assert replaced_in(would) == replaced_in(written)
     assert "numbers: within what is allowed (only shapes and dtypes are compared)" in replaced_in(written)
     assert project.pytest().code == 0
+
+
+@pytest.mark.parametrize("damage", ["conflict", "missing", "rule"])
+def test_an_update_replaces_a_golden_that_cannot_be_read(damage, sine, tmp_path):
+    project = sine.copy(tmp_path / "project")
+    whole = project.stored()
+    (path,) = project.goldens.glob("*/*/golden.yaml")
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    if damage == "conflict":
+        path.write_text(f"<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> branch\n", encoding="utf-8")
+    elif damage == "rule":
+        path.write_text(text.replace("compare: allclose", "compare: nothing"), encoding="utf-8")
+    damaged = project.stored()
+    would = project.pytest("--update-goldens=dry-run")
+    assert (would.code, project.stored()) == (0, damaged)
+    assert replaced_in(would) == "its golden.yaml could not be read"
+    written = project.pytest("--update-goldens")
+    assert (written.code, replaced_in(written)) == (0, replaced_in(would))
+    assert "1 golden replaced: " in written.text
+    assert project.stored() == whole
+
+
+def test_an_update_replaces_no_link(sine, tmp_path):
+    project = sine.copy(tmp_path / "project")
+    (path,) = project.goldens.glob("*/*/golden.yaml")
+    elsewhere = path.rename(tmp_path / "elsewhere.yaml")
+    text = elsewhere.read_bytes()
+    path.symlink_to(elsewhere)
+    run = project.pytest("--update-goldens")
+    assert run["test_sine"].outcome == "failed"
+    assert "golden.yaml: cannot read this manifest: expected a regular file" in run["test_sine"].text
+    assert (path.is_symlink(), elsewhere.read_bytes()) == (True, text)
 
 
 @pytest.mark.parametrize(

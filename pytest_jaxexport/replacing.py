@@ -1,7 +1,10 @@
 """The parts of a stored golden that `--update-goldens` replaces, for a line of the summary."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from export_core.export.produce import ProducedGolden
-from export_core.goldens import Check, GoldenError
+from export_core.goldens import Check, Comparison, GoldenError
 from export_core.goldens.store import INPUTS, MANIFEST, OUTPUTS
 from export_core.numbers.compare import GoldenOutputs
 from pytest_jaxexport.changes import changed_inputs, changes_since
@@ -16,17 +19,34 @@ def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]
         wanted: The stored golden, and how this run compares its numbers.
     """
     now, then = produced.manifest.files, wanted.golden.manifest.files
+    # First: by the new comparison, whatever else changed may be within what is allowed.
+    changed = ", ".join(_changed_comparison(produced.manifest.comparison, wanted.golden.manifest.comparison))
+    parts = [f"comparison: {changed}"] if changed else []
     try:
         changes = changes_since(produced, wanted)
-        parts = [line.partition("\n")[0] for line in changes.other]
+        parts += [line.partition("\n")[0] for line in changes.other]
         if not any(part.startswith("numbers:") for part in parts):
             parts += _numbers_within_limits(produced, wanted)
         parts += [line if line.startswith(MODULE) else f"{ENVELOPE}{line}" for line in changes.export]
         if names := changed_inputs(produced, wanted.golden):
             parts.append(f"inputs: {', '.join(names)}")
     except GoldenError:
-        return ["what is stored is damaged"]
+        return [*parts[: bool(changed)], "what is stored is damaged"]
     return parts or [name for name in {**then, **now} if now.get(name) != then.get(name)] or [MANIFEST]
+
+
+def _changed_comparison(now: Comparison, then: Comparison) -> Iterator[str]:
+    """Yield the parts of a comparison that changed: ``compare allclose → shape``, ``rtol not set → 0.5``."""
+    for name in now.__struct_fields__:
+        old, new = getattr(then, name), getattr(now, name)
+        if old != new:
+            yield f"{name} {_in_words(old)} → {_in_words(new)}"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return " and ".join(f"{amount} for {dtype}" for dtype, amount in value.items())
+    return "not set" if value is None else str(value)
 
 
 def _numbers_within_limits(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:

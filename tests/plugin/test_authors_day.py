@@ -368,7 +368,21 @@ def test_other_numbers_under_compare_shape_are_written(sine, tmp_path):
     assert ["1 golden would be replaced" in would.text, "1 golden replaced" in written.text] == [True, True]
     assert replaced_in(would) == replaced_in(written)
     assert "numbers: within what is allowed (only shapes and dtypes are compared)" in replaced_in(written)
+    assert replaced_in(written).startswith("comparison: compare allclose → shape; ")
     assert project.pytest().code == 0
+
+
+def test_an_update_names_a_changed_comparison(sine, tmp_path):
+    project = loosened(sine, tmp_path / "project", "rtol=0.5", "2 * x")
+    assert replaced_in(project.pytest("--update-goldens=dry-run")) == "comparison: rtol not set → 0.5"
+    shown = reviewed(project, ["n"]).replace("\r", "")
+    assert re.search(r"test_sine/\S+ replaced:\n  comparison: rtol not set → 0\.5\n", shown)
+    assert replaced_in(project.pytest("--update-goldens")) == "comparison: rtol not set → 0.5"
+    project.write(test_a=SINE.replace("export_compat\n", "export_compat(rtol={'float32': 1.0}, atol=9)\n"))
+    project.write(test_a=(project.folder / "test_a.py").read_text(encoding="utf-8").replace("2 * x", "3 * x"))
+    changed = replaced_in(project.pytest("--update-goldens"))
+    assert changed.startswith("comparison: rtol 0.5 → 1.0 for float32, atol not set → 9.0; numbers: within what is")
+    assert re.search(r"allowed \(max abs error [^;]*; allowed rtol 1, atol 9 \(marker\)\)", changed)
 
 
 @pytest.mark.parametrize("damage", ["conflict", "missing", "rule"])

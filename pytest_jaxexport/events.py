@@ -25,9 +25,7 @@ class WrittenCase(_AnyEvent):
     to_do: Sequence[str]  # What to do about these remarks.
     rounded: Sequence[str]  # The 64-bit dtypes of arrays that were rounded to 32 bits, as it was written.
     not_repeated: bool  # Whether no second process could export it.
-    not_seen: Mapping[
-        str, float
-    ]  # The fraction of an output's largest number below which its errors pass unseen, by output.
+    not_seen: Mapping[str, Sequence[Any]]  # The errors that an output does not show (`NotSeen`), by output.
 
 
 @final

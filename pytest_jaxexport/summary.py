@@ -72,10 +72,11 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
         yield f"{once}, since no second process can have the same settings: {few(alone, most=3)}"
     if parts := {name: part for event in events for name, part in event["not_seen"].items()}:
         # NumPy: 100 ms in xdist's controller; what wrote has it.
-        from export_core.numbers.noise import not_seen_advice, not_seen_text
+        from export_core.numbers.noise import NotSeen, not_seen_advice, not_seen_text
 
-        yield f"  {not_seen_text(parts, most=3)}"
-        yield from (f"  {advice}" for advice in filter(None, [not_seen_advice(parts)]))
+        hidden = {name: NotSeen(*part) for name, part in parts.items()}  # a list, if it comes from another process
+        yield f"  {not_seen_text(hidden, most=3)}"
+        yield from (f"  {advice}" for advice in not_seen_advice(hidden.values()))
     yield from (f"  {text}" for text in dict.fromkeys(text for event in events for text in event["to_do"]))
 
 

@@ -19,6 +19,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import to_builtins
@@ -269,11 +270,18 @@ MUCH_NOT_SEEN = 0.01
 
 A noise of one unit hides 1.6 to 3.1 % in bfloat16, and 0.2 to 0.4 % in float16.
 """
+_WIDE = ("float64", "complex128", "float32", "complex64")
 NOT_SEEN_ADVICE = (
     "More than 1 % is much. What to do: export the function in a wider type too, such as float32, which shows smaller "
     "errors. Or set `ulp=` or `rtol=` in the marker; then a reader that only rounds differently may fail."
 )
-"""The advice about outputs above `MUCH_NOT_SEEN`."""
+"""The advice about outputs above `MUCH_NOT_SEEN` of types narrower than float32."""
+NOT_SEEN_IN_WIDE_ADVICE = (
+    "More than 1 % is much for {types}. What to do: choose inputs away from values where the function jumps, such as "
+    "edges of bins; inside, compute in no narrower type. Or set `ulp=` or `rtol=` in the marker, such as `ulp=4`; then "
+    "a reader that only rounds differently may fail."
+)
+"""The advice about outputs above `MUCH_NOT_SEEN` of float32 or a wider type, for which no wider type helps."""
 
 _BY_NOISE = Comparison().compare
 _MOST = 4  # The most outputs of a golden that a text names.
@@ -482,13 +490,20 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
     return lines
 
 
-def not_seen(golden: Golden) -> dict[str, float]:
-    """Return, by output and its path, the fraction of its largest number below which errors pass unseen.
+class NotSeen(NamedTuple):
+    """The errors that an output does not show."""
 
-    It follows from the largest noise of its elements, without the elements that show nothing. Only outputs of floats
-    are included that are compared by noise and have a number other than 0.
+    fraction: float  # The fraction of its largest number below which errors pass unseen.
+    dtype: str  # The type of the output.
+
+
+def not_seen(golden: Golden) -> dict[str, NotSeen]:
+    """Return the errors that outputs do not show, by output and its path.
+
+    The fraction follows from the largest noise of its elements, without the elements that show nothing. Only outputs of
+    floats are included that are compared by noise and have a number other than 0.
     """
-    parts: dict[str, float] = {}
+    parts: dict[str, NotSeen] = {}
     outputs, how = golden.outputs_of_calls(), call_noise(golden)
     for file, measured in how.items():
         check = golden.calls[file]
@@ -504,25 +519,28 @@ def not_seen(golden: Golden) -> dict[str, float]:
             if decided.size:
                 place = f" ({places[number]})" if number < len(places) else ""
                 name = f"output {output_name(check.name, number)}{place}"
-                parts[name] = measured.factor * float(decided.max()) / largest
+                parts[name] = NotSeen(measured.factor * float(decided.max()) / largest, leaf.dtype)
     return parts
 
 
-def not_seen_text(fractions: Mapping[str, float], most: int) -> str:
+def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
     """Return a text about the errors that outputs do not show; empty if there are no outputs.
 
-    `fractions` are from `not_seen`. The `most` outputs with the largest fractions are named, the largest first.
+    `parts` are from `not_seen`. The `most` outputs with the largest fractions are named, the largest first.
     """
-    ranked = sorted(fractions.items(), key=lambda item: -item[1])
-    named = [f"{_fraction(fraction)} in {name}" for name, fraction in ranked[:most]]
+    ranked = sorted(parts.items(), key=lambda item: -item[1].fraction)
+    named = [f"{_fraction(part.fraction)} in {name}" for name, part in ranked[:most]]
     more = [f"less in {plural(len(ranked) - most, 'more output')}"] if len(ranked) > most else []
     listed = "; ".join([*named, *more])
     return f"errors smaller than this fraction of the largest number pass unseen: {listed}" if named else ""
 
 
-def not_seen_advice(fractions: Mapping[str, float]) -> str:
+def not_seen_advice(parts: Iterable[NotSeen]) -> list[str]:
     """Return what to do about outputs that hide large errors, as `not_seen` tells; empty if there are none."""
-    return NOT_SEEN_ADVICE if max(fractions.values(), default=0.0) > MUCH_NOT_SEEN else ""
+    types = dict.fromkeys(part.dtype for part in parts if part.fraction > MUCH_NOT_SEEN)
+    wide = [dtype for dtype in _WIDE if dtype in types]
+    narrow = [NOT_SEEN_ADVICE] if len(types) > len(wide) else []
+    return [*narrow, *([NOT_SEEN_IN_WIDE_ADVICE.format(types=" and ".join(wide))] if wide else [])]
 
 
 def _fraction(number: float) -> str:

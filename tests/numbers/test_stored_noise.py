@@ -13,6 +13,7 @@ from export_core.goldens.manifest import NoiseRecord, Signature, UndecidedOutput
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.numbers.noise import (
     NOT_SEEN_ADVICE,
+    NotSeen,
     knows_inputs_only,
     not_seen_advice,
     not_seen_text,
@@ -182,20 +183,29 @@ def test_noise_that_cannot_be_read_is_reported(chaotic):
     [(0.38, "40 %"), (0.0996, "10 %"), (0.0512, "5 %"), (0.00101, "0.1 %"), (0.00099, "0.001"), (2.1e-6, "2e-06")],
 )
 def test_hidden_errors_are_shown_in_percent_or_as_a_number(fraction, shown):
-    text = not_seen_text({"output 0 (result)": fraction}, most=1)
+    text = not_seen_text({"output 0 (result)": NotSeen(fraction, "float32")}, most=1)
     assert text == f"errors smaller than this fraction of the largest number pass unseen: {shown} in output 0 (result)"
 
 
 def test_outputs_that_hide_most_are_named_first():
-    text = not_seen_text({"output 0": 2e-6, "output 1": 0.05, "output 2": 1e-7, "output 3": 1e-8}, most=2)
+    parts = {f"output {n}": NotSeen(part, "float32") for n, part in enumerate((2e-6, 0.05, 1e-7, 1e-8))}
+    text = not_seen_text(parts, most=2)
     assert text.endswith(": 5 % in output 1; 2e-06 in output 0; less in 2 more outputs")
     assert not_seen_text({}, most=2) == ""
 
 
 @pytest.mark.parametrize(("fractions", "advised"), [([], False), ([2e-6, 0.01], False), ([2e-6, 0.011], True)])
 def test_errors_hidden_above_a_hundredth_get_advice(fractions, advised):
-    advice = not_seen_advice({f"output {number}": fraction for number, fraction in enumerate(fractions)})
-    assert advice == (NOT_SEEN_ADVICE if advised else "")
+    advice = not_seen_advice([NotSeen(fraction, "bfloat16") for fraction in fractions])
+    assert advice == ([NOT_SEEN_ADVICE] if advised else [])
+
+
+def test_no_wider_type_is_advised_for_float32():
+    wide, small = NotSeen(0.2, "float32"), NotSeen(1e-6, "bfloat16")
+    (advice,) = not_seen_advice([wide, small])
+    assert "for float32. What to do: choose inputs away from values where the function jumps" in advice
+    assert "wider type" not in advice
+    assert not_seen_advice([wide, NotSeen(0.2, "float16")]) == [NOT_SEEN_ADVICE, advice]
 
 
 def test_only_the_first_undecided_outputs_are_named():

@@ -276,7 +276,7 @@ def event(one: Result) -> dict[str, Any]:
         "own": False,
         "named": [one.message],
         "to_do": [one.message],
-        "not_seen": {one.message: 1e-6},
+        "not_seen": {one.message: (1e-6, "float32")},
         "runtimes": [one.message],
         "other_inputs": [one.message],
         "corrected": {"compare": one.message},

@@ -33,6 +33,7 @@ from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
 from export_core.numbers.noise import (
+    NotSeen,
     call_paths,
     not_seen,
     not_seen_advice,
@@ -147,8 +148,8 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
         yield "by the noise that its writer measured" if manifest.noise else "by the default of each dtype"
         yield from _outputs_to_name(golden) if manifest.noise else ()
         hidden = _not_seen(golden)
-        yield from (not_seen_text({name: fraction}, most=1) for name, fraction in hidden.items())
-        yield from filter(None, [not_seen_advice(hidden)])
+        yield from (not_seen_text({name: part}, most=1) for name, part in hidden.items())
+        yield from not_seen_advice(hidden.values())
     if (rule or manifest.comparison).compare == Comparison().compare:
         for group in golden.factors:
             yield f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
@@ -165,8 +166,8 @@ def _outputs_to_name(golden: Golden) -> list[str]:
         return outputs_to_name(golden.manifest.noise)
 
 
-def _not_seen(golden: Golden) -> dict[str, float]:
-    """Return, by output, the fraction of its largest number below which errors pass unseen.
+def _not_seen(golden: Golden) -> dict[str, NotSeen]:
+    """Return the errors that outputs do not show, by output.
 
     Empty for a golden that cannot be read.
     """

@@ -323,8 +323,8 @@ class Recorder:
 
     def _generations(self, case: str) -> list[Golden]:
         """Return the stored goldens of a case, but for one that cannot be read and that this run replaces."""
-        replaced = self._replayer.writer if self._settings.update == "all" else ""
-        return self._store.generations(case, replaced=replaced)
+        writer = self._replayer.writer if self._settings.update == "all" else ""
+        return self._store.generations_to_write(case, writer)
 
     @property
     def _exports_new_twice(self) -> bool:

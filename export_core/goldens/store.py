@@ -219,18 +219,19 @@ class GoldenStore:
         """
         return [folder.name for folder in self._folders(self.root)]
 
-    def generations(self, case: str, *, replaced: str = "") -> list[Golden]:
-        """Return the goldens of a case, the oldest writer first; an empty list for an unknown case.
+    def generations(self, case: str) -> list[Golden]:
+        """Return the goldens of a case, the oldest writer first; an empty list for an unknown case."""
+        return self.generations_to_write(case, "")
 
-        `replaced` is the writer whose golden is about to be replaced: it is left out if it cannot be read, which is an
-        error of any other.
+    def generations_to_write(self, case: str, writer: str) -> list[Golden]:
+        """Return the goldens of a case, the oldest writer first, for a run that writes the golden of a writer.
+
+        If that golden cannot be read it is left out, since the run replaces it. Any other raises `GoldenError`.
         """
         atomic.recover(self.root / case)
         folders = self._folders(self.root / case, own=_OWN_FOLDERS)
         goldens = [
-            self._load(folder)
-            for folder in folders
-            if folder.name != replaced or not self.is_unreadable(case, replaced)
+            self._load(folder) for folder in folders if folder.name != writer or not self.is_unreadable(case, writer)
         ]
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 

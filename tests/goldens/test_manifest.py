@@ -107,7 +107,7 @@ def test_an_invalid_manifest_is_refused_with_its_field(tmp_path, old, new, probl
     assert "\n" not in str(raised.value)
 
 
-def test_a_merge_conflict_is_told_as_one(tmp_path):
+def test_a_merge_conflict_is_named_with_its_line(tmp_path):
     path = changed(tmp_path, "case:", "<<<<<<< HEAD\nsame: 1\n=======\nsame: 2\n>>>>>>> branch\ncase:")
     line = path.read_text(encoding="utf-8").splitlines().index("<<<<<<< HEAD") + 1
     with pytest.raises(GoldenError) as raised:
@@ -116,7 +116,7 @@ def test_a_merge_conflict_is_told_as_one(tmp_path):
     assert str(raised.value).startswith(found)
 
 
-def test_bad_yaml_is_told_with_its_lines(tmp_path):
+def test_bad_yaml_is_reported_with_its_line(tmp_path):
     path = tmp_path / "golden.yaml"
     for data, place in ((b"a: 1\nb\nc: 2\n", " in line 2 "), (b"a: \x00", " at position ")):
         path.write_bytes(data)

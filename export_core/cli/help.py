@@ -159,7 +159,7 @@ _COMMANDS = {
     "goldens delete": "jaxexport goldens prune",
     "goldens noise": "jaxexport goldens verify --noise",
     "list": "jaxexport goldens list",
-    "merge": "jaxexport judge DIR DIR",
+    "merge": "jaxexport judge DIR DIR --results MERGED",
     "open": "jaxexport report --open",
     "plan": "jaxexport matrix --dry-run",
     "policy known": "jaxexport policy show --known",

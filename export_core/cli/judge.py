@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.argument("folders", metavar="[DIR]...", nargs=-1, type=click_options.PATH)
 @click_options.results_option(
-    "Join the shards DIR, also a single one, and write their results into this folder. Without it, one DIR is judged "
+    "Join the shards DIR, also a single one, into this folder; required for several. Without it, one DIR is judged "
     "where it is. Without DIR: the folder to judge. [default: .jaxexport]",
 )
 @click_options.policy_option
@@ -59,8 +59,9 @@ def judge(
     """Judge the results of a matrix run again, with another policy or as of another day; or join its shards first.
 
     One DIR without --results is judged where it is. Otherwise each DIR is a shard of one plan, and their results are
-    written into --results. A shard that is missing or did not finish makes the run incomplete, also where only one is
-    given. One that is given twice is refused, and so are shards of different plans, or of two commits.
+    written into --results, which several DIR need. A shard that is missing or did not finish makes the run incomplete,
+    also where only one is given. One that is given twice is refused, and so are shards of different plans, or of two
+    commits.
 
     Results count only with all that decided their verdicts: a run by another version of this program, or by another
     comparator, package of readers or variable, is refused.
@@ -82,8 +83,13 @@ def judge(
         raise click.UsageError("--propose cannot be combined with --baseline.")
     click_options.check_fail_on(fail_on, baselines)
     shards = [*map(Path, folders)]
-    if len(shards) > 1 or (shards and results):
-        recorded = _joined(shards, folder := Path(results or RESULTS), policy_file)
+    # Not the usual folder, which has the last run: joining writes over what is there.
+    if len(shards) > 1 and not results:
+        raise click.UsageError(
+            "Several DIR are shards of one plan: expected --results DIR, the folder for the joined run, found none."
+        )
+    if shards and results:
+        recorded = _joined(shards, folder := Path(results), policy_file)
     else:
         recorded = read_run(folder := Path(*folders or (results or RESULTS,)))
         # A pattern such as `shards/*` matches one folder where the others are missing: it is the joining of shards.

@@ -14,7 +14,7 @@ from export_core.cli.help import _COMMANDS
     ("typed", "answer"),
     [
         ("plan", "No such command: plan. `jaxexport matrix --dry-run` does that."),
-        ("merge a b", "`jaxexport judge DIR DIR` does that."),
+        ("merge a b", "`jaxexport judge DIR DIR --results MERGED` does that."),
         ("badge", "`jaxexport report --badge FILE` does that."),
         ("show t.a", "`jaxexport inspect CASE/WRITER` does that."),
         ("goldens noise", "`jaxexport goldens verify --noise` does that."),

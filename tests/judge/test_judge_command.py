@@ -88,6 +88,14 @@ def test_one_folder_is_judged_where_it_is(jaxexport, tmp_path):
     assert "Without it, one DIR is judged where it is." in option.help
 
 
+def test_joining_names_its_folder_and_spares_the_last_run(jaxexport, tmp_path):
+    for name, shard in ((".jaxexport", None), ("s1", Shard(1, 2)), ("s2", Shard(2, 2))):
+        finished(tmp_path / name, result(), shard=shard)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
+    assert_bad_input(jaxexport("judge", "s1", "s2"), "expected --results DIR, the folder for the joined run, found")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
+
+
 @pytest.mark.parametrize("name", ["plan.json", "results.jsonl", "summary.json"])
 def test_a_fifo_among_the_files_of_a_run_is_bad_input(name, jaxexport, tmp_path):
     finished(tmp_path, result())

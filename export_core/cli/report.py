@@ -219,7 +219,7 @@ def judged_run(
 ) -> Run:
     """Judge the results of a run again by the policy that `judging_policy` finds, and return the run.
 
-    Results of goldens by writers that were built after the day are left out, as a plan of that day leaves them out.
+    Results of writers or readers that were built after the day are left out, as a plan of that day leaves them out.
 
     Args:
         recorded: the run as it was judged.
@@ -229,12 +229,13 @@ def judged_run(
         fail_on: what also fails the run, added to `fail_on` of the policy.
 
     Raises:
-        RunError: as `judging_policy` does; or all goldens of the run were written after the day.
+        RunError: as `judging_policy` does; or each cell of the run has a writer or reader that was built after the day.
     """
     from msgspec.structs import replace
 
     from export_core.judge import calendar_facts, judge_again
     from export_core.judge.gate import recorded_policy
+    from export_core.matrix.result import existed_on
     from export_core.run.plan_record import policy_hash
     from export_core.run.run import judge_run
 
@@ -248,27 +249,27 @@ def judged_run(
     policy = click_options.with_fail_on(policy, fail_on)
     identity = replace(before.identity, policy_sha256=policy_hash(recorded_policy(policy)))
     later = before.later | _written_since(recorded, policy, goldens)
-    left_out = [result for result in recorded.results if result.writer.built > day]
-    if left_out and len(left_out) == len(recorded.results):
+    existing = [result for result in recorded.results if existed_on(result, day)]
+    if recorded.results and not existing:
         raise RunError(
-            f"--as-of {day}: expected a golden by a jaxlib built on or before this day in {folder}, found only goldens "
-            "by later ones. Choose a later --as-of."
+            f"--as-of {day}: expected a cell whose writer and reader were built on or before this day in {folder}, "
+            "found only later ones. Choose a later --as-of."
         )
-    later |= {result.golden: result.writer.built for result in left_out}
+    later |= {result.golden: result.writer.built for result in recorded.results if result.writer.built > day}
     facts = replace(
         before,
         as_of=day,
         calendar=calendar_facts(policy.calendar(), day),
         identity=identity,
         later=later,
-        planned=before.planned - len(left_out),
+        planned=before.planned - (len(recorded.results) - len(existing)),
     )
     # What reproduces a cell, and what explains it, has to say what this judgement says.
     named = {"--policy": str(file)} if file and (policy_file or "--policy" in options) else {}
     spelled = _spelled_on(day, policy.calendar()) if as_of else None
     results = (
         replace(judged, reproduce=_judged_alike(judged, named, day, spelled))
-        for judged in (judge_again(result, policy, day) for result in recorded.results if result.writer.built <= day)
+        for judged in (judge_again(result, policy, day) for result in existing)
     )
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
 

@@ -262,6 +262,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
         return self.golden, self.platform, self.device, self.mode, reader
 
 
+def existed_on(result: Result, day: datetime.date) -> bool:
+    """Return whether a cell's writer and reader were built by a day: a plan of an earlier day has no such cell."""
+    return result.writer.built <= day and result.reader.built <= day
+
+
 _NOT_KNOWN: Mapping[str, Any] = {
     **dict.fromkeys(("signal", "max_abs_error", "max_rel_error")),
     "stderr": "",

@@ -195,7 +195,7 @@ def nothing(project: Path) -> None:
         (lambda p: (ran(CRASH)(p), known("[t.b]", "2199-03-01", "2199-01-01")(p)), JUDGE, 4, "added in the future, on 2199-01-01."),
         (lambda p: (ran(*WRONG)(p), write("export_compat.yaml", EXCUSED)(p)), JUDGE, 4,
           "expected at most 1 cells that it can excuse, found 2: wrong numbers and owed cells outside the window count too."),
-        (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "--as-of 2010-01-01: expected a golden by a jaxlib built on or before this day in out"),
+        (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "--as-of 2010-01-01: expected a cell whose writer and reader were built on or before this day in out"),
         (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
         (nothing, ("judge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run, which needs no joining. Judge it where it is: `jaxexport judge out`."),
         (nothing, ("judge", "nowhere", "--results", "all"), 3, "nowhere: expected finished shards of a plan, each with its summary.json"),

@@ -209,7 +209,6 @@ NEXT = {
         "--policy 'our policy.yaml' --as-of 2026-11-22",
         "--policy 'our policy.yaml' --as-of 2026-11-22",
     ),
-    "a day before the reader": ("", "--as-of 2026-05-01", ""),
 }
 
 
@@ -238,3 +237,13 @@ def test_another_day_names_the_jax_of_a_reader(jaxexport, tmp_path):
     finished(tmp_path / "out", msgspec.structs.replace(cell, reader=reader))
     again, *_ = next_commands(jaxexport("judge", "out", "--as-of", "2026-11-22").out)
     assert "--readers 0.11.2-jax0.11.2 --platforms cpu --as-of 2026-11-22 " in again
+
+
+def test_a_day_before_the_jax_of_a_reader_names_no_day(jaxexport, tmp_path):
+    # jaxlib 0.11.2 existed on that day, and no option names it with a jax that did not.
+    reader = load_calendar().pair("0.11.2", "0.12.0.1")
+    command = f"{OLD.replace('0.10.2', '0.11.2')} {TAIL}"
+    cell = result(Verdict.ERROR, Judgement.BROKEN, writer="0.11.0", message="died", reproduce=command)
+    finished(tmp_path / "out", msgspec.structs.replace(cell, reader=reader))
+    again, *_ = next_commands(jaxexport("judge", "out", "--as-of", "2026-09-20").out)
+    assert again == command

@@ -143,6 +143,23 @@ def test_judging_as_of_an_earlier_day_leaves_later_goldens_out(golden, cwd, jaxe
     assert_bad_input(jaxexport("judge", "out", "--as-of", "2026-01-01"), "--as-of 2026-01-01", "later --as-of")
 
 
+@pytest.mark.parametrize("readers", ["window", "all", "0.9.2,0.10.2"])
+def test_judging_as_of_an_earlier_day_has_the_cells_of_that_plan(readers, golden, jaxexport):
+    run_of_plan("later", Selection(readers=readers), LATE)
+    run_of_plan("then", Selection(readers="0.9.2" if "," in readers else readers), EARLY)
+    for command in ("judge", "report"):
+        # The table of readers, then the last line, which counts cells.
+        later, then = (
+            (text.partition("  next ")[0], text.splitlines()[-1])
+            for folder in ("later", "then")
+            for text in [jaxexport(command, folder, "--as-of", str(EARLY), code=0).out]
+        )
+        assert later == then
+        assert "0.10.2" not in later[0]
+    # Of a baseline with later readers, none is gone.
+    assert " 0 gone, " in jaxexport("judge", "then", "--baseline", "later", code=0).out
+
+
 def test_a_clock_before_a_known_release_is_an_error(golden, jaxexport, monkeypatch):
     class SlowClock(datetime.datetime):
         @classmethod

@@ -21,7 +21,7 @@ from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict
-from export_core.matrix.result import Result, WriterOf, by_build_date, grouped
+from export_core.matrix.result import Result, WriterOf, by_build_date, existed_on, grouped
 from export_core.matrix.verdicts import WORST_FIRST, FindingKind, Judgement
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
@@ -117,7 +117,10 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
         recorded = read_run(baseline)
     except IncompleteResults as error:  # the new run can be judged all the same
         raise RunError(f"--baseline: {error}") from None
-    judged = by_rules([judge_again(result, policy, run.summary.as_of) for result in recorded.results], policy)
+    day = run.summary.as_of
+    # A cell of a release that was built after the day of the new run is not gone from it.
+    recorded = replace(recorded, results=[result for result in recorded.results if existed_on(result, day)])
+    judged = by_rules([judge_again(result, policy, day) for result in recorded.results], policy)
     earlier = replace(recorded, results=judged)
     results = by_rules(run.results, policy, earlier.by_cell)
     # Both lists have the order of a run, and only the baseline differs in what the features' rules got.

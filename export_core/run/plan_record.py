@@ -47,6 +47,10 @@ _DIFFERENCES = {
     "policy": "another policy",
     "limits": f"another {', '.join(_OF_CELL[:-1])} or {_OF_CELL[-1]}",
 }
+_DECIDING = (
+    ("--policy", "--fail-on", "--unpromised"),
+    ("--goldens",),
+)  # The options that decide the policy, the goldens.
 _COMMIT, _COMPARATOR, _VARIABLE, _RUNTIME = "commit", "comparator", "variable", "runtime"
 """The kinds of parts that a plan has only in its evidence. A part of each kind but the commit is named such as
 ``comparator my_module:my_function``.
@@ -118,11 +122,15 @@ class PlanRecord(msgspec.Struct, frozen=True):
         results = [] if folder == USUAL_FOLDER else ["--results", str(folder)]
         return shlex.join(["jaxexport", "matrix", *self.options, *shard, "--resume", *results])
 
+    def _given(self, *options: str) -> list[str]:
+        """Return the values that the command gave these options."""
+        words = self.options if isinstance(self.options, list) else ()
+        return [value for option, value in itertools.pairwise(words) if option in options]
+
     @property
     def policy_file(self) -> str | None:
         """The policy file that the command named; None if it named none."""
-        words = self.options if isinstance(self.options, list) else ()
-        return next((value for option, value in itertools.pairwise(words) if option == "--policy"), None)
+        return next(iter(self._given("--policy")), None)
 
     def differs_in(self, other: PlanRecord) -> str:
         """Return a phrase that names the first difference of another plan; "" if there is none.
@@ -138,6 +146,27 @@ class PlanRecord(msgspec.Struct, frozen=True):
         if isinstance(self.evidence, Evidence) and isinstance(other.evidence, Evidence):
             return self.evidence.differs_in(other.evidence)
         return ""
+
+    def has_changed_until(self, other: PlanRecord) -> bool:
+        """Return whether a later plan differs in something that no option decides, such as the commit.
+
+        Then no command continues this run. A changed policy or golden is found only if both commands name the same.
+        """
+        if self.tool != other.tool:
+            return True
+        if isinstance(self.options, list) and isinstance(other.options, list):
+            same_policy, same_goldens = (self._given(*named) == other._given(*named) for named in _DECIDING)
+            if same_policy and self.policy != other.policy:
+                return True
+            if same_goldens and any(other.goldens.get(name, found) != found for name, found in self.goldens.items()):
+                return True
+        if not (isinstance(self.evidence, Evidence) and isinstance(other.evidence, Evidence)):
+            return False
+        then, now = self.evidence.parts, other.evidence.parts
+        names = {*then} & {*now}
+        if self.policy == other.policy:  # which names the variables; the selection decides which of the others are used
+            names |= {name for name in {*then, *now} if not name.startswith((_COMPARATOR, _RUNTIME))}
+        return any(then.get(name) != now.get(name) for name in names - {*_DIFFERENCES})
 
     def changes_since(self, policy: Policy) -> list[str]:
         """Return a phrase for each part of the evidence that has changed since the run; an empty list if none has.

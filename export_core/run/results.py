@@ -166,8 +166,8 @@ class Journal:
             problem = f"the last run in {self._folder} had another plan: {difference}."
             own = before.command(self._folder)
             advice = "Give the options it had, or start again without --resume."
-            # With the same options or another tool, its own command is refused too.
-            if before.tool != record.tool or (own and own == record.command(self._folder)):
+            # Then its own command is refused too.
+            if before.has_changed_until(record) or (own and own == record.command(self._folder)):
                 advice = "Start again without --resume."
             elif own:
                 advice = f"Continue it by `{own}`, or start again without --resume."

@@ -419,6 +419,21 @@ def test_a_resume_refused_with_its_own_options_has_to_start_again(project, jaxex
     assert message.endswith("had another plan: another policy. Start again without --resume.\n")
 
 
+@pytest.mark.parametrize("changed", [*CHANGES, *OF_POLICY, "a golden"])
+def test_a_resume_that_no_option_repairs_has_to_start_again(project, jaxexport, monkeypatch, changed):
+    unfinished(jaxexport, "t.a", "t.b")
+    if changed in CHANGES:
+        CHANGES[changed][0](monkeypatch)
+    elif changed in OF_POLICY:
+        write("export_compat.yaml", OF_POLICY[changed])
+    else:
+        Path("golden/t.a/0.12.0.1-cpu/golden.yaml").unlink()
+        write_golden(GoldenStore(Path("golden")), manifest("t.a", "0.12.0.1", reproducible=False))
+    message = jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--resume", code=2).err
+    assert "had another plan: " in message
+    assert message.endswith(". Start again without --resume.\n")
+
+
 def test_an_unfinished_run_by_another_tool_is_not_continued(project, jaxexport, monkeypatch):
     unfinished(jaxexport)
     other_code(monkeypatch)
@@ -467,7 +482,9 @@ def test_shards_of_two_commits_are_not_joined(repository, jaxexport):
     )
     assert not Path("again").exists()
     resumed = jaxexport(*shard, "--resume", code=2).err
-    assert f"the last run in 1 had another plan: another commit of the project: {first}, now {second}" in resumed
+    refused = f"the last run in 1 had another plan: another commit of the project: {first}, now {second}. Start again "
+    assert refused in resumed
+    assert refused in jaxexport(*shard, "--resume", "--jobs", "1", code=2).err, "with other options too"
 
 
 def test_shards_with_uncommitted_changes_are_not_joined(repository, jaxexport):

@@ -324,9 +324,8 @@ def judging_policy(
     Raises `RunError` if the recorded verdicts do not count any more. Then the policy would run or compare the cells
     differently, the goldens are not those of the run, or something else that decides verdicts has changed.
     """
-    from export_core.base.text import few
     from export_core.policy import load
-    from export_core.run.outdated import goldens_here, other_goldens
+    from export_core.run.outdated import changed_goldens, goldens_here
 
     file = load.policy_file(Path(), policy_file)
     own = recorded.plan.policy_file if recorded.plan else None
@@ -344,12 +343,12 @@ def judging_policy(
             "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
     goldens = goldens_here(recorded, policy)
-    if others := other_goldens(recorded, goldens):
+    if changed := changed_goldens(recorded, goldens):
         raise RunError(
-            f"{folder}: expected a run of the goldens that are here, found one of other goldens with the same names: "
-            f"{few(others)}. Run `jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
+            f"{folder}: expected a run of the goldens that are here, found one of {changed}. Restore them, or run "
+            "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
-    return file, policy, goldens
+    return file, policy, goldens or {}
 
 
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:

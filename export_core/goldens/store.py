@@ -34,6 +34,7 @@ OUTPUTS = "outputs.npz"
 NOISE = "noise.npz"
 MODULE_TEXT = "module.mlir"
 JAXPR_TEXT = "jaxpr.txt"
+LFS_POINTER = b"version https://git-lfs"  # How a pointer of Git LFS begins, which stands for a file not fetched.
 FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
 _OWN_FOLDERS = (
     atomic.STAGED,
@@ -171,7 +172,7 @@ class Golden:
                         f"{path}: damaged: its line ends were converted to CR LF, as git's core.autocrlf does. Put "
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
                     )
-                if content.startswith(b"version https://git-lfs"):
+                if content.startswith(LFS_POINTER):
                     raise GoldenError(
                         f"{path}: expected the file, found a Git LFS pointer. Fetch it with `git lfs pull`."
                     )

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import few, first_line
-from export_core.goldens import Golden, GoldenStore
+from export_core.goldens import Golden, GoldenError, GoldenStore
+from export_core.goldens.store import LFS_POINTER, sha256
 from export_core.matrix.comparisons import under_policy
 from export_core.policy import Policy
 from export_core.policy.load import load_policy, policy_file
@@ -17,7 +18,7 @@ def changed_here(run: Run) -> str:
     """Return a text that names what has changed since a run and decides its verdicts; "" if nothing has.
 
     Compared are the parts of its evidence, the policy that its command would find in the working folder, and the
-    goldens whose folder is here. Nothing is run, and only manifests of goldens are read.
+    goldens if their folder is here. Nothing is run.
     """
     try:
         policy = _policy_here(run) or run.policy
@@ -25,8 +26,7 @@ def changed_here(run: Run) -> str:
         unread = f"a policy that cannot be read any more ({first_line(str(error))})"
         return "; ".join(filter(None, (run.changed_since(), unread)))
     try:
-        others = other_goldens(run, goldens_here(run, policy))
-        goldens = f"other goldens with the same names: {few(others)}" if others else ""
+        goldens = changed_goldens(run, goldens_here(run, policy))
     except ExportCompatError as error:
         goldens = f"goldens that cannot be read any more ({first_line(str(error))})"
     return "; ".join(filter(None, (run.changed_since(policy), goldens)))
@@ -43,18 +43,50 @@ def _policy_here(run: Run) -> Policy | None:
     return load_policy(file) if file and (named is None or file.exists()) else None
 
 
-def goldens_here(run: Run, policy: Policy) -> dict[str, Golden]:
+def goldens_here(run: Run, policy: Policy) -> dict[str, Golden] | None:
     """Return the goldens in the folder of a run by id, with the comparison settings of `policy` applied.
 
-    Returns an empty dict if the run lists no goldens, or if their folder is not on this machine.
+    Returns None if the run lists no goldens, or if their folder is not on this machine.
     """
     folder = Path(run.summary.identity.goldens or policy.goldens)
     if not run.goldens or not folder.is_dir():
-        return {}
+        return None
     return {golden.id: golden for golden in under_policy(GoldenStore(folder).goldens(), policy)}
 
 
-def other_goldens(run: Run, goldens: Mapping[str, Golden]) -> list[str]:
-    """Return the ids of those goldens of a run that are among `goldens` with another content, sorted."""
-    hashes = {name: hash_of(golden.manifest) for name, golden in goldens.items()}
-    return sorted(name for name, found in run.goldens.items() if found != hashes.get(name, found))
+def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
+    """Return a text that names those goldens of a run that are not as they were; "" if all are, or `goldens` is None.
+
+    `goldens` are all goldens of the run's folder, by id. All files of the run's own goldens are hashed.
+    """
+    if goldens is None:
+        return ""
+    others, lost = [], []
+    for name, found in sorted(run.goldens.items()):
+        golden = goldens.get(name)
+        if golden and hash_of(golden.manifest) != found:
+            others.append(name)
+        elif not golden or _is_damaged(golden):
+            lost.append(name)
+    kinds = {"other goldens with the same names": others, "goldens that are missing or damaged now": lost}
+    return "; ".join(f"{kind}: {few(names)}" for kind, names in kinds.items() if names)
+
+
+def _is_damaged(golden: Golden) -> bool:
+    """Return whether a file of a golden is missing or changed.
+
+    A Git LFS pointer to the same content is as good as the file: a job that only judges may have no others.
+    """
+    try:
+        golden.verify()
+    except GoldenError:
+        return not all(_is_as_listed(golden, name, digest) for name, digest in golden.manifest.files.items())
+    return False
+
+
+def _is_as_listed(golden: Golden, name: str, digest: str) -> bool:
+    try:
+        content = golden.content(name)
+    except GoldenError:
+        return False
+    return sha256(content) == digest or (content.startswith(LFS_POINTER) and digest.encode() in content)

@@ -8,16 +8,19 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-from commands import Ended, assert_bad_input, finished
+from commands import Ended, assert_bad_input
+from commands import finished as finished_run
 from making import day, manifest, result, write_golden
 from rows import write_rows
 
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.judge import Judgement, Result
+from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.matrix import cached_replay as local
 from export_core.policy import Policy
@@ -46,6 +49,11 @@ KNOWN = """known_failures:
 """
 JUDGE = ("judge", "out")
 MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--no-cache", "--quiet")
+
+
+def finished(folder: Path, *results: Result, **fields: Any) -> None:
+    """Write the folder of a finished run of goldens that are on another machine."""
+    finished_run(folder, *results, identity=RunIdentity(goldens="elsewhere"), **fields)
 
 
 @pytest.fixture

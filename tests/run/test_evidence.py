@@ -18,6 +18,7 @@ from making import golden, manifest, write_golden
 from export_core.base.processes import DEVICES, KERNELS, SYSTEM
 from export_core.cli.app import main
 from export_core.goldens import GoldenStore
+from export_core.goldens.store import sha256
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import CellLimits, Selection, Verdict, cache_keys, make_plan
 from export_core.matrix.result import new_result
@@ -216,6 +217,14 @@ IN_PROJECT = {
         lambda _: write("export_compat.yaml", "windows: 5\n"),
         "a policy that cannot be read any more (export_compat.yaml",
     ),
+    "a deleted case": (
+        lambda _: shutil.rmtree("golden/t.a"),
+        "goldens that are missing or damaged now: t.a/0.12.0.1-cpu",
+    ),
+    "a damaged file of a golden": (
+        lambda _: write("golden/t.b/0.12.0.1-cpu/outputs.npz", "another"),
+        "goldens that are missing or damaged now: t.b/0.12.0.1-cpu",
+    ),
     "a golden with an error": (
         lambda _: write("golden/t.a/0.12.0.1-cpu/golden.yaml", "case: [\n"),
         "goldens that cannot be read any more (golden/t.a/0.12.0.1-cpu/golden.yaml",
@@ -236,6 +245,15 @@ def test_a_report_names_a_change_of_the_project(project, jaxexport, change):
         assert difference.partition("`")[0] in Path(file).read_text().replace("&#x27;", "'").replace("\\", "")
     assert json.loads(Path("b.json").read_bytes())["message"].startswith("outdated run, partial run, kept")
     jaxexport("judge", code=2)
+
+
+def test_a_run_is_judged_where_git_lfs_left_pointers(project, jaxexport):
+    path = Path("golden/t.a/0.12.0.1-cpu/outputs.npz")
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 9\n"
+    path.write_text(pointer.format(sha256(path.read_bytes())))
+    jaxexport("judge", code=0)
+    path.write_text(pointer.format(sha256(b"another")))
+    assert "missing or damaged now: t.a/0.12.0.1-cpu. Restore them, or run" in jaxexport("judge", code=2).err
 
 
 def test_a_run_is_judged_by_the_policy_that_it_named_where_the_project_has_none(project, jaxexport):

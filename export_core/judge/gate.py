@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -111,8 +111,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     unexported_cases: dict[str, list[str]] = {}
     """By platform: the cases of which no selected golden runs there."""
     later: dict[str, datetime.date] = {}
-    """The selected goldens that the run does not have: by writers that were built after its day, or written since; with
-    the build dates of their writers."""
+    """The selected goldens that the run does not have: by writers that were built after its day, or not there then;
+    with the build dates of their writers."""
     identity: RunIdentity = RunIdentity()  # What was run: project, commit, tool and goldens.
 
 
@@ -130,7 +130,7 @@ class Summary(RunFacts, frozen=True, kw_only=True):
     """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
     unplanned: dict[str, int] = {}
     """The readers in which cells are missing that are promised on that day, or that a deployment target has to run;
-    with how many. Of goldens that were left out and are promised by now, the golden itself."""
+    with how many. Of goldens that the run does not have and that are promised, the golden itself."""
     flaky: int = 0  # How many cells had another verdict the last time.
     unpromised: str = ""  # That no cell was promised; empty if one was.
     partial: str = ""  # Which part of the project's plan this was; empty if it was all of it.
@@ -220,7 +220,7 @@ def summarize(
                 for pattern in target.cases
                 if _match_any(elsewhere, pattern) and not _match_any(here, pattern)
             ]
-    partial = part_of_project(selection, policy, facts.shard, facts.later)
+    partial = part_of_project(selection, policy, facts.shard, facts)
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     issues = {cause.upstream for cause in causes if cause.upstream}
     # What is accepted of all goldens is that of the policy by which they are judged now.
@@ -385,8 +385,13 @@ def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> di
     """
     if facts.shard or len(results) != facts.planned:  # the latter is incomplete anyway
         return {}
-    goldens = {golden: 1 for golden, built in facts.later.items() if built <= facts.as_of}
+    goldens = dict.fromkeys(_not_run(facts), 1)
     return missing_promised(results, policy, facts.selection, facts.as_of) | goldens
+
+
+def _not_run(facts: RunFacts) -> list[str]:
+    """Return the goldens that a run does not have although their writers were built by the day of the judgement."""
+    return [golden for golden, built in facts.later.items() if built <= facts.as_of]
 
 
 def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str:
@@ -408,16 +413,18 @@ def _selection_of(facts: RunFacts, policy: Policy) -> Selection:
 
 
 def part_of_project(
-    selection: Selection, policy: Policy, shard: Shard | None = None, later: Collection[str] = ()
+    selection: Selection, policy: Policy, shard: Shard | None = None, facts: RunFacts | None = None
 ) -> str:
     """Return which part of the project's plan a run covers, such as ``shard 1/7, only cases t.a``; "" for the whole.
 
-    The project's plan has all goldens, and the readers and platforms of the policy. `later` are the goldens that the
-    run does not have, since they were written later.
+    The project's plan has all goldens, and the readers and platforms of the policy. `facts` say which goldens the run
+    does not have; None before a run.
     """
     parts = [f"shard {shard}"] if shard else []
-    if later:
-        parts.append(f"without {plural(len(later), 'golden')} written later")
+    not_run = len(_not_run(facts)) if facts else 0
+    later = len(facts.later) - not_run if facts else 0
+    parts += [f"without {plural(later, 'golden')} written later"] if later else []
+    parts += [f"without {plural(not_run, 'golden')} that it did not run"] if not_run else []
     parts += [f"only {name} {few(own)}" for name in ("cases", "writers") if (own := getattr(selection, name))]
     if selection.touching:
         parts.append(f"only cells that {title_of(selection.touching)} wrote or reads")

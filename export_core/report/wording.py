@@ -267,18 +267,29 @@ def _uncovered_facts(summary: Summary) -> str:
 
 
 def _unplanned_facts(summary: Summary) -> str:
-    """Return how many cells are promised on the run's day but were never planned, in words; "" if there are none."""
-    cells = sum(summary.unplanned.values())
-    return f"{plural(cells, 'cell')} of the promised plan of {summary.as_of} never ran" if cells else ""
+    """Return how much is promised on the run's day but was never planned, in words; "" if there is nothing."""
+    goldens, cells = _unplanned(summary)
+    parts = plural(len(goldens), "golden") if goldens else "", plural(sum(cells.values()), "cell") if cells else ""
+    return (
+        f"{' and '.join(filter(None, parts))} of the promised plan of {summary.as_of} never ran"
+        if summary.unplanned
+        else ""
+    )
 
 
 def unplanned_sentence(summary: Summary) -> str:
-    """Return a sentence with the readers whose promised cells were never planned; "" if there are none."""
+    """Return a sentence with the goldens and readers whose promised cells were never planned; "" if there are none."""
     if not summary.unplanned:
         return ""
-    counts = summary.unplanned.items()
-    where = ", ".join(f"{name.replace('==', ' ')} ({plural(count, 'cell')})" for name, count in counts)
-    return f"{_unplanned_facts(summary)}: {where}. Run the matrix as of that day."
+    goldens, cells = _unplanned(summary)
+    where = [*goldens, *(f"{name.replace('==', ' ')} ({plural(count, 'cell')})" for name, count in cells.items())]
+    return f"{_unplanned_facts(summary)}: {', '.join(where)}. Run the matrix as of that day."
+
+
+def _unplanned(summary: Summary) -> tuple[list[str], dict[str, int]]:
+    """Return the goldens that a run does not have, and its missing cells of other goldens by reader."""
+    goldens = [name for name in summary.unplanned if name in summary.later]
+    return goldens, {name: count for name, count in summary.unplanned.items() if name not in summary.later}
 
 
 def _failing_facts(summary: Summary, judgement: Judgement) -> str:

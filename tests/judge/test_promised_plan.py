@@ -126,7 +126,8 @@ def test_goldens_by_later_writers_are_named(golden, cwd, jaxexport):
     run_of_plan("out", Selection(), EARLY)
     assert "partial: without 1 golden written later" in " ".join(jaxexport("judge", "out", code=0).out.split())
     late = " ".join(jaxexport("judge", "out", "--as-of", "2026-11-20", code=3).out.split())
-    assert "t.b/0.12.0.1-cpu (1 cell)" in late
+    assert "INCOMPLETE: 1 golden and 3 cells of the promised plan of 2026-11-20 never ran" in late
+    assert "2026-11-20 never ran: t.b/0.12.0.1-cpu, " in late
 
 
 def test_judging_as_of_an_earlier_day_leaves_later_goldens_out(golden, cwd, jaxexport):
@@ -189,8 +190,8 @@ def test_a_golden_written_since_a_whole_run_is_missing(golden, cwd, jaxexport):
     jaxexport("judge", "out", code=0)
     write_golden(GoldenStore(cwd / "golden"), manifest("t.new", "0.9.2"))
     ended = " ".join(jaxexport("judge", "out", code=3).out.split())
-    assert "t.new/0.9.2-cpu (1 cell)" in ended
-    assert "partial: without 1 golden written later" in ended
+    assert "INCOMPLETE 1 golden of the promised plan of 2026-07-20 never ran: t.new/0.9.2-cpu. Run the matrix" in ended
+    assert "partial: without 1 golden that it did not run" in ended
     run_of_plan("part", Selection(cases=("t.a",)), LATE)
     jaxexport("judge", "part", code=0)
 

@@ -179,6 +179,8 @@ def report(
         # What goes to standard output for other programs is not mixed with text for people.
         console = click_options.console(stderr=click_options.STDOUT in written)
         print_report(console, view(run, comparison), full=full)
+    elif run.changed:
+        echo(f"note: {OUTDATED.format(path, run.changed)}", err=True)
     if is_opened:
         import webbrowser
 

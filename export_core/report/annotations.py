@@ -32,7 +32,7 @@ def annotation_commands(document: Document) -> str:
 
     The first tests of all findings come before the second test of any. A finding has at most `_MOST_OF_ONE` tests.
     """
-    if document.run.summary.exit_code == 0:
+    if not (exit_code := document.run.summary.exit_code) and not document.run.changed:
         return ""
     tests = affected_tests(document.findings)
     counts, of_one, lines = Counter(error=1), Counter[tuple[int, int]](), []
@@ -47,7 +47,7 @@ def annotation_commands(document: Document) -> str:
     more = f"\nNot annotated: {plural(left_out, 'more affected test')}. The report has all." if left_out else ""
     title, _, rest = line.removesuffix(".").partition("; ")
     rest = f"{rest[:1].upper()}{rest[1:]}.\n" if rest else ""
-    return "\n".join((_command("error", title, f"{rest}{cells}{more}"), *lines)) + "\n"
+    return "\n".join((_command("error" if exit_code else "warning", title, f"{rest}{cells}{more}"), *lines)) + "\n"
 
 
 def _command(level: str, title: str, message: str, place: SourceLine | None = None) -> str:

@@ -164,8 +164,12 @@ class Document:
 
     @cached_property
     def headline(self) -> tuple[str, str]:
-        """Two lines: what the run shows, with its numbers; then all counts, the date and the exit code."""
-        return headline(self.run.summary, self.run.readers)
+        """Two lines: what the run shows, with its numbers; then all counts, the date and the exit code.
+
+        That the run does not count any more comes before everything else.
+        """
+        line, counts = headline(self.run.summary, self.run.readers)
+        return (f"OUTDATED, was {line}" if self.run.changed else line), counts
 
     @property
     def headline_parts(self) -> tuple[str, str, str]:
@@ -179,8 +183,9 @@ class Document:
 
     @property
     def look(self) -> ExitCode:
-        """The exit code that decides the symbol and the colour of the headline."""
-        return shown_exit_code(self.run.summary)
+        """The exit code that decides the symbol and the colour of the headline: an outdated run never looks kept."""
+        look = shown_exit_code(self.run.summary)
+        return ExitCode.INCOMPLETE if self.run.changed and look is ExitCode.KEPT else look
 
     @cached_property
     def row_line(self) -> Callable[[Sequence[Result]], RowLine | None]:

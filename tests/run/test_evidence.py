@@ -240,9 +240,16 @@ def test_a_report_names_a_change_of_the_project(project, jaxexport, change):
     assert line in " ".join(jaxexport("report", code=0).out.split())
     assert line in jaxexport("report", "--trend", code=0).err
     files = "shown.md", "shown.xml", "shown.html"
-    jaxexport("report", "--markdown", files[0], "--junit", files[1], "--html", files[2], "--badge", "b.json", code=0)
+    words = "--markdown", files[0], "--junit", files[1], "--html", files[2], "--badge", "b.json"
+    assert f"note: {line}" in jaxexport("report", *words, code=0).err
     for file in files:
-        assert difference.partition("`")[0] in Path(file).read_text().replace("&#x27;", "'").replace("\\", "")
+        text = Path(file).read_text().replace("&#x27;", "'").replace("\\", "")
+        assert difference.partition("`")[0] in text
+        assert "OUTDATED, was KEPT: " in re.sub("<[^>]*>", "", text)
+    page = Path("shown.html").read_text()
+    assert '<h1><span class="exit3">OUTDATED, was KEPT:</span>' in page
+    assert "What decides verdicts has changed since" in page.partition("<main>")[0], "it is not folded"
+    assert jaxexport("report", "--annotations", code=0).out.startswith("::warning title=OUTDATED%2C was KEPT%3A ")
     assert json.loads(Path("b.json").read_bytes())["message"].startswith("outdated run, partial run, kept")
     jaxexport("judge", code=2)
 

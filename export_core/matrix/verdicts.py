@@ -256,7 +256,7 @@ class Judgement(StrEnum):
     KNOWN = (
         "known",
         JudgementFacts(
-            meaning="promised, and it fails exactly as the list of known failures says",
+            meaning="broken or owed, but it fails exactly as the list of known failures says",
             short="known failure",
             symbol="🟡",
             style="yellow",

@@ -23,7 +23,10 @@ def as_of_this_version(results: Path, folder: Path) -> None:
     plan = msgspec.structs.replace(plan_of(results), tool=tool(), evidence=Evidence.of({"tool": tool()}))
     (folder / PLAN).write_bytes(safe_json(plan))
     (folder / RESULTS).write_bytes((results / RESULTS).read_bytes())
-    write_summary(folder, msgspec.structs.replace(read_summary(results), plan=plan.digest))
+    summary = read_summary(results)
+    # The goldens of this run are not committed, and the folder `golden` here has others.
+    identity = msgspec.structs.replace(summary.identity, goldens=str(HERE / "golden"))
+    write_summary(folder, msgspec.structs.replace(summary, plan=plan.digest, identity=identity))
 
 
 if __name__ == "__main__":

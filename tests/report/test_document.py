@@ -165,7 +165,7 @@ def test_the_headline_counts_all_that_decides_the_exit_code():
     line, counts = rich_document().headline
     affected = "lapack-cold-process in 0.9.1, refused in 0.10.2, crash in 0.9.2"
     assert line.removesuffix(".").split("; ") == [
-        "INCOMPLETE: 1 of 22 planned cells have no result that counts",
+        "OUTDATED, was INCOMPLETE: 1 of 22 planned cells have no result that counts",
         "broken: 7 of 16 promised cells and 1 cell with an artifact that fails the audit and 1 cell with other numbers "
         "in runtimes that promise nothing, 7 causes, 1 of which looks like rounding",
         "owed: 1 cell that deployment target serving must run",

@@ -1,5 +1,6 @@
 """Artifacts for tests: stored ones, changed where a test needs one that no writer here makes."""
 
+import re
 from pathlib import Path
 
 from export_core.artifact import DisabledCheck, read
@@ -23,6 +24,14 @@ def unlisted(folder: Path, switched_off: bool = False) -> Path:
     path = changed(folder, "0.12.0.1/cholesky", disabled_checks=checks)
     data = path.read_bytes().replace(b"lapack_spotrf_ffi", b"my_kernel_of_ours")
     path.write_bytes(data)
+    return path
+
+
+def of_unknown_writer(folder: Path) -> Path:
+    """Write an artifact by 0.12.0.1 whose StableHLO version is damaged, so that no release fits."""
+    path = folder / "unknown.jaxexport"
+    data = (DATA / "0.12.0.1" / "cholesky.jaxexport").read_bytes()
+    path.write_bytes(re.sub(rb"StableHLO_v1\.\d\d\.0", b"StableHLO_v1.x8.0", data))
     return path
 
 

@@ -19,10 +19,10 @@ from export_core.artifact.unread import Unread
 from export_core.base.platforms import PLATFORMS
 from export_core.releases.stable_targets import stable_targets
 
-STABLE = "stable"  # listed by the writer's and by the reader's release, or by all that are known
+STABLE = "stable"  # listed by the writer's release, and by the reader's if there is a reader to consider
 ALLOWED = "allowed"  # not listed, and the policy allows it with a reason
 DROPPED = "dropped"  # listed by the writer's release, gone in the reader's
-UNLISTED = "unlisted"  # the writer's release promised nothing
+UNLISTED = "unlisted"  # the writer's release promised nothing, or is not known
 SERIALIZER = "serializer"  # written by jaxlib's own serializer, after jax.export had checked its list
 DISABLED = "disabled check"  # not a call: a check that the exporter switched off
 
@@ -130,12 +130,12 @@ def judge_calls(
     `bare` means that jax.export has not written the module of the calls, so that the lists guarantee nothing. The
     other arguments are those of `audit`.
     """
-    known = [stable for stable in (writer_stable, reader_stable) if stable is not None]
     reasons = allow or {}
 
     def judge(target: str, name: str, place: str) -> tuple[str, bool, str, str]:
         """Return the standing of a target, whether that is acceptable, the message and the advice."""
-        if known and all(target in stable for stable in known):
+        listed = all(target in stable for stable in (writer_stable, reader_stable) if stable is not None)
+        if listed and writer_stable is not None:
             of_a_bare_module = "listed as stable, which counts for artifacts of jax.export only"
             return STABLE, True, f"{name} is {of_a_bare_module if bare else 'guaranteed stable'}.", ""
         # Before `allow`: a reader that dropped a promised target is reported even if the policy accepts it.
@@ -150,7 +150,7 @@ def judge_calls(
             return SERIALIZER, True, message, ""
         if target in reasons:
             return ALLOWED, True, f"{name} is guaranteed by no release; allowed: {reasons[target]}", ""
-        if not known:
+        if listed:  # by the reader alone, whose list says nothing of a writer
             message = f"{name} was not checked, since its writer is not known; called in {place}."
             return UNLISTED, False, message, "Name the release that wrote it."
         release = writer if writer_stable is not None else reader

@@ -9,7 +9,7 @@ STORED_DAYS = 180  # The days after which an unused outcome or an unused parsed 
 
 
 def cache_path(*names: str) -> str:
-    """Return the path of an entry in the cache folder; `names` are the folders below it and the entry.
+    """Return the absolute path of an entry in the cache folder; `names` are the folders below it and the entry.
 
     Imports little, since `jaxexport inspect` calls this function.
 
@@ -26,18 +26,19 @@ def cache_path(*names: str) -> str:
         import platformdirs
 
         folder = platformdirs.user_cache_dir(NAME)
-    _check(folder)
-    return os.path.join(folder, *names)  # noqa: PTH118
+    return os.path.join(_usable(folder), *names)  # noqa: PTH118
 
 
-@functools.cache
-def _check(folder: str) -> None:
-    """Raise `CacheFolderError` for a folder in which git tracks files."""
-    folder = top = os.path.realpath(folder)
+@functools.cache  # a relative path stays what it was at first, in whichever folder a test or an installation works
+def _usable(named: str) -> str:
+    """Return the absolute path of a cache folder; raise `CacheFolderError` if git tracks files in it."""
+    absolute = os.path.abspath(os.path.expanduser(named))  # noqa: PTH100, PTH111 - no shell expands ~ in a file of CI
+    folder = top = os.path.realpath(absolute)
     while not os.path.lexists(os.path.join(top, ".git")):  # noqa: PTH118 - pathlib takes 5 ms to import
         top, below = os.path.dirname(top), top  # noqa: PTH120
         if top == below:
-            return
+            return absolute
     from export_core.base.committed_files import refuse_committed  # 9 ms: few such folders are in a checkout
 
     refuse_committed(folder, top)
+    return absolute

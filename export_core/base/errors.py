@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.base.text import shown, without_credentials
 
@@ -18,45 +18,6 @@ _LONGEST_NAME = 100  # Characters of a name that an error shows.
 
 UNFORESEEN = 70
 """The exit code of a command that ends with an unexpected error: EX_SOFTWARE, which no command uses as an answer."""
-
-NOBODY_READS = 141
-"""The exit code of a command whose output nobody reads any more, as of a program that SIGPIPE ended."""
-
-
-class FailSafe:
-    """A wrapper of a stream that drops text once writing fails, as on a full disk."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write a text, or drop it if the stream cannot be written to; return the length of the text."""
-        try:
-            self._stream.write(text)
-        except OSError as error:
-            self._give_up(error)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush the stream, or drop the text that cannot be written."""
-        try:
-            self._stream.flush()
-        except OSError as error:
-            self._give_up(error)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def _give_up(self, _error: OSError) -> None:
-        # What is left in the buffer would fail again when Python ends, and change the exit code.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
-
-
-def make_stderr_fail_safe() -> None:
-    """Drop messages that standard error cannot take: else Python would end with 1, the code of a broken promise."""
-    sys.stderr = cast("TextIO", FailSafe(sys.stderr))
 
 
 def report_unforeseen(error: Exception, effect: str = "there is no result") -> int:

@@ -74,8 +74,8 @@ class Feature(NamedTuple):
     """A step after all cells of a matrix have run, if `asked_by` is set: gets the results, the cells, the
     `ReplayOptions`, and a function to call with a line for people; returns the results."""
     executor: str = ""
-    """A way to replay cells on other machines: gets what `--executor` names, and returns a context manager whose value
-    replays cells as `matrix.replay.replay_here` does."""
+    """A way to replay cells on other machines: gets what `--executor` names, and a function to call with a line for
+    people; returns a context manager whose value replays cells as `matrix.replay.replay_here` does."""
     remedy: str = ""  # What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence.
     converted: str = ""
     """A cell whose reader gets the same program in another form: gets the cell, the `ReplayOptions`, a folder to make,

@@ -1,7 +1,6 @@
 """The command `jaxexport` with all its subcommands, each of which has a file of its own in this folder or a feature."""
 
 import contextlib
-import os
 import platform
 import sys
 import traceback
@@ -9,14 +8,15 @@ from typing import Any
 
 import click
 
-from export_core.base.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
 from export_core.base.feature import feature_commands
+from export_core.base.streams import NOBODY_READS, drop_output
 from export_core.cli.environments import environments
 from export_core.cli.goldens import goldens_group
 from export_core.cli.help import PACKAGE, HelpfulGroup, meant_option
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
-from export_core.cli.output import accept_any_text, echo, require_written
+from export_core.cli.output import echo, is_written
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
 from export_core.cli.report import report
@@ -60,7 +60,7 @@ class _Commands(HelpfulGroup):
                 f"{ctx.invoked_subcommand}` before it was done. Nothing was judged."
             ) from stop
         except BrokenPipeError:  # click would end with 1, which is an answer
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output(sys.stdout)
             ctx.exit(NOBODY_READS)
 
 
@@ -109,13 +109,11 @@ for _words, _of_feature in feature_commands(click.Command):
 
 def main() -> None:
     """Run the command line, and end the process. An error that the user can fix is one line without a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        accept_any_text(stream)
     try:
         # Not standalone: click would print its own errors, with another prefix.
         exit_code = jaxexport(prog_name="jaxexport", standalone_mode=False) or 0
-        if exit_code == 0:  # any other code is an answer, which stays
-            require_written()
+        if exit_code == 0 and not is_written():  # any other code is an answer, which stays
+            exit_code = ExportCompatError.exit_code
         sys.exit(exit_code)
     except ExportCompatError as error:
         echo(f"{PREFIX}{error}", err=True)

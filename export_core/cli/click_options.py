@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.streams import drop_output
 from export_core.cli.completion import CASE, RELEASE, RELEASES
-from export_core.cli.output import echo, safe_console
+from export_core.cli.output import echo, is_written, safe_console
 from export_core.policy.run_options import DEFAULTS, OPTIONS
 from export_core.releases.windows import parse_day
 
@@ -229,18 +230,25 @@ def write_reports(files: Mapping[str, str], run: Run, comparison: RunDifference 
 def keeping_exit_code(exit_code: int) -> Iterator[None]:
     """Keep the exit code of a run if the ``with`` block, which reports the run, fails: the error is only printed.
 
-    If the exit code is 0, the error is raised: a report that was asked for is missing.
+    If the exit code is 0, the error is raised: a report that was asked for is missing. Nothing is printed about a
+    report that nobody reads to its end.
     """
     try:
         yield
     except Exception as error:
         if not exit_code:
             raise
+        if isinstance(error, BrokenPipeError):
+            drop_output(sys.stdout)
+            return
         if isinstance(error, ExportCompatError):
             echo(f"{PREFIX}{error}", err=True)
         else:
             report_unforeseen(error, effect="a report is missing")
-        echo(f"The run is judged, and the exit code is its own: {exit_code}.", err=True)
+    else:
+        if is_written() or not exit_code:
+            return
+    echo(f"The run is judged, and the exit code is its own: {exit_code}.", err=True)
 
 
 fail_on_option = click.option(
@@ -309,7 +317,11 @@ def check_outputs(files: Sequence[str | None]) -> None:
 def write_output(name: str, data: bytes) -> None:
     """Write `data` into the file `name`, all or nothing, or to standard output if `name` is -.
 
-    `check_outputs` must have allowed the file. Raises `ReportError` if it cannot be written.
+    `check_outputs` must have allowed the file.
+
+    Raises:
+        BrokenPipeError: It is a pipe that nobody reads any more.
+        ReportError: It cannot be written for another reason.
     """
     from export_core.base.atomic import write_whole
     from export_core.report.document import ReportError
@@ -321,6 +333,8 @@ def write_output(name: str, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, [data])
+    except BrokenPipeError:  # such as /dev/stdout: nobody reads it any more, as with -
+        raise
     except OSError as error:
         raise ReportError(f"{name}: cannot write there: {error.strerror or error}.") from error
     # On stderr, since another format may go to standard output.

@@ -7,13 +7,14 @@ artifact takes. The garbage collector takes 10 ms of the rest, and a process tha
 import gc
 import sys
 
-from export_core.base.errors import PREFIX, ExportCompatError, make_stderr_fail_safe, report_unforeseen
+from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
 from export_core.base.feature import start_quickly
+from export_core.base.streams import prepare_streams
 
 
 def main() -> None:
     """Run the command line: by a feature that can answer it at once, or else through click."""
-    make_stderr_fail_safe()
+    prepare_streams()
     gc.disable()
     try:
         start_quickly(sys.argv[1:])

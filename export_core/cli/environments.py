@@ -84,6 +84,9 @@ def clean(names: Sequence[str], older_than: int | None, dry_run: bool, yes: bool
     for cached in chosen:
         if cached not in removed:
             echo(f"{cached.folder.name}: in use, not removed")
+    if not free:
+        echo("Nothing to remove.")
+        return
     echo(f"{_count(removed)} removed. `uv cache prune` removes files that only uv's cache still has.")
 
 

@@ -24,7 +24,7 @@ from export_core.policy.run_options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
 
@@ -191,6 +191,7 @@ class Follower:
         self.shown = contextlib.ExitStack()
         self._planned = 0
         self._is_complete = False
+        self._note: Callable[[str], None] = self._note_at_first
 
     def observer(self) -> Observer:
         """Return the observer that prints during the run."""
@@ -200,7 +201,7 @@ class Follower:
             planned=self._plan,
             started=self._start,
             environment=lambda reader: self._progress.environment(reader),
-            note=lambda text: self._progress.note(text),
+            note=lambda text: self._note(text),
             result=lambda result: self._progress.result(result),
             ended=self._end,
         )
@@ -218,10 +219,16 @@ class Follower:
         self._planned = len(plan.cells)
         # Not before the run: the plan, which says how long the bar is, is made inside it.
         self._progress = self.shown.enter_context(RunProgress(self._screen, plan, quiet=self._quiet))
+        self._note = self._progress.note
         if self._options.resume:
             self._progress.note(f"{len(results)} of {self._planned} cells already have a result")
         for result in results:
             self._progress.result(result)
+
+    def _note_at_first(self, text: str) -> None:
+        """Show a line, such as about machines that do not answer, before there is progress to show."""
+        if not self._quiet:
+            self._screen.print(text, style="bright_black", markup=False, highlight=False)
 
     def _end(self, summary: Summary) -> None:
         self._is_complete = True

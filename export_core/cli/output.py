@@ -5,42 +5,18 @@ A closed pipe or a full disk only loses the text.
 
 from __future__ import annotations
 
-import codecs
 import sys
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from export_core.base.errors import ExportCompatError, FailSafe
+from export_core.base.errors import PREFIX
 from export_core.base.json_text import safe_json
+from export_core.base.streams import FailSafe, accept_any_text
 from export_core.base.text import plain_text, shown, without_commands, without_credentials
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-_IN_ASCII = {"·": "|", "–": "-", "—": "-", "−": "-", "×": "x", "→": "->", "…": "...", "≤": "<=", "≥": ">=", "━": "-"}
-"""ASCII text for characters of this package's own sentences that an encoding lacks. Other characters are escaped."""
-
-
-def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Return ASCII text for the characters that cannot be encoded, and the index to continue at.
-
-    This is an error handler for `codecs.register_error`.
-    """
-    assert isinstance(error, UnicodeEncodeError)
-    letters = error.object[error.start : error.end]
-    texts = (_IN_ASCII.get(letter, letter.encode("ascii", "backslashreplace").decode()) for letter in letters)
-    return "".join(texts), error.end
-
-
-codecs.register_error("jaxexport", _replaced)
-
-
-def accept_any_text(stream: TextIO) -> None:
-    """Let a stream write characters that its encoding lacks, for example in the locale C, as ASCII text."""
-    if reconfigure := getattr(stream, "reconfigure", None):
-        reconfigure(errors="jaxexport")
 
 
 def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
@@ -88,10 +64,9 @@ def fail_safe(stream: TextIO) -> IO[str]:
 _NOT_WRITTEN: list[OSError] = []  # Why standard output could not be written to.
 
 
-def require_written() -> None:
-    """Raise `ExportCompatError` if standard output could not be written to, so that the answer is lost."""
-    if _NOT_WRITTEN:
-        raise ExportCompatError(f"cannot write to standard output: {_NOT_WRITTEN[0].strerror}.")
+def is_written() -> bool:
+    """Return whether standard output could be written to: else the answer is lost."""
+    return not _NOT_WRITTEN
 
 
 def _cleaned(text: str) -> str:
@@ -99,7 +74,7 @@ def _cleaned(text: str) -> str:
 
 
 class _Screen(FailSafe):
-    """A stream for people. Once standard output cannot be written to, `require_written` raises the error."""
+    """A stream for people. Once standard output cannot be written to, it says so, and `is_written` is false."""
 
     def write(self, text: str) -> int:
         """Write a text, or drop it if the stream cannot be written to; return the length of the text."""
@@ -109,4 +84,5 @@ class _Screen(FailSafe):
     def _give_up(self, error: OSError) -> None:
         if self._stream is sys.stdout and not isinstance(error, BrokenPipeError):  # a closed pipe is no error
             _NOT_WRITTEN.append(error)
+            echo(f"{PREFIX}cannot write to standard output: {error.strerror}.", err=True)
         super()._give_up(error)

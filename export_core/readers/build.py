@@ -545,9 +545,9 @@ def _candidates(version: str) -> Iterator[Path]:
         path = Path(folder) / f"python{version}"
         if path.is_absolute() and path.is_file():  # a relative one would be another in each working folder
             yield path
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv").absolute()
     yield from sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}"), reverse=True)
-    of_uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python")
+    of_uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python").absolute()
     yield from sorted(of_uv.glob(f"cpython-{version}.*/bin/python{version}"), reverse=True)
 
 

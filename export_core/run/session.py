@@ -153,8 +153,11 @@ class ExtendResults(Protocol):
 class ReplayAt(Protocol):
     """The hook `executor`: the replay of cells on other machines."""
 
-    def __call__(self, text: str) -> AbstractContextManager[Replay]:
-        """Return a context manager that gives the replay on the machines in `text`, the value of --executor."""
+    def __call__(self, text: str, notify: Callable[[str], None]) -> AbstractContextManager[Replay]:
+        """Return a context manager that gives the replay on the machines in `text`, the value of --executor.
+
+        `notify` is called with a line for people while they are waited for, from another thread.
+        """
 
 
 def run_matrix(
@@ -385,7 +388,7 @@ def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Rep
     if options.executor == LOCAL:
         return partial(replay_here, ready=observer.environment)
     for replay_at in hooks("executor", ReplayAt):
-        return stack.enter_context(replay_at(options.executor))
+        return stack.enter_context(replay_at(options.executor, observer.note))
     raise RunError(f"--executor: expected {LOCAL}, found {options.executor!r}.")
 
 

@@ -37,6 +37,7 @@ NOT_STABLE = "mine (custom call) is not guaranteed stable by"
     [
         ((frozenset(),), {}, ("unlisted", False), f"{NOT_STABLE} {OLD}; called in @main.", "allow: {mine:"),
         ((None,), {}, ("unlisted", False), "its writer is not known; called in @main.", "Name the release that"),
+        ((None, MINE), {}, ("unlisted", False), "its writer is not known; called in @main.", "Name the release that"),
         ((frozenset(), frozenset()), {}, ("unlisted", False), f"{NOT_STABLE} {OLD};", "Avoid it"),
         ((None, frozenset()), {}, ("unlisted", False), f"{NOT_STABLE} {NEW};", "Avoid it"),
         ((frozenset(), MINE), {}, ("unlisted", False), f"{NOT_STABLE} {OLD};", "Avoid it"),

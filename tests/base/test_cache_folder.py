@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from export_core.base import committed_files
+from export_core.base import cache_folder, committed_files
 from export_core.base.cache_folder import cache_path
 from export_core.base.errors import CacheFolderError
 
@@ -58,6 +58,20 @@ def test_git_is_asked_once_and_only_in_a_repository(tmp_path, project, monkeypat
     monkeypatch.setenv("JAXEXPORT_CACHE", "/nowhere/at/all")
     assert cache_path() == "/nowhere/at/all"
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "found"), [("cache", "work/cache"), ("../cache", "cache"), ("~/cache", "home/cache"), ("~", "home")]
+)
+def test_a_cache_folder_is_absolute_and_has_the_home_expanded(tmp_path, monkeypatch, named, found):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("JAXEXPORT_CACHE", named)
+    cache_folder._usable.cache_clear()
+    assert cache_path("x") == str(tmp_path / found / "x")
+    monkeypatch.chdir("/")
+    assert cache_path("x") == str(tmp_path / found / "x"), "the folder where the process first asked counts"
 
 
 def test_pytest_refuses_a_cache_with_committed_files(pytester, monkeypatch):

@@ -32,8 +32,7 @@ OTHERS = {
     "a database in the user's cache": "matrix/cached_replay",
     "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/dead_processes",
     "bytes in memory": "goldens/arrays readers/packages",
-    "an open descriptor, or /dev/null": "base/errors cli/app features/inspect/screen numbers/user_program "
-    "../pytest_jaxexport/second_run",
+    "an open descriptor, or /dev/null": "base/streams numbers/user_program ../pytest_jaxexport/second_run",
     "the terminal, where somebody is asked": "../pytest_jaxexport/reviewing",
     "renames of a golden's own folder": "goldens/store",
     "the lock of a run, and renames of its files, after a check for links": "run/results",

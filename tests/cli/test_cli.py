@@ -18,9 +18,11 @@ from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 from export_core.base.errors import PREFIX
 from export_core.cli import click_options
 from export_core.cli.app import jaxexport as root
+from export_core.cli.matrix import Follower
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.policy.run_options import RunOptions
 from export_core.run.plan_record import PlanRecord
 from export_core.run.results import Journal
 from pytest_jaxexport.options import usage_error
@@ -445,6 +447,13 @@ def test_goldens_list_shows_platforms_and_custom_calls(jaxexport, project):
     write_golden(store, manifest("t.tpu", options=Options(("cuda", "tpu")), custom_calls=("Sharding", "lapack_x")))
     assert "t.tpu/0.12.0.1-cpu  built 2026-10-20  for cuda,tpu  Sharding, lapack_x" in jaxexport("goldens", "list").out
     assert dump_manifest(store.generations("t.tpu")[0].manifest).startswith(b"format: 1")
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_line_before_a_run_starts_is_shown_unless_quiet(capsys, quiet):
+    observer = Follower(click_options.console(), RunOptions(), quiet=quiet).observer()
+    observer.note("waiting for the Dask scheduler at tcp://[::1]:9999")
+    assert capsys.readouterr().out == ("" if quiet else "waiting for the Dask scheduler at tcp://[::1]:9999\n")
 
 
 def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import click
 import pytest
+from commands import finished
 from making import ARTIFACTS, manifest, result, write_golden
 
 from export_core.base.json_text import safe_json
 from export_core.cli import app, entry
 from export_core.features.inspect import screen
 from export_core.goldens import GoldenStore
+from export_core.judge import Judgement
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.cache_keys import expected_content
 from export_core.matrix.cached_replay import FILE, OutcomeCache
@@ -93,15 +95,67 @@ def test_an_unforeseen_error_of_inspect_ends_with_70(monkeypatch, capsys):
     assert (ended.value.code, "unexpected RecursionError" in capsys.readouterr().err) == (UNFORESEEN, True)
 
 
-@pytest.mark.parametrize("words", [("inspect",), ("inspect", "--json"), ("audit", "--policy", "export_compat.yaml")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inspect", MLP),
+        ("inspect", "--json", MLP),
+        ("audit", "--policy", "export_compat.yaml", MLP),
+        ("report", "run", "--html", "/dev/stdout"),
+    ],
+    ids=["inspect", "json", "audit", "report"],
+)
 def test_a_closed_pipe_ends_with_code_141(tmp_path, words):
     (tmp_path / "export_compat.yaml").write_text("goldens: golden\n")
+    finished(tmp_path / "run", result())
     ours, theirs = os.pipe()
     os.close(ours)
-    command = [sys.executable, "-m", "export_core", *words, str(MLP)]
+    command = [sys.executable, "-m", "export_core", *words]
     done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
     os.close(theirs)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def printing_into(output: str, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run a command whose streams a shell redirects, such as by ``>&-``."""
+    command = [sys.executable, "-m", "export_core", *map(str, words)]
+    shell = ["sh", "-c", f'"$@" {output}', "sh", *command]
+    return subprocess.run(shell, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "code"),
+    [
+        (("inspect", MLP), ">&-", 0),
+        (("inspect", MLP), "2>&-", 0),
+        (("judge", "run"), ">&-", 1),
+        (("judge", "run"), "2>&-", 1),
+        (("inspect", "no"), "<&- >&- 2>&-", 2),
+    ],
+    ids=["inspect, out", "inspect, err", "judge, out", "judge, err", "an error, all"],
+)
+def test_a_command_with_closed_streams_keeps_its_exit_code(cwd, words, closed, code):
+    finished(Path("run"), result(Verdict.ERROR, Judgement.BROKEN))
+    done = printing_into(closed, *words)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert bool(done.stdout) == (closed == "2>&-")
+
+
+def test_a_file_gets_nothing_that_a_closed_stream_should_get(cwd):
+    """The first file that is opened would have the number of the closed stream."""
+    finished(Path("run"), result())
+    assert printing_into(">&- 2>&-", "report", "run", "--svg", "map.svg").returncode == 0
+    assert Path("map.svg").read_text().startswith("<svg")
+
+
+def test_a_broken_run_on_a_full_disk_says_what_is_lost(cwd):
+    finished(Path("run"), result(Verdict.ERROR, Judgement.BROKEN))
+    done = printing_into(">/dev/full", "judge", "run")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "jaxexport: error: cannot write to standard output: No space left on device.\n"
+        "The run is judged, and the exit code is its own: 1.\n"
+    )
 
 
 @pytest.fixture

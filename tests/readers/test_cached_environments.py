@@ -88,6 +88,8 @@ def test_clean_with_yes_removes_unused_environments(cache):
     assert (old.exists(), half.exists(), new.exists()) == (False, False, True)
     run("clean", "--older-than", "0", "--yes")
     assert not new.exists()
+    for words in ([], ["--yes"], ["--dry-run"]):
+        assert run("clean", *words) == "Nothing to remove.\n"
 
 
 def test_clean_leaves_folders_that_this_tool_did_not_make(cache, tmp_path):
@@ -132,7 +134,7 @@ def test_clean_removes_nothing_in_use_or_unknown(cache):
         assert locks.take(folder)
         for words in ([], ["--yes"], ["--dry-run"]):
             printed = run("clean", folder.name, *words)
-            assert "jaxlib-0.9.0-a: in use, not removed\n0 environments of 0.0 GB" in printed
+            assert printed.endswith("jaxlib-0.9.0-a: in use, not removed\nNothing to remove.\n")
     with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*list` shows all"):
         CliRunner().invoke(jaxexport, ["environments", "clean", "*-a", "jaxlib-0.9.9"], catch_exceptions=False)
     done = CliRunner().invoke(jaxexport, ["environments", "clean", "x", "--older-than", "3"])

@@ -53,6 +53,16 @@ def test_a_python_of_path_pyenv_or_uv_is_found(machine, folder):
     assert find(machine) == str(expected)
 
 
+def test_relative_folders_of_pyenv_and_uv_are_of_this_working_folder(machine, monkeypatch):
+    monkeypatch.chdir(machine)
+    for variable, folder in (("PYENV_ROOT", "pyenv"), ("UV_PYTHON_INSTALL_DIR", "uv")):
+        monkeypatch.setenv(variable, folder)
+    old = python(machine / f"uv/cpython-{WANTED}.1-linux/bin/python{WANTED}")
+    assert find(machine) == str(old)
+    new = python(machine / f"pyenv/versions/{WANTED}.1/bin/python{WANTED}")
+    assert find(machine) == str(new)
+
+
 @pytest.mark.parametrize(
     "shim",
     [

@@ -16,8 +16,8 @@ from export_core.artifact.audit import AuditFinding, Payload, calls_of_jax, fore
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
-from export_core.base.errors import NOBODY_READS
 from export_core.base.layout import wrapped
+from export_core.base.streams import NOBODY_READS, drop_output
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
 from export_core.features.inspect.artifact_facts import (
     RAW,
@@ -60,12 +60,11 @@ def quick_start(words: Sequence[str]) -> None:
     if is_folder or not os.path.lexists(files[0]):
         return
     text = inspect_text(read(files[0]), terms_here(), as_json="--json" in words)
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # where a terminal cannot show ×
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough; Python would complain once more when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output(sys.stdout)
         sys.exit(NOBODY_READS)
     sys.exit()
 

@@ -4,6 +4,7 @@ This side only connects, and opens no port. Scheduler and workers listen where t
 TLS is set in Dask's own configuration.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
@@ -12,8 +13,9 @@ from typing import Any
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import plural
 from export_core.features.remote.job import Job, JobResult
+from export_core.matrix.replay import ignore
 
-NOTE_SECONDS = 3.0  # How long there may be no worker before a run says that it waits for one.
+NOTE_SECONDS = 3.0  # How long there may be no scheduler or no worker before a run says that it waits for one.
 PATIENCE_SECONDS = 60.0
 """How long to wait if no worker is left: clusters grow on demand, and a worker that died is started anew."""
 ANSWER_SECONDS = 30.0  # How long a scheduler may take to list its workers.
@@ -29,10 +31,11 @@ class RemoteError(ExportCompatError):
 class DaskCluster:
     """The workers of the Dask scheduler at an address, such as ``tcp://127.0.0.1:8786``.
 
-    Raises `RemoteError` when Dask is not installed here, or no scheduler answers there.
+    `notify` gets a line if the scheduler does not answer soon, from another thread. Raises `RemoteError` when Dask is
+    not installed here, or no scheduler answers there.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, notify: Callable[[str], None] = ignore) -> None:
         try:
             import dask.config
             from distributed import Client
@@ -43,6 +46,8 @@ class DaskCluster:
             ) from None
         # A golden may be large, and is needed only where it is sent.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"})
+        late = threading.Timer(NOTE_SECONDS, notify, [f"waiting for the Dask scheduler at {address}"])
+        late.start()
         try:
             # Not the default client: other code of this process that uses Dask must not send its work there.
             self._client = Client(address, set_as_default=False)
@@ -51,6 +56,8 @@ class DaskCluster:
                 f"--executor dask:{address}: expected a Dask scheduler at this address, none answers: {error}. Start "
                 "one with `dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
             ) from error
+        finally:
+            late.cancel()
         self._address = address
         self._workers: dict[str, dict[str, Any]] = {}
         self._asked_at = 0.0

@@ -192,15 +192,16 @@ def _not_run(batch: _Batch, problem: str) -> Outcomes:
 
 
 @contextmanager
-def replay_at(text: str) -> Iterator[Callable[..., Outcomes]]:
+def replay_at(text: str, notify: Notify = ignore) -> Iterator[Callable[..., Outcomes]]:
     """Yield the function that replays cells on the cluster that `--executor` names, and disconnect at the end.
 
-    Raises `RemoteError` if it names no cluster, or a cluster that does not answer.
+    `notify` gets a line if the cluster does not answer soon. Raises `RemoteError` if `text` names no cluster, or a
+    cluster that does not answer.
     """
     engine, _, address = text.partition(":")
     if engine != "dask" or "://" not in address:
         raise RemoteError(
             f"--executor: expected local or dask:ADDRESS, such as dask:tcp://127.0.0.1:8786, found {text!r}."
         )
-    with closing(DaskCluster(address)) as cluster:
+    with closing(DaskCluster(address, notify)) as cluster:
         yield partial(replay_on, cluster)

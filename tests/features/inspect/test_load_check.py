@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from artifacts import DATA, bare, unlisted, with_an_unknown_operation
+from artifacts import DATA, bare, of_unknown_writer, unlisted, with_an_unknown_operation
 from commands import assert_bad_input
 
 import export_core
@@ -64,12 +64,14 @@ FROM_0_11_2 = {"promised_since": datetime.date(2026, 9, 29), "promised_until": d
         (OLD_CHOLESKY, "0.9.2", {"ok": False, "unpromised": ("blas_strsm", "lapack_spotrf")}),
         (unlisted, "0.12.0.1", {"unpromised": ("my_kernel_of_ours",)}),
         (partial(unlisted, switched_off=True), "0.12.0.1", {"custom_calls": (LAPACK[1], "my_kernel_of_ours")}),
+        (of_unknown_writer, "0.12.0.1", {"ok": False, "loads": True, "promised": None, "unpromised": LAPACK}),
         (bare, "0.12.0.1", {"loads": True, "promised": None, "promised_until": None, "exported": False}),
         (OLD, "tensorflow==2.21.0", {"ok": False, "loads": True, "promised": True, "unpromised": LAPACK}),
     ],
     ids=[
         *("loads", "outside the window", "possible writers agree", "possible writers disagree"),
-        *("a call was dropped", "a call is in no list", "a disabled check", "a bare module", "another runtime"),
+        *("a call was dropped", "a call is in no list", "a disabled check", "an unknown writer"),
+        *("a bare module", "another runtime"),
     ],
 )
 def test_check_returns_loading_promise_and_custom_calls(artifact, reader, expected, tmp_path):
@@ -248,6 +250,15 @@ def test_inspect_exits_3_if_loading_is_not_known(jaxexport, tmp_path):
 def test_custom_calls_are_judged_by_the_readers_list(jaxexport):
     calls = json.loads(jaxexport("inspect", OLD_CHOLESKY, "--readers", "0.4.31", "--json").out)["custom_calls"]
     assert {call["standing"] for call in calls} == {"stable"}
+
+
+@pytest.mark.parametrize("readers", [(), ("--readers", "0.12.0.1")], ids=["alone", "with a reader"])
+def test_calls_of_an_unknown_writer_are_never_promised(readers, jaxexport, tmp_path):
+    path = of_unknown_writer(tmp_path)
+    assert jaxexport("audit", path, *readers, code=1).out.count("was not checked, since its writer is not known") == 2
+    shown = jaxexport("inspect", path, *readers, code=1 if readers else 0).out
+    assert shown.count("UNLISTED: was not checked, since its writer is not known") == 2
+    assert ("not promised: lapack_spotrf_ffi, lapack_strsm_ffi" in shown) == bool(readers)
 
 
 def test_a_call_that_the_policy_allows_passes_for_a_reader(jaxexport, tmp_path):

@@ -4,9 +4,11 @@ import contextlib
 import dataclasses
 import os
 import pickle
+import queue
 import shutil
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from types import SimpleNamespace
@@ -354,15 +356,20 @@ def test_an_executor_is_local_or_a_dask_address():
             replay_at(text).__enter__()
 
 
+def stand_in_for_dask(monkeypatch: pytest.MonkeyPatch, client: Callable[..., object]) -> None:
+    """Install a stand-in for Dask whose client is what `client` returns."""
+    config = SimpleNamespace(set=lambda _: None)
+    monkeypatch.setitem(sys.modules, "dask", SimpleNamespace(config=config))
+    monkeypatch.setitem(sys.modules, "dask.config", config)
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=client))
+
+
 @pytest.mark.parametrize("error", [MemoryError("3 EiB"), AssertionError(), OSError("refused"), UnicodeError("text")])
 def test_an_address_without_a_dask_scheduler_is_one_error(monkeypatch, error):
     def client(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setitem(sys.modules, "dask", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "dask.config", SimpleNamespace(set=dict))
-    sys.modules["dask"].config = sys.modules["dask.config"]
-    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=client))
+    stand_in_for_dask(monkeypatch, client)
     with pytest.raises(RemoteError, match="expected a Dask scheduler at this address"):
         replay_at("dask:tcp://127.0.0.1:1").__enter__()
 
@@ -385,14 +392,25 @@ class Client:
         return {"workers": dict(self.workers)}
 
 
+def test_a_scheduler_that_does_not_answer_soon_is_waited_for_aloud(monkeypatch):
+    shown: queue.Queue[str] = queue.Queue()
+
+    def client(*_: object, **__: object) -> Client:
+        line = shown.get(timeout=60)  # answers once the line is shown
+        shown.put(line)
+        return Client()
+
+    monkeypatch.setattr(dask_cluster, "NOTE_SECONDS", 0)
+    stand_in_for_dask(monkeypatch, client)
+    dask_cluster.DaskCluster("tcp://127.0.0.1:9999", shown.put)
+    assert shown.get_nowait() == "waiting for the Dask scheduler at tcp://127.0.0.1:9999"
+
+
 def test_missing_and_lost_workers_are_each_reported_once(monkeypatch):
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(dask_cluster.time, "monotonic", lambda: clock.now)
     client = Client()
-    config = SimpleNamespace(set=lambda _: None)
-    monkeypatch.setitem(sys.modules, "dask", SimpleNamespace(config=config))
-    monkeypatch.setitem(sys.modules, "dask.config", config)
-    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=lambda *_, **__: client))
+    stand_in_for_dask(monkeypatch, lambda *_, **__: client)
     cluster = dask_cluster.DaskCluster("tcp://127.0.0.1:8786")
 
     def news(seconds: float) -> list[str]:

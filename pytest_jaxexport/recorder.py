@@ -322,9 +322,12 @@ class Recorder:
         return next(filter(self._replayer.is_own, self._generations(case)), None)
 
     def _generations(self, case: str) -> list[Golden]:
-        """Return the stored goldens of a case, but for one that cannot be read and that this run replaces."""
-        writer = self._replayer.writer if self._settings.update == "all" else ""
-        return self._store.generations_to_write(case, writer)
+        """Return the stored goldens of a case: only those that can be read, if this run writes again what cannot.
+
+        Goldens by other writers may be damaged too, which the next run that checks them reports.
+        """
+        store = self._store
+        return store.readable(case) if self._settings.update == "all" else store.generations(case)
 
     @property
     def _exports_new_twice(self) -> bool:
@@ -457,7 +460,7 @@ class Recorder:
         """Add to an event the remarks on a golden that has just been written."""
         case, writer = event["case"], event["writer"]
         noise = produced.manifest.noise
-        (golden,) = (one for one in self._store.generations(case) if one.manifest.writer.id == writer)
+        (golden,) = (one for one in self._generations(case) if one.manifest.writer.id == writer)
         named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
         if lines := self._remark_lines(golden, produced):

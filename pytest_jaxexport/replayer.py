@@ -82,14 +82,9 @@ class Replayer:
         """Run a program in a fork of the worker, which has jax imported; return False if that is not possible."""
         return self._own.fork_program(program, address)
 
-    @property
-    def writer(self) -> str:
-        """The id of this interpreter as a writer."""
-        return self._own.writer.id
-
     def is_own(self, golden: Golden) -> bool:
         """Return whether this interpreter is the writer of a golden."""
-        return golden.manifest.writer.id == self.writer
+        return golden.manifest.writer.id == self._own.writer.id
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """Return the noise of a golden that this interpreter has just made, or the reason why there is none."""

@@ -50,10 +50,10 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "GoldenStore": (
         "existing",
         "find",
-        "generations_to_write",
         "is_unreadable",
         "name_of",
         "named",
+        "readable",
         "remove",
         "with_artifact",
         "write",

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from io import BufferedReader
@@ -222,18 +222,16 @@ class GoldenStore:
 
     def generations(self, case: str) -> list[Golden]:
         """Return the goldens of a case, the oldest writer first; an empty list for an unknown case."""
-        return self.generations_to_write(case, "")
+        return self._generations(case, lambda _: True)
 
-    def generations_to_write(self, case: str, writer: str) -> list[Golden]:
-        """Return the goldens of a case, the oldest writer first, for a run that writes the golden of a writer.
+    def readable(self, case: str) -> list[Golden]:
+        """Return the goldens of a case as `generations` does, without those that can only be written again."""
+        return self._generations(case, lambda writer: not self.is_unreadable(case, writer))
 
-        If that golden cannot be read it is left out, since the run replaces it. Any other raises `GoldenError`.
-        """
+    def _generations(self, case: str, is_wanted: Callable[[str], bool]) -> list[Golden]:
         atomic.recover(self.root / case)
         folders = self._folders(self.root / case, own=_OWN_FOLDERS)
-        goldens = [
-            self._load(folder) for folder in folders if folder.name != writer or not self.is_unreadable(case, writer)
-        ]
+        goldens = [self._load(folder) for folder in folders if is_wanted(folder.name)]
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def is_unreadable(self, case: str, writer: str) -> bool:

@@ -100,7 +100,7 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
     None if there is no such golden, or if its noise is damaged or was measured by another release or on another
     processor. `as_stored` says which evidence may differ.
     """
-    generations = store.generations_to_write(manifest.case, manifest.writer.id)
+    generations = store.readable(manifest.case)
     golden = next((golden for golden in generations if golden.manifest.writer.id == manifest.writer.id), None)
     if golden is None or (record := golden.manifest.noise) is None:
         return None

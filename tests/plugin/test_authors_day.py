@@ -406,6 +406,19 @@ def test_an_update_replaces_a_golden_that_cannot_be_read(damage, sine, tmp_path)
     assert project.stored() == whole
 
 
+def test_an_update_passes_over_damaged_goldens_of_others(sine, tmp_path):
+    project = sine.copy(tmp_path / "project")
+    (own,) = project.goldens.glob("*/*/golden.yaml")
+    other = project.add_older_generation(own.parent.parent.name) / "golden.yaml"
+    for path in (own, other):
+        path.write_text("<<<<<<< HEAD\n", encoding="utf-8")
+    run = project.pytest("--update-goldens")
+    assert (run.code, replaced_in(run)) == (0, "its golden.yaml could not be read")
+    assert other.read_text(encoding="utf-8") == "<<<<<<< HEAD\n"
+    run = project.pytest()
+    assert f"{other}: not a golden's manifest: found a merge conflict in line 1." in " ".join(run.text.split())
+
+
 def test_an_update_replaces_no_link(sine, tmp_path):
     project = sine.copy(tmp_path / "project")
     (path,) = project.goldens.glob("*/*/golden.yaml")

@@ -24,7 +24,7 @@ from export_core.judge.accepted import Accepted
 from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
-from export_core.knowledge import NO, Forecast, forecast, forecasts
+from export_core.knowledge import NO, Forecast, forecast, forecasts, forecasts_when_converted
 from export_core.matrix import Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
@@ -397,8 +397,25 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         writers = [subject.golden.manifest.writer for subject in rest if subject.golden]
         are_younger = built is not None and all(writer.built > built for writer in writers)
         how = f"with jaxlib {target.release}{' or older' if are_younger else ''}"
-    which = "the others" if done else "them"
-    yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release} -o OUT`."
+    helpless = [subject for subject in rest if not _conversion_may_help(subject, target, question)]
+    if helpless:
+        todo = "Compute with other operations what fails there, and export again" if target.reader else ""
+        yield f"Conversion does not help: {few([each.name for each in helpless])}. {todo or f'Export again {how}'}."
+    if len(helpless) < len(rest):
+        which = "the others" if done or helpless else "them"
+        yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release} -o OUT`."
+
+
+def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
+    """Return whether an artifact was not converted for a target yet, and may run there if it is."""
+    made = subject.golden.manifest.converted_from if subject.golden else subject.origin
+    if made and made.reader == target.release:
+        return False
+    if not target.reader:
+        return True
+    reader = find_reader(target.release, question.terms, question.calendar)
+    (then,) = forecasts_when_converted(subject.artifact, [reader], target.platform)
+    return then.spoiled.answer != NO
 
 
 def _in_own_writer(subject: Subject, question: Question) -> Result | None:

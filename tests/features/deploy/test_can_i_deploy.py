@@ -349,6 +349,28 @@ def test_a_no_without_shardy_names_the_flag_of_jax(reader, built, is_stored, pro
     assert f"Export them again where a reason above says how, or try {convert}." in out
 
 
+def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: edge, reader: litert==2.3.0}]\n")
+    new_golden(artifact=KEPT.root / "tests.compat.test_programs.test_random" / "0.12.0.1-cpu" / ARTIFACT)
+    out = " ".join(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "edge", code=1).out.split())
+    assert "does not compile what `jaxexport convert` makes of it: An operation is refused" in out
+    assert "jaxexport convert FILE" not in out
+    helps = f"Conversion does not help: {CASE}/0.12.0.1-cpu. Compute with other operations what fails there, and export"
+    assert helps in out
+
+
+def test_what_is_converted_is_not_to_be_converted_again(project, ask):
+    origin = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "pytest-jaxexport 0.2.0")
+    content = encode(read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None))
+    record = dump_record(ConversionRecord(CONVERTED, "", sha256(content), origin, ""))
+    converted = {**files(), ARTIFACT: content, f"{ARTIFACT}.converted.json": record}
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.1", converted_from=origin), converted)
+    stored(ran(Verdict.CRASH, "0.9.2", writer="0.9.1", case=OTHER, stage=Stage.RUN, message="died by signal 11"))
+    out = " ".join(ask(OTHER, "serving", code=1).out.split())
+    assert f"Conversion does not help: {OTHER}/0.9.1-cpu. Export again with jaxlib 0.9.2." in out
+    assert "or try `jaxexport convert" not in out
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -18,6 +18,7 @@ from export_core.judge import Result
 from export_core.judge.unmatched import Unmatched
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
+from export_core.matrix.plan import of_later_writers
 from export_core.matrix.selection import reader_named
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
@@ -141,10 +142,47 @@ def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], nam
 
 
 def unmatched_in(
-    targets: Sequence[DeploymentTarget], unmatched: Sequence[Unmatched]
+    targets: Sequence[DeploymentTarget],
+    unmatched: Sequence[Unmatched],
+    pairs: Iterable[tuple[Subject, DeploymentTarget]],
 ) -> list[tuple[Unmatched, DeploymentTarget]]:
-    """Return the patterns of these targets that match no golden, each with its target."""
-    return [(pattern, target) for target in targets for pattern in unmatched if pattern.target == target.name]
+    """Return the patterns of these targets that match no golden, each with its target.
+
+    A platform that no golden is for is left out where an artifact in `pairs` has that answer.
+    """
+    answered = {(target.name, target.platform) for subject, target in pairs if not _runs_on_platform(subject, target)}
+    return [
+        (pattern, target)
+        for target in targets
+        for pattern in unmatched
+        if pattern.target == target.name and (target.name, pattern.pattern) not in answered
+    ]
+
+
+def written_by(
+    goldens: Sequence[Golden], names: Iterable[str], day: datetime.date, notify: Callable[[str], None]
+) -> list[Golden]:
+    """Return the goldens whose writers were built by a day; `notify` gets a sentence about the others.
+
+    Raises:
+        DeployingError: The user names none but goldens of later writers.
+    """
+    later = {golden.id: golden.manifest.writer.built for golden in goldens if golden.manifest.writer.built > day}
+    existing = [golden for golden in goldens if golden.id not in later]
+    for name in names:
+        others = [golden.id for golden in goldens if _has_name(golden, name)]
+        if others and later.keys() >= {*others}:
+            raise DeployingError(
+                f"{name}: expected a golden by a release that was built by {day}, found {few(others)}, built on "
+                f"{later[others[0]]}. Choose that day or a later one with --as-of."
+            )
+    if later:
+        notify(of_later_writers(later, day))
+    return existing
+
+
+def _has_name(golden: Golden, name: str) -> bool:
+    return matches(golden.manifest.case, name) or matches(golden.id, name)
 
 
 def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
@@ -159,7 +197,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
     """
     subjects: list[Subject] = []
     for name in names:
-        meant = [golden for golden in goldens if matches(golden.manifest.case, name) or matches(golden.id, name)]
+        meant = [golden for golden in goldens if _has_name(golden, name)]
         meant.sort(key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
         for golden in meant:
             golden.verify()

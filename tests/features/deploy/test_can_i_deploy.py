@@ -235,6 +235,23 @@ def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
     assert ask(CASE, "serving").code == 0, "the target's cases say nothing of what is asked by name"
 
 
+def test_goldens_of_later_writers_are_left_out(ask, jaxexport):
+    new_golden(OTHER)
+    words = "--to", "edge", "--as-of", "2026-10-19"
+    ended = jaxexport("can-i-deploy", *words, "--json", code=3)
+    assert answers(ended) == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
+    left_out = f"1 golden was written by releases after 2026-10-19, and left out: {OTHER}/0.12.0.1-cpu."
+    assert left_out in ended.err.splitlines()
+    ended = ask(OTHER, "edge", "--as-of", "2026-10-19", code=2)
+    assert f"found {OTHER}/0.12.0.1-cpu, built on 2026-10-20. Choose that day or a later one with --as-of." in ended.err
+
+
+def test_one_target_has_the_same_answers_under_all(project, jaxexport):
+    Path("export_compat.yaml").write_text(GPU)
+    one, every = (answers(jaxexport("can-i-deploy", CASE, "--to", to, "--json", code=1)) for to in ("gpu", "all"))
+    assert one == every == [("gpu", f"{CASE}/0.9.2-cpu", "no")]
+
+
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])
 def test_a_target_that_is_not_asked_warns_of_its_patterns(to, ended, project, jaxexport):
     """Its patterns have no answer, so that nobody would see that they are misspelled."""

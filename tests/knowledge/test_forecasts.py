@@ -429,4 +429,4 @@ def test_no_conversion_is_advised_that_ends_in_a_refusal():
     assert without_advice(reason) == "litert 2.3.0 does not parse the sdy dialect"
     # IREE and StableHLO's interpreter run it without Shardy's operations, which the latter fails on.
     for reader in ("iree==3.13.0", "stablehlo==0.6.2"):
-        assert of(random, reader).by_bytes.reasons[-1].endswith(f"`jaxexport convert FILE --for {reader}`")
+        assert of(random, reader).by_bytes.reasons[-1].endswith(f"`jaxexport convert FILE --for {reader} -o OUT`")

@@ -714,6 +714,17 @@ def test_a_converted_file_is_made_again_as_it_was(way, calls, options, ask):
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
+def test_a_file_in_another_folder_of_goldens_leads_to_its_golden(ask):
+    there = GoldenStore(Path("converted", "0.9.2"))
+    artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
+    ended = ask(artifact, "serving", code=3)
+    assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden, and ask again" in ended.out
+    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results .jaxexport/deploy; jaxexport can-i-"
+    assert words in ended.out
+    assert f"deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
+    assert "jaxexport convert" not in ended.out
+
+
 def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):
     """Run it in a process of its own. A target that loads the model is unknown until it ran, the others are a no."""
     targets = (

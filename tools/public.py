@@ -42,7 +42,7 @@ PROVISIONAL: dict[str, tuple[str, ...]] = {
 INTERNAL: dict[str, tuple[str, ...]] = {
     "Artifact": ("saved_model", "unread"),
     "ArtifactError": ("message",),
-    "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
+    "Calendar": ("about_unknown", "all_matching_jax", "extended", "extra_requirements", "requirements"),
     "Envelope": ("levels", "module_source", "shown", "slots"),
     "ExportCompatError": ("about", "message", "problems"),
     "Function": ("shown",),
@@ -51,6 +51,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
         "existing",
         "find",
         "is_unreadable",
+        "meant",
         "name_of",
         "named",
         "readable",

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 CONVERT = ", or `jaxexport convert FILE"  # The beginning of the second remedy, after how to export otherwise.
 _NO_EXPORT = ", nor run what jax exports in its place"  # Why no other export is advised.
-_ADVICE = re.compile(f"(?:{_NO_EXPORT})?: (?:export |`jaxexport convert ).*")  # What is advised after a reason.
+_CONVERTED = " what `jaxexport convert` makes of it"  # Where the reader fails on a converted artifact too.
+_ADVICE = re.compile(f"(?:{_NO_EXPORT})?: (?:export |`jaxexport convert ).*|, and [a-z ]+{_CONVERTED}.*")
+"""What follows a reason: advice, or why there is none."""
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 # The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
 # schema.
@@ -58,6 +60,21 @@ def fails_when_called(reasons: Sequence[str]) -> bool:
 def without_advice(reason: str) -> str:
     """Return why a runtime does not load an artifact, without what to do about it."""
     return _ADVICE.sub("", reason)
+
+
+def advises_conversion(load: "LoadResult") -> bool:
+    """Return whether a reason why a reader does not load an artifact says how to convert it."""
+    return any("`jaxexport convert " in reason for reason in load.reasons)
+
+
+def without_conversion(load: "LoadResult", does: str, why: str) -> "LoadResult":
+    """Return a result that says why no conversion helps, in place of how to convert.
+
+    `does` is what the reader does with the converted artifact, such as ``does not compile it``, and `why` the reason.
+    """
+    reasons = [without_advice(reason) for reason in load.reasons]
+    reasons[-1] += f", and {does.replace(' it', _CONVERTED, 1)}: {why}"
+    return load._replace(reasons=tuple(reasons))
 
 
 def version_pair(version: str) -> tuple[int, ...]:

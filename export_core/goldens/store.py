@@ -274,6 +274,18 @@ class GoldenStore:
         known = ", ".join(golden.manifest.writer.id for golden in generations)
         raise GoldenError(f"{self.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
 
+    def meant(self, name: str) -> tuple[list[Golden], Golden] | None:
+        """Return what `find` does for a name that is no path; None if it is neither a case nor similar to one.
+
+        Raises `GoldenError` for a writer that the case does not have, and for a misspelled case.
+        """
+        case, cases = self.name_of(name).partition("/")[0], self.cases()
+        if case in cases:
+            return self.find(name)
+        if hint := did_you_mean(case, cases):
+            raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{hint}")
+        return None
+
     def named(self, name: str) -> list[Golden]:
         """Return all goldens of a case that a person names, or, if the name has a writer, that writer's golden only.
 
@@ -374,6 +386,11 @@ class GoldenStore:
 
     def _load(self, folder: Path) -> Golden:
         _refuse_links(folder)
+        if not (folder / MANIFEST).exists() and next(folder.glob(f"*/{MANIFEST}"), None):
+            raise GoldenError(
+                f"{self.root}: expected goldens in folders CASE/WRITER, found other folders of goldens, such as "
+                f"`jaxexport convert` writes for several readers. Name one of them: --goldens {folder.parent}."
+            )
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir() and entry.name != MANIFEST:

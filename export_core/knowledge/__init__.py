@@ -17,11 +17,12 @@ from export_core.knowledge.forecasting import (
     Reason,
     forecast,
     forecasts,
+    forecasts_when_converted,
     usual_platform,
 )
 from export_core.knowledge.knowledge_base import Entry, entries_of
 
 __all__ = [
     "NO", "ONE_DEVICE", "UNKNOWN", "YES", "YES_BUT", "Answer", "Entry", "Forecast", "Reason", "entries_of", "forecast",
-    "forecasts", "usual_platform",
+    "forecasts", "forecasts_when_converted", "usual_platform",
 ]  # fmt: skip

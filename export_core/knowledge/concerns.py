@@ -25,6 +25,7 @@ _OF_PATTERNS = frozenset(".^$*+?{}[]()|\\")  # All characters that mean somethin
 # Parts of a regular expression that match what is between the types of arguments or results, or depend on the line.
 _OF_FUNCTIONS = ("^", "$", ".", "->", ", ", r"\(", r"\)", r"\s", r"\S", r"\W", r"\D")
 CALL = "stablehlo.custom_call"
+_OF_SHARDY = "sdy."
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
@@ -195,6 +196,28 @@ class About:
         if (answer := self._named.get(text)) is None:
             answer = self._named[text] = _any_names(self.artifact.modules, text)
         return answer
+
+
+class AboutConverted(About):
+    """The properties of an artifact as a conversion for another runtime leaves them: without shardings."""
+
+    @cached_property
+    def calls(self) -> frozenset[str]:
+        """The targets of the artifact's custom calls but that of a sharding."""
+        return super().calls - {"Sharding"}
+
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        """The names of the artifact's operations but Shardy's."""
+        return frozenset(name for name in super().operations if not name.startswith(_OF_SHARDY))
+
+    @cached_property
+    def uses(self) -> Mapping[str, frozenset[str]]:
+        """The element types of each operation but Shardy's."""
+        kept = {name: types for name, types in super().uses.items() if not name.startswith(_OF_SHARDY)}
+        if CALL in kept and not self.calls:
+            del kept[CALL]
+        return kept
 
 
 def _any_names(modules: Iterable[Module], text: str) -> bool:

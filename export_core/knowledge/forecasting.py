@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, only_jax
-from export_core.artifact.readers import LoadResult, Reader, loads
+from export_core.artifact.readers import LoadResult, Reader, advises_conversion, loads, without_conversion
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, Uses, is_concerned, operations_of
+from export_core.knowledge.concerns import CALL, About, AboutConverted, Uses, is_concerned, operations_of
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, places_of
 from export_core.releases.names import parts_of
@@ -176,8 +176,11 @@ def forecasts(
     results = loads(artifact, readers)
     found = [*map(Forecast, results)]
     consumers: dict[tuple[str, str], _Consumer] = {}
+    refused: list[Forecast] = []
     for load, known in zip(results, found, strict=True):
         if load.ok is False:  # What a reader does not load, it does not run.
+            if load.reader.release.runtime and advises_conversion(load):
+                refused.append(known)
             continue
         release = load.reader.release
         family, in_brackets = "", ""
@@ -190,7 +193,30 @@ def forecasts(
         consumer.forecasts.append(known)
     for consumer in consumers.values():
         consumer.answer()
+    if refused:
+        converted = forecasts_when_converted(artifact, [known.reader for known in refused], platform)
+        for known, then in zip(refused, converted, strict=True):
+            if then.spoiled.answer == NO:
+                why = "; ".join(map(str, then.spoiled.reasons))
+                known.by_bytes = without_conversion(known.by_bytes, then.in_words, why)
     return iter(found)
+
+
+def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], platform: str = "") -> list[Forecast]:
+    """Return what runtimes would do with an artifact that was converted for each of them.
+
+    A conversion removes what keeps them from loading it; its other operations stay. `readers` are no jaxlibs.
+    """
+    about = AboutConverted(artifact)
+    found = [Forecast(LoadResult(reader, True, ())) for reader in readers]
+    consumers: dict[str, _Consumer] = {}
+    for known in found:
+        name = known.reader.release.family
+        consumer = consumers.setdefault(name, _Consumer(about, name, platform or usual_platform(artifact), ()))
+        consumer.forecasts.append(known)
+    for consumer in consumers.values():
+        consumer.answer()
+    return found
 
 
 class _Kind(NamedTuple):

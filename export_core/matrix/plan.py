@@ -105,7 +105,7 @@ def make_plan(
         readers.spelled,
         {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes},
         {name: _cases_without(chosen, name) for name in modes},
-        " ".join(filter(None, (_untested(chosen, modes), _of_later_writers(later, as_of)))),
+        " ".join(filter(None, (_untested(chosen, modes), of_later_writers(later, as_of)))),
         later,
     )
 
@@ -249,7 +249,7 @@ def _cases_without(goldens: Sequence[Golden], platform: str) -> list[str]:
     return sorted({golden.manifest.case for golden in goldens} - there)
 
 
-def _of_later_writers(later: Mapping[str, datetime.date], as_of: datetime.date) -> str:
+def of_later_writers(later: Mapping[str, datetime.date], as_of: datetime.date) -> str:
     """Return a sentence about goldens whose writers did not exist on the day; empty if there are none."""
     if not later:
         return ""

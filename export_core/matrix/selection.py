@@ -266,7 +266,8 @@ def _in_range(text: str, calendar: Calendar) -> list[str]:
     except InvalidSpecifier:
         raise MatrixError(f"--readers: expected a range of jaxlib releases such as '>=0.11', found {text!r}.") from None
     if not chosen:
-        raise MatrixError(f"--readers: no known jaxlib is in the range {text}. `jaxexport releases list` shows all.")
+        about = calendar.about_unknown("")
+        raise MatrixError(f"--readers: no known jaxlib is in the range {text}.{about}")
     return chosen
 
 

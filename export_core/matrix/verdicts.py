@@ -172,7 +172,8 @@ class JudgementFacts:
     exit_code: ExitCode = ExitCode.KEPT  # The exit code of a run with such a cell, unless another one outranks it.
     junit: str = ""  # The JUnit element in its test case, such as ``failure``; empty if the test case passes.
     kind: FindingKind | None = None  # The kind of a finding about such cells; None if there are no such findings.
-    next_step: str = ""  # What to do about such a cell, whatever its verdict.
+    next_step: str = ""
+    """What to do about such a cell, whatever its verdict; ``{target}`` is the deployment target that must run it."""
     addition: str = ""
     """What a sentence about such a cell says after its verdict; ``{}`` is the names of its deployment targets."""
 
@@ -217,8 +218,8 @@ class Judgement(StrEnum):
             kind=failing("OWED"),
             addition=", and deployment target {} must run it",
             next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect "
-            "FILE`), convert it, or upgrade the deployment target; `jaxexport can-i-deploy` names the first release "
-            "that runs it.",
+            "FILE`), convert it, or upgrade the deployment target: `jaxexport can-i-deploy --to {target}` says whether "
+            "a later release runs it.",
         ),
     )
     """A cell of a deployment target fails outside its window: an obligation of the policy is broken."""

@@ -14,7 +14,6 @@ from export_core.artifact.audit import DISABLED, calls_of_jax, only_jax
 from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.platforms import PLATFORMS, PlatformError, similar_platform
-from export_core.base.text import did_you_mean
 from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
 from export_core.policy.terms import Terms, promised_days
 from export_core.releases.calendar_entries import CalendarEntry, runtime_entries, shipped_entries
@@ -194,8 +193,15 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
         of_runtime = readers_of_runtime(runtime_of(name).name, runtimes, terms.releases)
         readers, title = {reader.release.runtime: reader for reader in of_runtime}, name.replace("==", " ")
     if release not in readers:
-        hint = did_you_mean(release, readers)
-        raise ReleaseError(f"{title} is not in the release calendar.{hint} `jaxexport releases list` shows all.")
+        from export_core.releases.calendar import about_unknown, similar_release  # as above
+
+        runtime, equals, version = release.rpartition("==")
+        if equals:
+            known = [reader.release.version for reader in readers.values()]
+            about = f"{similar_release(version, known)} `jaxexport releases list --runtime {runtime}` shows all."
+        else:
+            about = about_unknown(release, {jaxlib: reader.release.built for jaxlib, reader in readers.items()})
+        raise ReleaseError(f"{title} is not in the release calendar.{about}")
     reader = readers[release]
     if release == name:
         return reader

@@ -11,7 +11,6 @@ from packaging.utils import canonicalize_name, is_normalized_name
 
 from export_core.base import tolerances
 from export_core.base.platforms import PLATFORMS, similar_platform
-from export_core.base.text import did_you_mean
 from export_core.base.tolerances import AMOUNTS
 from export_core.policy.entries import (
     ALL,
@@ -226,10 +225,12 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
             if other.name == target.name:
                 expected = f"expected another name than that of deployed[{earlier}]"
                 yield (*key, "name"), f"{expected}, found {target.name!r} again."
-        if target.platform not in platforms:
-            expected = f"expected one of the policy's platforms ({', '.join(platforms)}), found {target.platform!r}."
-            hint = f"{did_you_mean(target.platform, platforms)} No run would have a cell on it: add it to `platforms`."
-            yield (*key, "platform"), f"{expected}{hint}"
+        if target.platform not in PLATFORMS:
+            expected = f"expected one of {', '.join(PLATFORMS)}, found {target.platform!r}"
+            yield (*key, "platform"), f"{expected}.{similar_platform(target.platform)}"
+        elif target.platform not in platforms:
+            expected = f"expected one of the policy's platforms ({', '.join(platforms)}), found {target.platform!r}"
+            yield (*key, "platform"), f"{expected}. No run would have a cell on it: add it to `platforms`."
         if target.since and target.until and target.until <= target.since:
             yield (*key, "until"), f"expected a day after {target.since} (since), found {target.until}."
 
@@ -272,8 +273,7 @@ def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, s
         return "jaxlib", f"{expected}. A release of a runtime stands under `reader`."
     elif target.jaxlib not in calendar.jaxlib:
         expected = f"expected a jaxlib of the release calendar, found {target.jaxlib!r}"
-        hint = did_you_mean(target.jaxlib, calendar.versions())
-        return "jaxlib", f"{expected}.{hint} `jaxexport releases list` shows all."
+        return "jaxlib", f"{expected}.{calendar.about_unknown(target.jaxlib)}"
     else:
         try:
             jaxlib_settings(target.settings)

@@ -213,10 +213,10 @@ class Calendar:
             if later := self.built_later(self.hidden.get(f"jax {jax}")):
                 raise ReleaseError(f"jax {jax} is not in the release calendar{later}")
             usable = (version for version, entry in self.jax.items() if not entry.yanked)
-            hint = _similar_release(jax, sorted(usable, key=lambda name: (self.jax[name].built, version_key(name))))
+            hint = similar_release(jax, sorted(usable, key=lambda name: (self.jax[name].built, version_key(name))))
             raise ReleaseError(
-                f"jax {jax} is not in the release calendar{self._as_of()}.{hint} For a newer one upgrade "
-                "pytest-jaxexport, or add it under `releases:` in the policy file."
+                f"jax {jax} is not in the release calendar{self._as_of()}.{hint} `jaxexport releases "
+                "refresh` adds newer ones. Add an unpublished one under `releases:` in the policy file."
             )
         minimum, problem = self.jax[jax].minimum_jaxlib, ""
         if numbers_of(jaxlib) < numbers_of(minimum):
@@ -292,21 +292,12 @@ class Calendar:
         """Return the message for a jaxlib that the calendar lacks."""
         if later := self.built_later(self.hidden.get(f"jaxlib {jaxlib}")):
             return f"jaxlib {jaxlib} is not in the release calendar{later}"
-        known = self.versions()
         text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
-        if hint := commas_missing(jaxlib):
-            return f"{text}{hint}"
-        oldest = min(known, key=version_key, default="")
-        with contextlib.suppress(ReleaseError):  # text that is no version
-            if oldest and version_key(jaxlib) < version_key(oldest):
-                begins = f"The calendar begins with {oldest}, built {self.built(oldest)}"
-                return f"{text} {begins}: `jaxexport releases list` shows it."
-        newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
-        return (
-            f"{text}{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows all, and `jaxexport "
-            "releases refresh` adds those that were published since. Add an unpublished one with its build date under "
-            "`releases:` in the policy file."
-        )
+        return text + (commas_missing(jaxlib) or self.about_unknown(jaxlib))
+
+    def about_unknown(self, jaxlib: str) -> str:
+        """Return what follows a message that the calendar lacks a jaxlib: which it has, and how others come into it."""
+        return about_unknown(jaxlib, {version: str(self.built(version)) for version in self.versions()})
 
 
 def commas_missing(text: str) -> str:
@@ -317,7 +308,26 @@ def commas_missing(text: str) -> str:
     return f" Separate names by commas ({','.join(parts)}); in the policy file they may also be a list."
 
 
-def _similar_release(text: str, known: Sequence[str]) -> str:
+def about_unknown(jaxlib: str, known: Mapping[str, str]) -> str:
+    """Return what follows a message that no known jaxlib is the one that a text names.
+
+    `known` has the build dates by version, the oldest first.
+    """
+    versions = [*known]
+    oldest = min(versions, key=version_key, default="")
+    with contextlib.suppress(ReleaseError):  # text that is no version
+        if oldest and version_key(jaxlib) < version_key(oldest):
+            begins = f"The calendar begins with {oldest}, built {known[oldest]}"
+            return f" {begins}: `jaxexport releases list` shows it."
+    newest = f" The newest known is {versions[-1]}, built {known[versions[-1]]}." if versions else ""
+    return (
+        f"{similar_release(jaxlib, versions)}{newest} `jaxexport releases list` shows all, and `jaxexport releases "
+        "refresh` adds those that were published since. Add an unpublished one with its build date under `releases:` "
+        "in the policy file."
+    )
+
+
+def similar_release(text: str, known: Sequence[str]) -> str:
     """Return a hint at the release that a text most likely means, from `known`, oldest build first; "" if none.
 
     It is a release with the first two numbers of the text, the most similar or else the newest. Letters alone would

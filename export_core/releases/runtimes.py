@@ -18,7 +18,14 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from export_core.base.errors import Problem
 from export_core.base.patterns import problem_of_pattern
 from export_core.base.text import did_you_mean
-from export_core.releases.calendar import Calendar, Release, RuntimeRelease, commas_missing, version_key
+from export_core.releases.calendar import (
+    Calendar,
+    Release,
+    RuntimeRelease,
+    commas_missing,
+    similar_release,
+    version_key,
+)
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import Titled, parts_of
 from export_core.releases.windows import Promise, Windows, promise
@@ -94,7 +101,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             as_of = f" as of {calendar.day}" if calendar.day else ""
             raise ReleaseError(
                 f"{self.name} {version} is not in the calendar of {self.name}{as_of}."
-                f"{did_you_mean(version, known)} {self._listed(known)}"
+                f"{similar_release(version, [*known])} {self._listed(known)}"
                 + ("" if self.releases_of else " Add another one under `releases: runtimes:` in the policy file.")
             )
         return known[version]
@@ -122,7 +129,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return f"[{';'.join(words)}]" if words else ""
 
     def _listed(self, known: Mapping[str, RuntimeRelease]) -> str:
-        newest = ", ".join(list(known)[-3:])
+        newest = ", ".join(sorted(known, key=version_key)[-3:])
         return f"The newest known are {newest or 'none'}. `jaxexport releases list --runtime {self.name}` shows all."
 
     def known(self, calendar: Calendar) -> dict[str, RuntimeRelease]:

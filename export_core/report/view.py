@@ -41,6 +41,7 @@ from export_core.matrix.verdicts import (
 )
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
+from export_core.policy.entries import ALL
 from export_core.policy.known_issues import KnownIssue
 from export_core.readers.errors import STILL_STARTS
 from export_core.releases.names import title_of
@@ -316,7 +317,8 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     whose = cause.first_reader.family or "JAX"
     # A proposal takes no baseline.
     judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
-    step = step.format(named_folder(run.folder), judged=judged, again=_run_again(run))
+    target = shlex.quote(example.deployed[0] if len(example.deployed) == 1 else ALL)
+    step = step.format(named_folder(run.folder), judged=judged, again=_run_again(run), target=target)
     step = step.replace("report it to JAX", f"report it to {whose}")
     if cause.verdict is Verdict.NUMERICS:
         step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step

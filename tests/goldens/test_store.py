@@ -167,6 +167,12 @@ def test_a_golden_in_the_folder_of_another_is_refused(store):
         store.goldens()
 
 
+def test_a_folder_of_stores_names_one_of_them(store):
+    write_golden(GoldenStore(store.root / "0.9.2"), manifest("a"))
+    with pytest.raises(GoldenError, match=r"`jaxexport convert` writes for several .* --goldens .*0\.9\.2\.$"):
+        store.goldens()
+
+
 @pytest.mark.parametrize(
     "where",
     [

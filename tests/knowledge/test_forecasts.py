@@ -15,7 +15,7 @@ from making import ARTIFACTS, day
 import export_core
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.readers import Reader, readers_of, readers_of_runtime
+from export_core.artifact.readers import Reader, readers_of, readers_of_runtime, without_advice
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.deploy.answers import DeployAnswer, Question, deployability
@@ -419,3 +419,14 @@ def test_what_is_only_compiled_is_forecast_to_compile():
     cells = [Cell(golden, release_of(READERS[2]), "cpu", mode) for mode in (Mode.RUN, Mode.COMPILE)]
     forecast_texts = [CellForecasts([cell], CALENDAR).of(cell) for cell in cells]
     assert forecast_texts == ["no: LAPACK calls crash in a fresh process (lapack-cold-process)", "yes"]
+
+
+def test_no_conversion_is_advised_that_ends_in_a_refusal():
+    random = golden_of("test_programs.test_random").read_artifact()
+    (reason,) = of(random, "litert==2.3.0").by_bytes.reasons
+    start = "litert 2.3.0 does not parse the sdy dialect, and does not compile what `jaxexport convert` makes of it: An"
+    assert reason.startswith(start)
+    assert without_advice(reason) == "litert 2.3.0 does not parse the sdy dialect"
+    # IREE and StableHLO's interpreter run it without Shardy's operations, which the latter fails on.
+    for reader in ("iree==3.13.0", "stablehlo==0.6.2"):
+        assert of(random, reader).by_bytes.reasons[-1].endswith(f"`jaxexport convert FILE --for {reader} -o OUT`")

@@ -122,7 +122,12 @@ def test_a_report_has_each_finding_once_the_worst_first():
         ("OWED", "window", "forward: reader built 120 days before the writer; outside the window: promised to"),
         ("OWED", "deployed", "serving"),
         ("OWED", "stderr", "E error: no such op"),
-        ("OWED", "to do", "Do not deploy it there: "),
+        (
+            "OWED",
+            "to do",
+            "Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), "
+            "convert it, or upgrade the deployment target: `jaxexport can-i-deploy --to serving --results out` says",
+        ),
         ("OVER BUDGET", "to do", "`jaxexport report out --trend cost` shows in which release it began."),
         ("INCOMPLETE", "message", "no wheel"),
         ("INCOMPLETE", "to do", "Fix what the message names, "),

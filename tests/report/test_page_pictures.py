@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from browsing import expect
 from making import document, of_runtime, result, summarize, with_causes
+from rich_run import rich_document
 from test_page import cells_of, data_of
 
 from export_core.base.error_grid import ErrorGrid
@@ -234,3 +235,20 @@ def test_the_map_on_a_phone_shows_today(opened):
     assert room.evaluate("map => map.scrollWidth > map.clientWidth && map.scrollLeft > 0")
     line = page.locator(".map line.today").bounding_box()
     assert 0 < line["x"] < 390
+
+
+@pytest.mark.browser
+def test_drawings_on_a_phone_show_what_is_ahead_and_the_newest_costs(opened):
+    page = opened(shown=document(growing(1_000_000, 1_000_000, 3_000_000, 3_000_000)), size=(390, 844))
+    windows = page.locator(".scroll:has(svg.windows)")
+    names, today = (windows.locator(what).bounding_box() for what in (".names .paper", "line.today"))
+    assert names["x"] + names["width"] < today["x"] < 300
+    ends = "room => room.scrollWidth > room.clientWidth && room.scrollLeft + room.clientWidth >= room.scrollWidth - 1"
+    assert page.locator(".scroll:has(svg.costs)").evaluate(ends)
+
+
+@pytest.mark.browser
+def test_a_fold_with_one_finding_says_what_it_is(opened):
+    """A release manager looks for the deployment targets, whose only finding has a sentence for each."""
+    summary = opened(shown=rich_document()).locator(".finding summary", has_text="deployment targets")
+    expect(summary).to_contain_text("deployment targets serving (jaxlib 0.8.1, cpu): 0 of 1 cell works; 1 owed.")

@@ -78,6 +78,7 @@ def test_runtime_readers_are_named_like_requirements(asked, expected):
     [
         ("tensorfow==2.21.0", "found 'tensorfow'. Did you mean 'tensorflow'?"),
         ("tensorflow==9.1", "tensorflow 9.1 is not in the calendar of tensorflow as of 2026-11-21"),
+        ("tensorflow==2.99.0", r"tensorflow 2\.99\.0 is not .* The newest known are 2\.19\.1, 2\.20\.0, 2\.21\.0\."),
         ("tensorflow>=9", "no known release of tensorflow matches as of 2026-11-21"),
         ("tensorflow>=x", "Expected a release such as tensorflow==2.21.0, or a range"),
         ("tensorflow=2.20.0", "Expected a release such as tensorflow==2.20.0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from export_core.cli.click_options import (
     policy_option,
     quiet_option,
 )
-from export_core.cli.completion import RELEASES
+from export_core.cli.completion import GOLDEN_OR_FILE, RELEASES
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
@@ -39,7 +40,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "jaxexport convert exported/a.jaxexport --for serving -o a-for-serving.jaxexport",
     section="Artifacts",
 )
-@click.argument("files", metavar="FILE…", type=PATH, nargs=-1, required=True)
+@click.argument("files", metavar="FILE|CASE/WRITER…", type=GOLDEN_OR_FILE, nargs=-1, required=True)
 @click.option(
     "--for",
     "readers",
@@ -107,7 +108,9 @@ def convert(
     if len(arrays) == 1 or (arrays and len(files) > 1):
         raise click.UsageError("--inputs and --outputs are given together, for one FILE.")
     policy = policy_of(values.pop("policy_file"))
-    targets = targets_of(files, _reader_names(readers, policy), output)
+    goldens = _goldens(values.pop("goldens"), policy)
+    paths = [path for name in files for path in _paths_of(name, goldens)]
+    targets = targets_of(paths, _reader_names(readers, policy), output)
     check_targets(targets, output)
     if dry_run:
         for target in targets:
@@ -117,14 +120,18 @@ def convert(
     values["replace"] += tuple(str(target.path) for target in targets if target.path == Path(output))
     as_json = values.pop("as_json")
     notify = Steps(quiet=values.pop("quiet"))
-    conversions = Conversions(policy, notify, _goldens(values.pop("goldens"), policy), arrays, **values)
+    conversions = Conversions(policy, notify, goldens, arrays, **values)
     codes: set[int] = set()
+    problems: set[str] = set()
     for target in targets:
         try:
             with notify:
                 record = conversions.run(target)
         except ExportCompatError as error:
-            echo(f"{PREFIX}{error}", err=True)
+            # What is wrong with the file itself is said once, not for each reader.
+            if str(error) not in problems:
+                echo(f"{PREFIX}{error}", err=True)
+            problems.add(str(error))
             codes.add(error.exit_code)
             continue
         codes.add(VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED)
@@ -137,6 +144,20 @@ def convert(
         for rewrite in origin.rewrites:
             echo(f"  - {rewrite}")
     context.exit(min(codes, key=_WORST_FIRST.index))
+
+
+def _paths_of(name: str, goldens: Path | None) -> list[str]:
+    """Return the path itself, or the folders of the goldens that a name means.
+
+    Raises `GoldenError` for a writer that a case does not have, and for a misspelled case.
+    """
+    from export_core.goldens import GoldenStore
+
+    found = None if goldens is None or os.path.lexists(name) else GoldenStore(goldens).meant(name)
+    if found is None:
+        return [name]
+    generations, golden = found
+    return [str(each.folder) for each in ([golden] if "/" in name else generations)]
 
 
 def _goldens(named: str | None, policy: Policy) -> Path | None:

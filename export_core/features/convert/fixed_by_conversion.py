@@ -29,6 +29,7 @@ from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.fix import FIX, FIXED_BY, FixByConversion, Level
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of, write_unstored
+from export_core.knowledge import NO, forecasts_when_converted
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import Cells, Result
@@ -170,6 +171,12 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
         if not jobs:
             return f"It cannot be converted: {error.message().partition(': not converted')[2].partition(': ')[2]}"
         option = " --replace-custom-calls" if jobs[0].replace else ""
+        if cell.reader.runtime and not option:
+            reader = find_reader(cell.reader.name, options.calendar)
+            (then,) = forecasts_when_converted(cell.golden.read_artifact(), [reader], cell.platform)
+            if then.spoiled.answer == NO:
+                why = "; ".join(map(str, then.spoiled.reasons))
+                return f"Conversion does not help: afterwards {reader.release.title} {then.in_words} either: {why}."
         what = "its custom calls are replaced" if option else "its module is rewritten"
         return f"Convert it, and verify it there: `{command}{option} -o OUT` ({what})."
     if not done.rewrites:

@@ -41,18 +41,20 @@ def costs_picture(run: Run) -> Picture | None:
     height = _HEAD + _ROW * len(shown) + 20
     label = f"Costs of {len(shown)} goldens from {readers[0].label} to {readers[-1].label}"
     root = picture("costs", _WIDTH, height, label, standalone=False)
+    names = Xml.Element("g", {"class": "names"})  # They stay where a narrow screen scrolls the picture.
     for number, (change, after, cells) in enumerate(shown):
         top = _HEAD + _ROW * number
         name = cells[0].golden
         name = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
-        add(root, "text", "", name, x=8, y=top + 12)
-        add(root, "text", "date", step_in_words(change, after), x=8, y=top + 25)
+        add(names, "text", "", name, x=8, y=top + 12)
+        add(names, "text", "date", step_in_words(change, after), x=8, y=top + 25)
         _line(root, change.figure, cells, readers, top)
     room = (_WIDTH - 16 - _LEFT) / max(1, len(readers) - 1)
     for place in sorted({0, len(readers) - 1}):
         anchor = "end" if place else "start"
         text = readers[place].label
         add(root, "text", "month", text, x=_LEFT + room * place, y=height - 6, text_anchor=anchor)
+    root.append(names)
     return Picture(
         "What calls cost, from release to release", _HINT.format(named_folder(run.folder)), Markup(text_of(root))
     )

@@ -24,7 +24,7 @@ from export_core.judge.accepted import Accepted
 from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
-from export_core.knowledge import NO, Forecast, forecast, forecasts
+from export_core.knowledge import NO, Forecast, forecast, forecasts, forecasts_when_converted
 from export_core.matrix import Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
@@ -217,7 +217,11 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
-        if subject.original and subject.origin and subject.origin.reader == target.release:
+        if subject.stored:
+            store = subject.stored.folder.parents[1]
+            run = "; ".join(_asking_again(subject, subject.stored, store, target, question))
+            why += f"; it is the artifact of {subject.stored.id} in {store}: run that golden, and ask again"
+        elif subject.original and subject.origin and subject.origin.reader == target.release:
             # Its record is no evidence: anybody can write one. A golden that is converted too can be replayed.
             run = _converting_command(subject, subject.original, subject.origin, target, question)
             why += f"; it was converted from {subject.original.id}: convert that golden too, run it, and ask again"
@@ -397,8 +401,26 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         writers = [subject.golden.manifest.writer for subject in rest if subject.golden]
         are_younger = built is not None and all(writer.built > built for writer in writers)
         how = f"with jaxlib {target.release}{' or older' if are_younger else ''}"
-    which = "the others" if done else "them"
-    yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release} -o OUT`."
+    helpless = [subject for subject in rest if not _conversion_may_help(subject, target, question)]
+    if helpless:
+        todo = "Compute with other operations what fails there, and export again" if target.reader else ""
+        yield f"Conversion does not help: {few([each.name for each in helpless])}. {todo or f'Export again {how}'}."
+    if len(helpless) < len(rest):
+        which = "the others" if done or helpless else "them"
+        yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release} -o OUT`."
+
+
+def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
+    """Return whether an artifact was not converted for a target yet, and may run there if it is."""
+    golden = subject.golden or subject.stored
+    made = golden.manifest.converted_from if golden else subject.origin
+    if made and made.reader == target.release:
+        return False
+    if not target.reader:
+        return True
+    reader = find_reader(target.release, question.terms, question.calendar)
+    (then,) = forecasts_when_converted(subject.artifact, [reader], target.platform)
+    return then.spoiled.answer != NO
 
 
 def _in_own_writer(subject: Subject, question: Question) -> Result | None:
@@ -446,19 +468,26 @@ def _converting_command(
     Its parts follow each other whatever their exit codes: a golden that nothing could be compared with yet is converted
     too.
     """
-    project = replace(question.project, goldens=_CONVERTED / target.release)
-    there = replace(question, project=project, cases=())
-    convert = ["jaxexport", "convert", str(original.folder), "--for", target.release, "--output", str(project.goldens)]
+    store = _CONVERTED / target.release
+    convert = ["jaxexport", "convert", str(original.folder), "--for", target.release, "--output", str(store)]
     if origin.way == EXPORTED_AGAIN:
         convert += ["--via", "export"]
     elif not set(original.manifest.custom_calls) <= {call.target for call in subject.artifact.custom_calls}:
         convert += ["--replace-custom-calls"]  # It changes only calls that the reader does not take.
-    convert += option_words(ProjectOptions(policy_file=project.policy_file))
+    convert += option_words(ProjectOptions(policy_file=question.project.policy_file))
+    return "; ".join((shlex.join(convert), *_asking_again(subject, original, store, target, question)))
+
+
+def _asking_again(
+    subject: Subject, golden: Golden, store: Path, target: DeploymentTarget, question: Question
+) -> tuple[str, str]:
+    """Return the commands that replay a golden of another folder of goldens, and ask again about its artifact there."""
+    project = replace(question.project, goldens=store)
+    there = replace(question, project=project, cases=())
     ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
     if question.results.parent != RESULTS:
         ask += ["--results", str(question.results.parent)]
-    run = _command([replace(subject, golden=original)], [target], there)
-    return "; ".join((shlex.join(convert), run, shlex.join(ask)))
+    return _command([replace(subject, golden=golden)], [target], there), shlex.join(ask)
 
 
 def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:

@@ -1,5 +1,6 @@
 """The artifacts and the deployment targets that a question names, and the stored results that count for it."""
 
+import contextlib
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +11,15 @@ from export_core.artifact import Artifact, read
 from export_core.artifact.artifact import saved_model_in
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, few
-from export_core.goldens import Golden, GoldenError, hint_at_cases
+from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest import ConvertedFrom
-from export_core.goldens.store import ARTIFACT
+from export_core.goldens.store import ARTIFACT, MANIFEST
 from export_core.judge import Result
 from export_core.judge.unmatched import Unmatched
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
+from export_core.matrix.plan import of_later_writers
 from export_core.matrix.selection import reader_named
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
@@ -45,7 +47,8 @@ class DeployingError(ExportCompatError):
 class Subject:
     """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named.
 
-    `original` is the golden of which `jaxexport convert` made the file, and `origin` how, as its record says.
+    `stored` is the golden that has the file in another folder of goldens. Otherwise `original` is the golden of which
+    `jaxexport convert` made the file, and `origin` how, as its record says.
     """
 
     artifact: Artifact
@@ -53,6 +56,7 @@ class Subject:
     file: str = ""
     original: Golden | None = None
     origin: ConvertedFrom | None = None
+    stored: Golden | None = None
 
     @property
     def name(self) -> str:
@@ -141,10 +145,47 @@ def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], nam
 
 
 def unmatched_in(
-    targets: Sequence[DeploymentTarget], unmatched: Sequence[Unmatched]
+    targets: Sequence[DeploymentTarget],
+    unmatched: Sequence[Unmatched],
+    pairs: Iterable[tuple[Subject, DeploymentTarget]],
 ) -> list[tuple[Unmatched, DeploymentTarget]]:
-    """Return the patterns of these targets that match no golden, each with its target."""
-    return [(pattern, target) for target in targets for pattern in unmatched if pattern.target == target.name]
+    """Return the patterns of these targets that match no golden, each with its target.
+
+    A platform that no golden is for is left out where an artifact in `pairs` has that answer.
+    """
+    answered = {(target.name, target.platform) for subject, target in pairs if not _runs_on_platform(subject, target)}
+    return [
+        (pattern, target)
+        for target in targets
+        for pattern in unmatched
+        if pattern.target == target.name and (target.name, pattern.pattern) not in answered
+    ]
+
+
+def written_by(
+    goldens: Sequence[Golden], names: Iterable[str], day: datetime.date, notify: Callable[[str], None]
+) -> list[Golden]:
+    """Return the goldens whose writers were built by a day; `notify` gets a sentence about the others.
+
+    Raises:
+        DeployingError: The user names none but goldens of later writers.
+    """
+    later = {golden.id: golden.manifest.writer.built for golden in goldens if golden.manifest.writer.built > day}
+    existing = [golden for golden in goldens if golden.id not in later]
+    for name in names:
+        others = [golden.id for golden in goldens if _has_name(golden, name)]
+        if others and later.keys() >= {*others}:
+            raise DeployingError(
+                f"{name}: expected a golden by a release that was built by {day}, found {few(others)}, built on "
+                f"{later[others[0]]}. Choose that day or a later one with --as-of."
+            )
+    if later:
+        notify(of_later_writers(later, day))
+    return existing
+
+
+def _has_name(golden: Golden, name: str) -> bool:
+    return matches(golden.manifest.case, name) or matches(golden.id, name)
 
 
 def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
@@ -159,7 +200,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
     """
     subjects: list[Subject] = []
     for name in names:
-        meant = [golden for golden in goldens if matches(golden.manifest.case, name) or matches(golden.id, name)]
+        meant = [golden for golden in goldens if _has_name(golden, name)]
         meant.sort(key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
         for golden in meant:
             golden.verify()
@@ -180,13 +221,31 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
 
 
 def _without_golden(artifact: Artifact, name: str, goldens: Sequence[Golden]) -> Subject:
-    """Return a file that no golden has, with the golden of which it was converted, as the record beside it says."""
+    """Return a file that no golden has.
+
+    It comes with its golden in another folder of goldens, or else with the golden of which it was converted, as the
+    record beside it says.
+    """
+    if stored := _stored_elsewhere(artifact, Path(name)):
+        return Subject(artifact, None, name, stored=stored)
     try:
         made = read_record(artifact).converted_from
     except GoldenError:  # most files have no record
         return Subject(artifact, None, name)
     originals = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == made.sha256]
     return Subject(artifact, None, name, originals[0] if originals else None, made)
+
+
+def _stored_elsewhere(artifact: Artifact, path: Path) -> Golden | None:
+    """Return the golden in whose folder an artifact is; None if it is in none that can be read."""
+    folder = path.parent
+    if path.name != ARTIFACT or not folder.parent.name or not (folder / MANIFEST).is_file():
+        return None
+    with contextlib.suppress(GoldenError):
+        for golden in GoldenStore(folder.parents[1]).generations(folder.parent.name):
+            if golden.folder == folder and golden.manifest.files.get(ARTIFACT) == artifact.sha256:
+                return golden
+    return None
 
 
 def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:

@@ -87,7 +87,7 @@ def can_i_deploy(
     for pattern in unmatched:
         if pattern.target not in answered:
             echo(f"warning: {pattern.text}", err=True)
-    compared = under_policy(stored, policy)
+    compared = under_policy(asked.written_by(stored, names, day, partial(echo, err=True)), policy)
     folder = Path(results) if results else RESULTS
     # A folder that was named has to have a run; the usual one may not be there yet.
     folders = [folder] if results else []
@@ -112,7 +112,7 @@ def can_i_deploy(
     subjects = asked.subjects_named(names or asked.cases_of(targets, compared, to), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs, left_out = asked.asked_pairs(subjects, targets, to, names, compared)
-    lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched)
+    lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched, pairs)
     newest = question.calendar.newest()
     old = calendar_age(str(calendar.built(newest)), day, policy)
     deployability = answers.deployability(pairs, question, day, lacking)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.errors import PREFIX
-from export_core.base.text import did_you_mean, plural
+from export_core.base.text import plural
 from export_core.cli.click_options import day_of, declared, goldens_option, json_option, policy_of, policy_option
 from export_core.cli.completion import GOLDEN_OR_FILE, RELEASE
 from export_core.cli.help import command
@@ -72,17 +72,11 @@ class _Asked:
         is_golden = path.parent.name and (path / "golden.yaml").is_file()
         if not is_golden and os.path.lexists(name):
             return None  # before goldens are imported, and with them NumPy
-        from export_core.goldens import GoldenError, GoldenStore
+        from export_core.goldens import GoldenStore
 
         if is_golden:
             return GoldenStore(path.parent.parent).find(f"{path.parent.name}/{path.name}")
-        store = GoldenStore(Path(self.goldens or policy_of(self.policy_file).goldens))
-        case, cases = name.partition("/")[0], {golden.manifest.case for golden in store.goldens()}
-        if case in cases:
-            return store.find(name)
-        if hint := did_you_mean(case, cases):
-            raise GoldenError(f"{name}: expected a file, a folder, or a golden in {store.root}, found none.{hint}")
-        return None  # a file that does not exist
+        return GoldenStore(Path(self.goldens or policy_of(self.policy_file).goldens)).meant(name)
 
     def files(self, names: Sequence[str], *, newest: bool = False) -> list[str]:
         """Return the paths that these names mean: files and folders, and the artifacts of goldens.

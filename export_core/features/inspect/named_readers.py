@@ -10,6 +10,8 @@ from export_core.policy import find_policy
 from export_core.policy.load_check import find_reader
 from export_core.policy.run_options import comma_separated
 from export_core.policy.terms import Terms
+from export_core.releases.calendar import about_unknown
+from export_core.releases.errors import ReleaseError
 from export_core.releases.runtimes import runtime_readers
 
 _RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
@@ -30,8 +32,12 @@ def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> lis
             readers.append(find_reader(jaxlibs[-1], terms))
             continue
         if not name[:1].isalpha():
-            in_range = [*SpecifierSet(name).filter(jaxlibs, prereleases=True)] if _RANGE.fullmatch(name) else []
-            readers += [find_reader(version, terms) for version in in_range or [name]]
+            is_range = _RANGE.fullmatch(name)
+            named = [*SpecifierSet(name).filter(jaxlibs, prereleases=True)] if is_range else [name]
+            if not named:
+                about = about_unknown("", {release.jaxlib: release.built for release in terms.releases})
+                raise ReleaseError(f"--readers: no known jaxlib is in the range {name}.{about}")
+            readers += [find_reader(version, terms) for version in named]
             continue
         calendar = find_policy(Path(), policy_file).calendar()
         readers += [find_reader(release.name, terms, calendar) for release in runtime_readers(name, calendar)]

@@ -22,10 +22,14 @@ for (const room of document.querySelectorAll(".map, .scroll")) {
     names?.setAttribute("transform", `translate(${((room.scrollLeft * drawing.viewBox.baseVal.width) / drawing.clientWidth).toFixed(1)} 0)`);
   }, { passive: true });
 }
-// On a narrow screen a map begins where the newest readers are: older ones are to the left.
-for (const room of document.querySelectorAll(".map")) {
-  const today = room.querySelector("line.today");
-  if (today && room.scrollWidth > room.clientWidth) room.scrollLeft += today.getBoundingClientRect().right - room.getBoundingClientRect().right + 24;
+// On a narrow screen a drawing begins where the newest readers are: older ones are to the left. What ends later than
+// today is to the right of it, and beside the names.
+for (const room of document.querySelectorAll(".map, .scroll")) {
+  const today = room.querySelector("line.today"), names = room.querySelector(".names");
+  if (room.scrollWidth <= room.clientWidth) continue;
+  const middle = today?.getBoundingClientRect(), { left, right } = room.getBoundingClientRect();
+  if (today && room.matches(".scroll")) room.scrollLeft += middle.left - (names?.getBoundingClientRect().right ?? left) - 48;
+  else room.scrollLeft += middle ? middle.right - right + 24 : room.scrollWidth;
 }
 // What fails beyond an edge is counted: on a narrow screen the map begins with readers that may all be green.
 for (const room of document.querySelectorAll(".map")) {

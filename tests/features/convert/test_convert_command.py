@@ -110,6 +110,19 @@ def test_a_dry_run_only_says_what_would_be_written(convert, refused_golden, tmp_
     assert not (tmp_path / "out").exists()
 
 
+def test_a_golden_is_named_as_other_commands_name_it(convert, refused_golden, here):
+    for name in (refused_golden.id, refused_golden.manifest.case):
+        ended = convert(name, "-o", "out", "--dry-run", code=0)
+        written = Path("out", refused_golden.id)
+        assert ended.out == f"{written}: would be golden/{refused_golden.id}, converted for jaxlib {here.jaxlib}\n"
+    assert "Did you mean" in convert(f"{refused_golden.manifest.case}x", "-o", "out", code=2).err
+
+
+def test_a_missing_file_is_one_error_for_all_readers(jaxexport):
+    ended = jaxexport("convert", "nothing.jaxexport", "--for", "0.9.2,0.10.2", "-o", "out", code=2)
+    assert ended.err.count("expected a file to read") == 1
+
+
 def test_option_for_accepts_the_name_of_a_deployment_target(convert, refused_golden, here):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: {here.jaxlib}}}]\n")
     words = (refused_golden.artifact, "-o", "out/new.jaxexport", "--dry-run")

@@ -212,6 +212,8 @@ def test_explain_names_the_command_for_a_runtime():
     random = GoldenStore(GOLDENS).generations("tests.compat.test_programs.test_random")[-1]
     step = remedy(Cell(random, reader_named("iree==3.13.0", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
     assert "--for iree==3.13.0 -o OUT` (its module is rewritten)" in step
+    step = remedy(Cell(random, reader_named("litert==2.3.0", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
+    assert step.startswith("Conversion does not help: afterwards litert 2.3.0 does not compile it either: An operation")
 
 
 # --- in the runtimes themselves ---------------------------------------------------------------------------------------

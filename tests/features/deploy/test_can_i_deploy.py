@@ -235,6 +235,23 @@ def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
     assert ask(CASE, "serving").code == 0, "the target's cases say nothing of what is asked by name"
 
 
+def test_goldens_of_later_writers_are_left_out(ask, jaxexport):
+    new_golden(OTHER)
+    words = "--to", "edge", "--as-of", "2026-10-19"
+    ended = jaxexport("can-i-deploy", *words, "--json", code=3)
+    assert answers(ended) == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
+    left_out = f"1 golden was written by releases after 2026-10-19, and left out: {OTHER}/0.12.0.1-cpu."
+    assert left_out in ended.err.splitlines()
+    ended = ask(OTHER, "edge", "--as-of", "2026-10-19", code=2)
+    assert f"found {OTHER}/0.12.0.1-cpu, built on 2026-10-20. Choose that day or a later one with --as-of." in ended.err
+
+
+def test_one_target_has_the_same_answers_under_all(project, jaxexport):
+    Path("export_compat.yaml").write_text(GPU)
+    one, every = (answers(jaxexport("can-i-deploy", CASE, "--to", to, "--json", code=1)) for to in ("gpu", "all"))
+    assert one == every == [("gpu", f"{CASE}/0.9.2-cpu", "no")]
+
+
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])
 def test_a_target_that_is_not_asked_warns_of_its_patterns(to, ended, project, jaxexport):
     """Its patterns have no answer, so that nobody would see that they are misspelled."""
@@ -347,6 +364,28 @@ def test_a_no_without_shardy_names_the_flag_of_jax(reader, built, is_stored, pro
     assert ("refused in stage module: no such dialect: sdy" in out) is is_stored
     assert f"{title} does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, or {convert}" in out
     assert f"Export them again where a reason above says how, or try {convert}." in out
+
+
+def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: edge, reader: litert==2.3.0}]\n")
+    new_golden(artifact=KEPT.root / "tests.compat.test_programs.test_random" / "0.12.0.1-cpu" / ARTIFACT)
+    out = " ".join(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "edge", code=1).out.split())
+    assert "does not compile what `jaxexport convert` makes of it: An operation is refused" in out
+    assert "jaxexport convert FILE" not in out
+    helps = f"Conversion does not help: {CASE}/0.12.0.1-cpu. Compute with other operations what fails there, and export"
+    assert helps in out
+
+
+def test_what_is_converted_is_not_to_be_converted_again(project, ask):
+    origin = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "pytest-jaxexport 0.2.0")
+    content = encode(read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None))
+    record = dump_record(ConversionRecord(CONVERTED, "", sha256(content), origin, ""))
+    converted = {**files(), ARTIFACT: content, f"{ARTIFACT}.converted.json": record}
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.1", converted_from=origin), converted)
+    stored(ran(Verdict.CRASH, "0.9.2", writer="0.9.1", case=OTHER, stage=Stage.RUN, message="died by signal 11"))
+    out = " ".join(ask(OTHER, "serving", code=1).out.split())
+    assert f"Conversion does not help: {OTHER}/0.9.1-cpu. Export again with jaxlib 0.9.2." in out
+    assert "or try `jaxexport convert" not in out
 
 
 @pytest.mark.parametrize(
@@ -673,6 +712,17 @@ def test_a_converted_file_is_made_again_as_it_was(way, calls, options, ask):
     assert convert.endswith(f" --output converted/0.9.2{options} --policy other.yaml")
     assert run.endswith(" --goldens converted/0.9.2 --policy other.yaml --results run/deploy")
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
+
+
+def test_a_file_in_another_folder_of_goldens_leads_to_its_golden(ask):
+    there = GoldenStore(Path("converted", "0.9.2"))
+    artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
+    ended = ask(artifact, "serving", code=3)
+    assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden, and ask again" in ended.out
+    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results .jaxexport/deploy; jaxexport can-i-"
+    assert words in ended.out
+    assert f"deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
+    assert "jaxexport convert" not in ended.out
 
 
 def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):

@@ -119,6 +119,8 @@ def test_checking_for_an_unknown_release_is_an_error():
     for reader, name in (("0.12.1", "jaxlib 0.12.1"), ("tensorflow==2.21.1", "tensorflow 2.21.1")):
         with pytest.raises(ReleaseError, match=f"{re.escape(name)} is not in the release calendar. Did you mean"):
             export_core.check(CHOLESKY, reader)
+    with pytest.raises(ReleaseError, match=r"tensorflow 2\.99\.0 is not in the release calendar\. `jaxexport releases"):
+        export_core.check(CHOLESKY, "tensorflow==2.99.0")  # no older release was meant
 
 
 def test_checking_other_bytes_is_an_error():
@@ -296,7 +298,10 @@ def test_readers_option_accepts_newest_and_ranges(jaxexport):
     ended = jaxexport("inspect", MLP, "--readers", "newest,>=0.11.1,<0.12", "--as-of", "2026-11-01", code=0)
     lines = ended.out.splitlines()[-3:]
     assert [line[14:].split(" loads")[0] for line in lines] == ["jaxlib 0.12.0.1", "jaxlib 0.11.1", "jaxlib 0.11.2"]
-    assert_bad_input(jaxexport("inspect", MLP, "--readers", ">=99"), "jaxlib >=99 is not in the release calendar")
+    assert_bad_input(
+        jaxexport("inspect", MLP, "--readers", ">=99"),
+        "--readers: no known jaxlib is in the range >=99. The newest known is 0.",
+    )
 
 
 @pytest.mark.parametrize("command", ["inspect", "audit", "diff"])

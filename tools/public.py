@@ -51,6 +51,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
         "existing",
         "find",
         "generations_to_write",
+        "goldens_so_far",
         "is_unreadable",
         "name_of",
         "named",

@@ -77,7 +77,7 @@ class _Asked:
         if is_golden:
             return GoldenStore(path.parent.parent).find(f"{path.parent.name}/{path.name}")
         store = GoldenStore(Path(self.goldens or policy_of(self.policy_file).goldens))
-        case, cases = name.partition("/")[0], {golden.manifest.case for golden in store.goldens()}
+        case, cases = name.partition("/")[0], {golden.manifest.case for golden in store.goldens_so_far()}
         if case in cases:
             return store.find(name)
         if hint := did_you_mean(case, cases):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from export_core.releases.calendar import Calendar
 
 __all__ = ["LoadCheck", "PlatformError", "check"]
+
+_ONE_RELEASE = re.compile(r"(\d|[A-Za-z]\w*==\w)[^\s,<>=]*(\[.*\])?")
+"""The form of a release's name: a jaxlib by its version, or a runtime and its version; maybe with settings."""
 
 
 @dataclass(frozen=True)
@@ -72,22 +76,23 @@ class LoadCheck:
         name = self.reader.rpartition("==")[0]
         refused = "loads it, and cannot call it" if fails_when_called(self.reasons) else "cannot load it"
         how = {True: "loads it", False: refused, None: "may or may not load it"}[self.loads]
-        how = f"{title_of(self.reader)} {how}{self.known}"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:
-            not_promised = f"not promised: {', '.join(self.unpromised)}"
-            calls = f"it cannot compile it: {only_jax(self.unpromised)}" if name else not_promised
+            only = only_jax(self.unpromised) if name else ""
+            calls = f"it cannot compile it: {only}" if name else f"not promised: {', '.join(self.unpromised)}"
+            calls = "" if only and only in self.known else calls
         elif not self.exported and not name:
             calls = "its custom calls are listed or allowed" if self.custom_calls else "it makes no custom call"
+        how = "; ".join(filter(None, (f"{title_of(self.reader)} {how}{why}", self.known, calls)))
         if not self.exported:
-            return f"{how}{why}; {calls}; JAX promises nothing of a module without an envelope"
+            return f"{how}; JAX promises nothing of a module without an envelope"
         window = {True: "inside", False: "outside", None: "not known to be inside"}[self.promised]
         built = f"built from {self.promised_since} to {self.promised_until}"
         days = f" ({built if name else f'jaxlibs {built}'})" if self.promised_until else ""
         if name and not days:
-            return f"{how}{why}; {calls}; nothing is promised there"
-        return f"{how}{why}; {calls}; it is {window} the window{f' of {name}' if name else ''}{days}"
+            return f"{how}; nothing is promised there"
+        return f"{how}; it is {window} the window{f' of {name}' if name else ''}{days}"
 
 
 def check(
@@ -110,10 +115,22 @@ def check(
     if platform and platform not in PLATFORMS:
         expected = f"expected one of {', '.join(PLATFORMS)}, found {platform!r}.{similar_platform(platform)}"
         raise PlatformError(f"platform: {expected}")
+    if reader is not None:
+        _require_one_release(reader)
     data = path_or_bytes
     artifact = read_bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else read(data)
     terms = _shipped_terms()
     return check_load(artifact, terms, _installed_reader() if reader is None else find_reader(reader, terms), platform)
+
+
+def _require_one_release(reader: str) -> None:
+    """Raise `ReleaseError` for what names no single release, such as ``newest`` or ``iree``, which commands accept."""
+    if not isinstance(reader, str) or not _ONE_RELEASE.fullmatch(reader):
+        raise ReleaseError(f"reader: expected one release, such as 0.12.0.1 or iree==3.13.0, found {reader!r}.")
+    if reader.startswith("jaxlib=="):
+        raise ReleaseError(
+            f"reader: releases of jaxlib are named without its name, such as 0.12.0.1, found {reader!r}."
+        )
 
 
 def check_load(
@@ -151,7 +168,7 @@ def check_load(
         compiles=known.compiles.answer,
         runs=known.runs.answer,
         numbers=known.numbers.answer,
-        known=_known(known, unpromised),
+        known=_known(known, () if reader.release.runtime else unpromised),
         custom_calls=tuple(finding.target for finding in findings if finding.count),
         unpromised=unpromised,
         promised=promised,
@@ -162,7 +179,7 @@ def check_load(
 
 
 def _known(known: Forecast, unpromised: Sequence[str]) -> str:
-    """Return what is known about running an artifact, as the end of a sentence.
+    """Return what is known about running an artifact, with the reasons in parentheses.
 
     It is "" if the artifact is known to run, or not to load. Reasons about `unpromised` custom calls are left out,
     since the audit reports them.
@@ -173,8 +190,8 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
         return ""
     why = "; ".join(f"{reason}: {reason.todo.rstrip('.')}" if reason.todo else str(reason) for reason in reasons)
     if spoiled.answer == NO:
-        return f", and {known.in_words} ({why})"
-    return f", but whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f", with a caveat ({why})"
+        return f"it {known.in_words} ({why})"
+    return f"whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f"there is a caveat ({why})"
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:

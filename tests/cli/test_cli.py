@@ -46,7 +46,9 @@ def project(cwd) -> Path:
 )
 def test_no_golden_folder_is_bad_input(command, jaxexport, cwd):
     folder = command[-1] if "--goldens" in command else "golden"
-    assert_bad_input(jaxexport(*command), f"{folder}: expected goldens, found none.", "pytest --update-goldens")
+    assert_bad_input(
+        jaxexport(*command), f"{folder}: expected goldens, found none in {cwd}/{folder}.", "pytest --update-goldens"
+    )
     assert list(cwd.iterdir()) == [], "and nothing is written"
 
 
@@ -54,7 +56,7 @@ def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
     (project / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(project / "src" / "deep")
     here = f"There are goldens in {project}/golden: run this command in {project}."
-    expected = f"golden: expected goldens, found none. {here}"
+    expected = f"golden: expected goldens, found none in {project}/src/deep/golden. {here}"
     assert_bad_input(jaxexport("matrix"), expected)
     listed = jaxexport("goldens", "list")
     assert (listed.code, listed.out, listed.err) == (0, "0 goldens\n", f"warning: {expected}\n")
@@ -125,6 +127,7 @@ def test_a_damaged_manifest_is_bad_input(command, change, message, jaxexport, pr
         (["--memory", "nan"], ["'--memory': expected a finite number, found nan"]),
         (["--memory", "inf"], ["'--memory': expected a finite number, found inf"]),
         (["--memory", "1e300"], ["'--memory': 1e+300 is not in the range"]),  # more bytes than a system can count
+        (["--memory", "0.05"], ["'--memory': expected 0 for no limit, or 0.0625 or more, found 0.05"]),
         (["--dump-ir", "/dev/null"], ["--dump-ir: cannot make the folder /dev/null"]),
         (["--dump-ir", "golden"], ["--dump-ir golden: expected a folder without goldens"]),
         (["--results", "/dev/null"], ["--results", "cannot write there"]),

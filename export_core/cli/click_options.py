@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from export_core.goldens import GoldenStore
     from export_core.policy import Policy
+    from export_core.policy.run_options import Option
     from export_core.report.document import RunDifference
     from export_core.run.run import Run
 
@@ -139,11 +140,18 @@ _NO_WIDTH = 10_000
 class FiniteRange(click.FloatRange):
     """The type of a finite number in a range. Click's own type accepts NaN, and a limit of NaN limits nothing."""
 
+    def __init__(self, option: Option) -> None:
+        super().__init__(option.least, option.most)
+        self.option = option
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number. Raises `click.BadParameter` if it is not finite, or not in the range."""
         if not math.isfinite(click.FLOAT.convert(value, param, ctx)):
             self.fail(f"expected a finite number, found {value}.", param, ctx)
-        return super().convert(value, param, ctx)
+        number = super().convert(value, param, ctx)
+        if not self.option.allows(number):
+            self.fail(f"expected 0 for no limit, or {self.option.above_zero:g} or more, found {value}.", param, ctx)
+        return number
 
 
 _COMPLETED = {"cases": CASE, "writers": RELEASES, "readers": RELEASES, "touching": RELEASE}
@@ -165,7 +173,8 @@ def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
     if isinstance(option.kind, tuple):
         kind = click.Choice(option.kind)
     elif option.kind in (int, float):
-        kind = (click.IntRange if option.kind is int else FiniteRange)(option.least, option.most)  # type: ignore[arg-type]
+        whole = click.IntRange(option.least, option.most)  # type: ignore[arg-type]
+        kind = whole if option.kind is int else FiniteRange(option)
     return click.option(
         option.flag,
         name,

@@ -7,12 +7,14 @@ options of a printed command (`option_words`).
 """
 
 import datetime
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar, get_args
+from types import NoneType
+from typing import Any, Self, TypeVar, get_args, get_origin
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import without_credentials
@@ -83,11 +85,18 @@ class Option:
     kind: type | tuple[str, ...] | None = None  # The type on the command line, or the words to choose from.
     least: float | None = None  # The least value of a number.
     most: float | None = None  # The greatest value of a number.
+    above_zero: float | None = None  # The least value of a number but 0, where 0 means no limit.
+    unit: int = 1  # How much of the field is 1 on the command line.
     read: Callable[[Any], Any] | None = None  # Makes the value of the field from the value on the command line.
     write: Callable[[Any], str] = str  # Makes the text of a value, or of each value of an option with several.
     multiple: bool = False  # Whether it may be given several times, as a tuple without `read`.
     of_policy: bool = False  # Whether the policy may set the default.
     repeated: bool = False  # Whether every printed command about the same goldens repeats it.
+
+    def allows(self, number: float) -> bool:
+        """Return whether this number of the command line is within the limits of the option."""
+        least = self.above_zero if number and self.above_zero else self.least
+        return math.isfinite(number) and (least or 0) <= number <= (math.inf if self.most is None else self.most)
 
 
 def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
@@ -98,6 +107,43 @@ def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
     flag, _, metavar = usage.partition(" ")
     multiple = default == () and "read" not in more
     return field(default=default, metadata={_KEY: Option(flag, metavar or None, text, multiple=multiple, **more)})
+
+
+@dataclass(frozen=True)
+class CheckedOptions:
+    """Options that programs make too: a value has the type of its field, and the limits of the command line."""
+
+    def __post_init__(self) -> None:
+        """Make paths of texts, and tuples of lists. Raises `OptionError` for a value that an option cannot have."""
+        for declaration in fields(self):
+            name, kind, given = declaration.name, declaration.type, getattr(self, declaration.name)
+            value = given
+            if isinstance(given, str | os.PathLike):
+                value = Path(given) if Path in get_args(kind) else os.fspath(given)
+            elif isinstance(given, list | tuple) and get_origin(kind) is tuple:
+                value = tuple(os.fspath(part) if isinstance(part, os.PathLike) else part for part in given)
+            if expected := _expected(declaration.metadata[_KEY], kind, value):
+                raise OptionError(f"{type(self).__name__}: {name}={given!r}: expected {expected}.")
+            object.__setattr__(self, name, value)
+
+
+def _expected(option: Option, kind: Any, value: Any) -> str:
+    """Return what is expected of an option in place of this value, or "" if it can have it. `kind` is its type."""
+    if get_origin(kind) is tuple:
+        return "" if isinstance(value, tuple) and all(isinstance(part, str) for part in value) else "a tuple of texts"
+    kinds = get_args(kind) or (kind,)
+    accepted = (*kinds, int) if float in kinds else kinds
+    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in kinds):
+        if kind is str and isinstance(value, list | tuple):
+            return f"one text, such as {','.join(map(str, value))!r}"
+        return " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+    if isinstance(option.kind, tuple):
+        return "" if not value or value in option.kind else " or ".join(option.kind)
+    if isinstance(value, bool) or not isinstance(value, int | float) or option.allows(float(value) / option.unit):
+        return ""
+    if option.unit == GIB:
+        return f"0 for no limit, or {option.above_zero or 0:g} GiB or more, in bytes: 8 GiB are 8 * 2**30"
+    return f"{option.least:g} or more"
 
 
 @dataclass(frozen=True)
@@ -124,7 +170,7 @@ class ProjectOptions:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(CheckedOptions):
     """The goldens, readers and platforms that a run is asked for. What is empty has the default of its option."""
 
     readers: str = _option(
@@ -238,6 +284,8 @@ class CellOptions:
         kind=float,
         least=0,
         most=2**20,
+        above_zero=1 / 16,  # no reader starts with less: 8 in a program is 8 GiB where bytes are meant
+        unit=GIB,
         read=lambda gib: int(gib * GIB),
         write=lambda size: f"{size / GIB:g}",
         repeated=True,
@@ -253,7 +301,7 @@ class CellOptions:
 
 
 @dataclass(frozen=True)
-class RunOptions(CellOptions, ProjectOptions):
+class RunOptions(CellOptions, ProjectOptions, CheckedOptions):
     """The options of `jaxexport matrix` that say how it runs, beside those of a `Selection`."""
 
     shard: Shard | None = _option(

@@ -125,6 +125,7 @@ def test_a_damaged_manifest_is_bad_input(command, change, message, jaxexport, pr
         (["--memory", "nan"], ["'--memory': expected a finite number, found nan"]),
         (["--memory", "inf"], ["'--memory': expected a finite number, found inf"]),
         (["--memory", "1e300"], ["'--memory': 1e+300 is not in the range"]),  # more bytes than a system can count
+        (["--memory", "0.05"], ["'--memory': expected 0 for no limit, or 0.0625 or more, found 0.05"]),
         (["--dump-ir", "/dev/null"], ["--dump-ir: cannot make the folder /dev/null"]),
         (["--dump-ir", "golden"], ["--dump-ir golden: expected a folder without goldens"]),
         (["--results", "/dev/null"], ["--results", "cannot write there"]),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 import shlex
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from making import NEWEST, day, golden, manifest, release, write_golden
 
+from export_core.base.errors import ExportCompatError
 from export_core.cli.matrix import matrix
 from export_core.goldens import GoldenStore, Options
 from export_core.matrix import Cell, Plan, Selection, Verdict, replay
@@ -176,6 +178,42 @@ def test_a_script_runs_the_cells_that_the_command_runs(cwd, monkeypatch, jaxexpo
     chosen = Selection(readers="newest", platforms=("cuda",))
     (result,) = run_matrix(policy, chosen, RunOptions(results=None)).results
     assert result.reader.jaxlib == load_calendar().newest()
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        (RunOptions, {"memory": 8}, "0 for no limit, or 0.0625 GiB or more, in bytes: 8 GiB are 8 * 2**30"),
+        (RunOptions, {"timeout": 0}, "0.1 or more"),
+        (RunOptions, {"timeout": float("nan")}, "0.1 or more"),
+        (RunOptions, {"jobs": 0}, "1 or more"),
+        (RunOptions, {"jobs": True}, "int or None"),
+        (RunOptions, {"repeat": -1}, "0 or more"),
+        (RunOptions, {"as_of": "2026-10-25"}, "date or None"),
+        (RunOptions, {"goldens": 7}, "Path or None"),
+        (Selection, {"readers": ["0.9.2", "newest"]}, "one text, such as '0.9.2,newest'"),
+        (Selection, {"platforms": "cpu"}, "a tuple of texts"),
+        (Selection, {"only": "promise"}, "promised or backward"),
+    ],
+)
+def test_options_of_a_script_have_the_limits_of_the_command(kind, given, expected):
+    ((name, value),) = given.items()
+    message = f"{kind.__name__}: {name}={value!r}: expected {expected}."
+    with pytest.raises(ExportCompatError, match=f"^{re.escape(message)}$"):
+        kind(**given)
+
+
+def test_every_number_of_a_run_has_limits():
+    numbers = {name for name, option in OPTIONS.items() if option.kind in (int, float)}
+    assert {"timeout", "memory", "jobs", "device_jobs", "repeat"} <= numbers
+    for name in numbers:
+        with pytest.raises(ExportCompatError, match=f"RunOptions: {name}=-1: expected "):
+            RunOptions(**{name: -1})
+
+
+def test_paths_of_a_script_may_be_texts_and_tuples_lists():
+    assert RunOptions(results="r", policy_file=Path("p")) == RunOptions(results=Path("r"), policy_file="p")
+    assert Selection(platforms=["cpu"], wheels=[Path("w")]) == Selection(platforms=("cpu",), wheels=("w",))
 
 
 def test_an_option_of_the_policy_has_no_default_of_its_own():

@@ -60,7 +60,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
         "write",
     ),
     "IncompleteResults": ("exit_code",),
-    "Module": ("contents", "tables"),
+    "Module": ("contents", "tables", "types_of_values"),
     "Observer": ("planned", "started"),
     "Policy": ("located", "replayed", "replays_otherwise", "without_locations"),
     "Result": ("golden_order", "key"),

@@ -5,6 +5,7 @@ interpreter that runs pytest as the only reader.
 """
 
 import datetime
+import logging
 import os
 import platform
 import re
@@ -12,6 +13,7 @@ import subprocess
 import threading
 import time
 import tomllib
+import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, fields, replace
@@ -118,10 +120,17 @@ SILENT = Observer()  # An observer that does nothing.
 def failing_softly(observer: Observer) -> Observer:
     """Wrap an observer so that its errors do not end a run.
 
-    A callback that raises is not called again, and a note says so once. The result that it should show is on disk by
-    then: hours of a run must not be lost to an error in showing it.
+    A callback that raises is not called again, and a note says so once: a warning in the log where `note` is not given
+    or fails too. The result that it should show is on disk by then: hours of a run must not be lost to an error in
+    showing it.
     """
     failed: set[str] = set()
+
+    def report(text: str) -> None:
+        if observer.note is not ignore:
+            calls["note"](text)
+        if observer.note is ignore or "note" in failed:
+            logging.getLogger(__name__).warning("%s", text)
 
     def soft(name: str, call: Callable[..., None]) -> Callable[..., None]:
         def run(*args: object) -> None:
@@ -132,8 +141,11 @@ def failing_softly(observer: Observer) -> Observer:
             except Exception as error:
                 failed.add(name)
                 shown = f"{type(error).__name__}: {error}"
-                text = f"showing this run ({name}) failed and stops here, and its results are not affected: {shown}"
-                calls["note"](text)
+                # The frame below this one: the line of the callback, whatever it called.
+                frames = traceback.extract_tb(error.__traceback__)[1:2]
+                where = "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames)
+                failure = f"the observer's callback {name} failed{where}, and is not called again: {shown}"
+                report(f"{failure}. The results of the run are not affected.")
 
         return run
 
@@ -178,7 +190,7 @@ def run_matrix(
         options: how cells run.
         goldens: verified goldens to select from; None reads and verifies those of the folder.
         interpreter: the only reader, which replays the given goldens on the CPU; None for the selected readers.
-        observer: callbacks during the run; their errors do not end it.
+        observer: callbacks; one that fails is noted, and not called again.
         words: the options of the command that makes the run, if any, for --resume.
 
     Raises:

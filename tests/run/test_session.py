@@ -237,11 +237,23 @@ def test_a_failing_observer_is_noted_once_and_ends_nothing():
     soft = failing_softly(Observer(result=fails, ended=fails, note=noted.append))
     for name in ("result", "result", "ended", "planned"):
         getattr(soft, name)(None, None)
-    assert [line.partition(" and stops")[0] for line in noted] == [
-        "showing this run (result) failed", "showing this run (ended) failed",
-    ]  # fmt: skip
-    assert all(line.endswith("KeyError: 'pjrt==0.12.0.1'") for line in noted)
-    failing_softly(Observer(note=fails)).note("a line that nobody can print")
+    where = f"{__file__}:{fails.__code__.co_firstlineno + 1}"
+    assert noted == [
+        f"the observer's callback {name} failed ({where}), and is not called again: KeyError: 'pjrt==0.12.0.1'. "
+        "The results of the run are not affected."
+        for name in ("result", "ended")
+    ]
+
+
+@pytest.mark.parametrize("notes", [{}, {"note": lambda text: 1 / 0}])
+def test_an_observer_that_fails_unnoted_is_logged(notes, caplog):
+    soft = failing_softly(Observer(result=lambda result: result.no_such_name, **notes))
+    for _ in range(3):
+        soft.result(None)
+        soft.note("a line")
+    logged = [record.getMessage().partition(" failed")[0] for record in caplog.records]
+    assert logged == [f"the observer's callback {name}" for name in (*notes, "result")]
+    assert all(record.levelname == "WARNING" and f"{__file__}:" in record.getMessage() for record in caplog.records)
 
 
 def test_a_run_gives_results_though_its_observer_raises(tmp_path, monkeypatch):

@@ -72,22 +72,23 @@ class LoadCheck:
         name = self.reader.rpartition("==")[0]
         refused = "loads it, and cannot call it" if fails_when_called(self.reasons) else "cannot load it"
         how = {True: "loads it", False: refused, None: "may or may not load it"}[self.loads]
-        how = f"{title_of(self.reader)} {how}{self.known}"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:
-            not_promised = f"not promised: {', '.join(self.unpromised)}"
-            calls = f"it cannot compile it: {only_jax(self.unpromised)}" if name else not_promised
+            only = only_jax(self.unpromised) if name else ""
+            calls = f"it cannot compile it: {only}" if name else f"not promised: {', '.join(self.unpromised)}"
+            calls = "" if only and only in self.known else calls
         elif not self.exported and not name:
             calls = "its custom calls are listed or allowed" if self.custom_calls else "it makes no custom call"
+        how = "; ".join(filter(None, (f"{title_of(self.reader)} {how}{why}", self.known, calls)))
         if not self.exported:
-            return f"{how}{why}; {calls}; JAX promises nothing of a module without an envelope"
+            return f"{how}; JAX promises nothing of a module without an envelope"
         window = {True: "inside", False: "outside", None: "not known to be inside"}[self.promised]
         built = f"built from {self.promised_since} to {self.promised_until}"
         days = f" ({built if name else f'jaxlibs {built}'})" if self.promised_until else ""
         if name and not days:
-            return f"{how}{why}; {calls}; nothing is promised there"
-        return f"{how}{why}; {calls}; it is {window} the window{f' of {name}' if name else ''}{days}"
+            return f"{how}; nothing is promised there"
+        return f"{how}; it is {window} the window{f' of {name}' if name else ''}{days}"
 
 
 def check(
@@ -151,7 +152,7 @@ def check_load(
         compiles=known.compiles.answer,
         runs=known.runs.answer,
         numbers=known.numbers.answer,
-        known=_known(known, unpromised),
+        known=_known(known, () if reader.release.runtime else unpromised),
         custom_calls=tuple(finding.target for finding in findings if finding.count),
         unpromised=unpromised,
         promised=promised,
@@ -162,7 +163,7 @@ def check_load(
 
 
 def _known(known: Forecast, unpromised: Sequence[str]) -> str:
-    """Return what is known about running an artifact, as the end of a sentence.
+    """Return what is known about running an artifact, with the reasons in parentheses.
 
     It is "" if the artifact is known to run, or not to load. Reasons about `unpromised` custom calls are left out,
     since the audit reports them.
@@ -173,8 +174,8 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
         return ""
     why = "; ".join(f"{reason}: {reason.todo.rstrip('.')}" if reason.todo else str(reason) for reason in reasons)
     if spoiled.answer == NO:
-        return f", and {known.in_words} ({why})"
-    return f", but whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f", with a caveat ({why})"
+        return f"it {known.in_words} ({why})"
+    return f"whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f"there is a caveat ({why})"
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:

@@ -85,6 +85,25 @@ def test_check_has_the_reason_why_a_release_cannot_load_it():
     assert "custom_call_v2 came with" in found.reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("file", "reader", "platform", "known"),
+    [
+        (MLP, "jaxlib==0.12.0.1", "cuda", "it does not compile it (it was exported for cpu, and not for cuda)"),
+        (
+            OLD,
+            "tensorflow==2.21.0",
+            "",
+            f"it does not compile it (only jax registers {', '.join(LAPACK)}; compute with jax.lax instead of LAPACK)",
+        ),
+    ],
+)
+def test_what_is_known_against_running_is_a_text_of_its_own(file, reader, platform, known):
+    found = export_core.check(file, reader.removeprefix("jaxlib=="), platform)
+    assert (found.loads, found.compiles, found.known) == (True, "no", known)
+    assert str(found).startswith(f"{reader.replace('==', ' ')} loads it; {known}; ")
+    assert str(found).count("only jax registers") == known.count("only jax registers")
+
+
 def test_check_accepts_bytes_and_files_alike():
     data = CHOLESKY.read_bytes()
     assert export_core.check(data, "0.11.0") == export_core.check(memoryview(data), "0.11.0")
@@ -179,8 +198,8 @@ def test_inspect_exits_1_if_the_reader_cannot_load_it(path, reader, code, line, 
             "pjrt==0.12.0.1",
             1,
             [
-                "pjrt 0.12.0.1 loads it; it cannot compile it: only jax registers lapack_spotrf_ffi, "
-                "lapack_strsm_ffi; compute with jax.lax instead of LAPACK; it is inside the "
+                "pjrt 0.12.0.1 loads it; it does not compile it (only jax registers lapack_spotrf_ffi, "
+                "lapack_strsm_ffi; compute with jax.lax instead of LAPACK); it is inside the "
                 "window of pjrt (built from 2024-03-18 to 2031-03-18)"
             ],
         ),

@@ -106,6 +106,10 @@ def write_golden(
             cannot be written.
         PolicyError: the policy cannot be used.
     """
+    if not isinstance(case, str):
+        raise GoldenError(
+            f"write_golden: expected the name of a case, then the function, found {name_of(case, 'f')} first."
+        )
     if not is_plain_name(case):
         raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {case!r}.")
     prepared = _prepared(f"write_golden({case!r})", policy, function, args, keywords, case)

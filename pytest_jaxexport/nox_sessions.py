@@ -68,7 +68,7 @@ def _readers(rules: Policy) -> dict[str, bool]:
     The newest release and the release before each writer are among them even if nothing is promised to them.
     """
     try:
-        written = {golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()}
+        written = {golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens_so_far()}
     except GoldenError:
         written = set()  # the sessions report what is wrong with the goldens; nox --list has to work without them
     selection, windows = selection_by_policy(rules), rules.window_lengths()

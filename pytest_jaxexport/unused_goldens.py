@@ -39,7 +39,7 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
     """
     store = GoldenStore(goldens)
     unused: list[Golden] = []
-    for case in store.cases():
+    for case in store.cases() if goldens.is_dir() else ():
         if case not in reported.cases:
             generations = store.generations(case)
             if generations and _is_unused(generations, reported, collected, root):

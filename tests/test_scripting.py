@@ -141,6 +141,12 @@ def test_a_golden_is_written_once_with_its_noise(folder):
     assert (unchanged.status, unchanged.remarks) == ("unchanged", ())
 
 
+def test_a_function_in_the_place_of_the_case_is_refused(folder):
+    with pytest.raises(GoldenError, match=r"^write_golden: .* then the function, found tanh "):
+        export_core.write_golden(jax.jit(jax.numpy.tanh), "models.tanh", X)
+    assert list(folder.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("function", "refusal"),
     [

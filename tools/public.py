@@ -50,6 +50,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "GoldenStore": (
         "existing",
         "find",
+        "goldens_so_far",
         "is_unreadable",
         "meant",
         "name_of",

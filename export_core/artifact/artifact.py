@@ -121,12 +121,18 @@ def read(path: str | os.PathLike[str]) -> Artifact:
 
     Raises `ArtifactError` if the file cannot be opened, or is not an artifact.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise _not_a("path", path, "read", "read_bytes reads bytes.")
     name = saved_model_in(os.fspath(path))
     try:
         data = read_regular(name, follow=True)
     except OSError as error:
         raise unreadable(error, name) from None
     return read_bytes(data, name)
+
+
+def _not_a(what: str, given: object, function: str, advice: str) -> ArtifactError:
+    return ArtifactError(f"the {what} of an artifact", type(given).__name__, name=function, advice=advice)
 
 
 def saved_model_in(path: str) -> str:
@@ -150,6 +156,8 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
     """
     if isinstance(data, memoryview):
         data = bytes(data)  # it has no find() and startswith(), which the reader uses
+    elif not isinstance(data, bytes | bytearray):
+        raise _not_a("bytes", data, "read_bytes", "read reads a file.")
     if data[:4] == MAGIC:
         artifact = Artifact(name, data, None)
         _ = artifact.module.tables  # raises for a damaged one, as the decoder of the envelope does below

@@ -41,12 +41,12 @@ def goldens_group() -> None:
 )
 def list_goldens(project: click_options.Project, coverage: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
-    from export_core.goldens import GoldenError
+    from export_core.goldens import GoldenError, no_goldens
 
-    goldens = project.store.goldens()
+    goldens = project.store.goldens_so_far()
     if coverage:
         if not goldens:  # an empty table would look like goldens that cover nothing
-            raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
+            raise GoldenError(no_goldens(project.store.root, "Name their folder with --goldens."))
         echo(click_options.hook_of("coverage", CoverageText, "--coverage")(goldens), nl=False)
         return
     for golden in goldens:
@@ -57,8 +57,6 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
         echo(f"{golden.id}  built {manifest.writer.built}  for {platforms}  {calls}{outputs}")
     echo(plural(len(goldens), "golden"))
     if not goldens:
-        from export_core.goldens.verify import no_goldens
-
         echo(f"warning: {no_goldens(project.store.root)}", err=True)
 
 

@@ -39,7 +39,7 @@ def init(goldens: str | None, dry_run: bool) -> None:
             "value in use."
         )
     folder = goldens or Policy().goldens
-    stored = GoldenStore(Path(folder)).goldens()
+    stored = GoldenStore(Path(folder)).goldens_so_far()
     text, schema_bytes = first_policy(stored, folder, SCHEMA), policy_schema_file()
     if dry_run:
         echo(text, nl=False)
@@ -82,7 +82,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
 
     file, policy = load.policy_file(Path(), policy_file), load.find_policy(Path(), policy_file)
     known_issues(policy.known_issues)
-    stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens(), policy.calendar()
+    stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens_so_far(), policy.calendar()
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
     for unmatched in unmatched_patterns(policy, stored, calendar):
         echo(f"warning: {unmatched.text}")

@@ -205,19 +205,28 @@ class GoldenStore:
 
     root: Path  # The folder of goldens.
 
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        object.__setattr__(self, "root", Path(root))
+
     def goldens(self) -> list[Golden]:
         """Return every golden, by case, then by the build date of its writer.
 
         Replacements that were killed halfway are completed first, so even reading may rename folders. Raises
-        `GoldenError` for an unreadable golden.
+        `GoldenError` for an unreadable golden or folder.
         """
         return [golden for case in self.cases() for golden in self.generations(case)]
+
+    def goldens_so_far(self) -> list[Golden]:
+        """Return every golden as `goldens` does; an empty list if there is no folder yet."""
+        return self.goldens() if self.root.is_dir() else []
 
     def cases(self) -> list[str]:
         """Return the names of all cases.
 
-        Raises `GoldenError` for a golden.yaml outside a golden's folder, where it would not be read.
+        Raises `GoldenError` without a folder, and for a golden.yaml outside a golden's folder.
         """
+        if not self.root.is_dir():
+            raise GoldenError(no_goldens(self.root))
         return [folder.name for folder in self._folders(self.root)]
 
     def generations(self, case: str) -> list[Golden]:
@@ -279,7 +288,7 @@ class GoldenStore:
 
         Raises `GoldenError` for a writer that the case does not have, and for a misspelled case.
         """
-        case, cases = self.name_of(name).partition("/")[0], self.cases()
+        case, cases = self.name_of(name).partition("/")[0], self.cases() if self.root.is_dir() else []
         if case in cases:
             return self.find(name)
         if hint := did_you_mean(case, cases):
@@ -436,6 +445,17 @@ def _refuse_links(folder: Path) -> None:
     for path in (folder.parent, folder):
         if path.is_symlink():
             raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
+
+
+def no_goldens(root: Path, advice: str = "") -> str:
+    """Return the message for a folder without goldens, with what to do: `advice`, or how goldens are made."""
+    expected = f"{root}: expected goldens, found none{'' if root.is_absolute() else f' in {root.absolute()}'}."
+    # The likeliest mistake: the command was run in a subfolder of the project.
+    for parent in () if root.is_absolute() else Path.cwd().parents:
+        if next((parent / root).glob(f"*/*/{MANIFEST}"), None):
+            return f"{expected} There are goldens in {parent / root}: run this command in {parent}."
+    made = "Mark a test with @pytest.mark.export_compat and run `pytest --update-goldens`, or name the folder with"
+    return f"{expected} {advice or f'{made} --goldens.'}"
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of
 from export_core.goldens.manifest_file import RESTORE
-from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore
+from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore, no_goldens
 from export_core.releases import Calendar, ReleaseError, load_calendar
 
 MOST = 10  # The most goldens that one error names: a clone without the files of Git LFS would list all.
@@ -80,19 +80,6 @@ def verify_goldens(
         raise GoldenError("\n".join([*problems[:MOST], *([f"and {more} more goldens"] if more > 0 else [])]))
     check_dates(goldens, calendar, all_known=all_known)
     return goldens
-
-
-def no_goldens(root: Path) -> str:
-    """Return the message for a folder without goldens, with what to do."""
-    expected = f"{root}: expected goldens, found none."
-    # The likeliest mistake: the command was run in a subfolder of the project.
-    for parent in () if root.is_absolute() else Path.cwd().parents:
-        if next((parent / root).glob(f"*/*/{MANIFEST}"), None):
-            return f"{expected} There are goldens in {parent / root}: run this command in {parent}."
-    return (
-        f"{expected} Mark a test with @pytest.mark.export_compat and run `pytest --update-goldens`, or name the folder "
-        "with --goldens."
-    )
 
 
 def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:

@@ -1,5 +1,6 @@
 """Finding and reading the policy of a project. Every error names file, line and key."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -18,8 +19,9 @@ FILE = "export_compat.yaml"
 PROJECT_FILE = "pyproject.toml"
 
 
-def find_policy(folder: Path, named: str | None = None) -> Policy:
+def find_policy(folder: str | os.PathLike[str], named: str | os.PathLike[str] | None = None) -> Policy:
     """Return the policy of a project with the releases beside it: the named file, that in `folder`, or defaults."""
+    folder = Path(folder)
     file = policy_file(folder, named)
     return load_policy(file) if file else _with_releases(Policy(), None, folder / RELEASES)
 
@@ -74,7 +76,7 @@ def read_releases(path: Path) -> ExtraReleases:
     return releases
 
 
-def policy_file(folder: Path, named: str | None = None) -> Path | None:
+def policy_file(folder: Path, named: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the policy file of a project: `named`, else the YAML file or the pyproject.toml in `folder`; None if none.
 
     Raises `PolicyError` if `folder` has both a YAML file and a table in its pyproject.toml.
@@ -98,11 +100,12 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
     return standalone
 
 
-def load_policy(file: Path) -> Policy:
+def load_policy(file: str | os.PathLike[str]) -> Policy:
     """Read a policy file, and the releases beside it.
 
     Raises `PolicyError`, which names file, line, key and what was expected.
     """
+    file = Path(file)
     policy, source = read_policy(file)
     policy = _with_releases(policy, source, file.with_name(RELEASES))
     # Only now: a deployment target may have a release that the file beside the policy adds.

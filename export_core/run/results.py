@@ -11,6 +11,7 @@ signature, since somebody who can write one file of the folder can write all of 
 import contextlib
 import hashlib
 import io
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -337,7 +338,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
         raise ResultsNotWritten.about(problem) from error
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: str | os.PathLike[str]) -> Run:
     """Return a finished run whose plan, results and summary belong together.
 
     Raises:
@@ -345,6 +346,7 @@ def read_run(folder: Path) -> Run:
         RunError: Anything else is wrong: a result of an unplanned cell, a file that was changed, a policy or a calendar
             that is not the plan's.
     """
+    folder = Path(folder)
     summary, plan = read_summary(folder), plan_of(folder)
     _check_summary(folder / SUMMARY, summary, plan)
     path = folder / RESULTS

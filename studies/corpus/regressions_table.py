@@ -55,7 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         goldens, results = options.goldens or Path(folder, "golden"), options.results or Path(folder, "results")
-        there = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens).goldens()}
+        there = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens).goldens_so_far()}
         if missing := [writer for writer in READERS if writer not in there]:
             _jaxexport("goldens", "backfill", "--writers", ",".join(missing), "--", f"--goldens={goldens}", str(FOLDER))
         policy = ("--policy", str(FOLDER / "export_compat.yaml"), "--goldens", str(goldens))

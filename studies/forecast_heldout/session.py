@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
 
 def write_goldens(name: str, folder: Path) -> None:
     """Export a set of programs with each of `WRITERS` that has no golden in the folder yet."""
-    written = {golden.manifest.writer.jaxlib for golden in GoldenStore(folder).goldens()}
+    written = {golden.manifest.writer.jaxlib for golden in GoldenStore(folder).goldens_so_far()}
     if missing := [writer for writer in WRITERS if writer not in written]:
         words = ("--writers", ",".join(missing), "--", f"--goldens={folder}", *SETS[name].paths)
         _jaxexport("goldens", "backfill", *words)

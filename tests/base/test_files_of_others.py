@@ -21,7 +21,7 @@ import pytest
 from making import ARTIFACTS, golden, manifest, write_golden
 
 import export_core
-from export_core.artifact import read, read_bytes
+from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.folders import Found, LeftOut, artifact_in, read_folders
 from export_core.base import untrusted, yaml_text
 from export_core.base.atomic import write_whole
@@ -36,7 +36,7 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest_file import load_manifest
 from export_core.matrix.cache_keys import expected_content
-from export_core.policy import PolicyError
+from export_core.policy import PolicyError, find_policy
 from export_core.policy.known_issues import known_issues
 from export_core.policy.load import load_policy, read_releases
 from export_core.policy.terms import Terms
@@ -44,6 +44,7 @@ from export_core.releases import ReleaseError, load_calendar
 from export_core.releases.calendar_entries import shipped_entries
 from export_core.releases.project_releases import read_calendar
 from export_core.releases.wheels import read_wheel
+from export_core.run import read_run
 from export_core.run.errors import RunError
 from export_core.run.plan_record import recorded_plan
 from export_core.run.results import read_summary
@@ -86,6 +87,38 @@ def conversion_record(path: Path) -> None:
 def plan_of(path: Path) -> None:
     if recorded_plan(path.parent) is None:
         raise ExportCompatError(f"{path}: none")
+
+
+PUBLIC_READERS = {
+    "read_run": read_run,
+    "load_policy": load_policy,
+    "GoldenStore": lambda root: GoldenStore(root).goldens(),
+}
+
+
+@pytest.mark.parametrize("function", PUBLIC_READERS.values(), ids=PUBLIC_READERS)
+def test_a_path_may_be_a_text(function, tmp_path):
+    """Of a script: the error is the same as for a `Path`, and no `AttributeError`."""
+    texts = []
+    for missing in (tmp_path / "none", str(tmp_path / "none")):
+        with pytest.raises(ExportCompatError) as caught:
+            function(missing)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+
+
+def test_the_folder_of_a_policy_may_be_a_text(tmp_path):
+    (tmp_path / "export_compat.yaml").write_text("goldens: there\n")
+    assert find_policy(str(tmp_path)).goldens == find_policy(".", tmp_path / "export_compat.yaml").goldens == "there"
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "other"), [(read, b"ML", "read_bytes"), (read_bytes, "a.jaxexport", "read")]
+)
+def test_bytes_in_the_place_of_a_path_name_the_other_function(function, given, other):
+    found = f"{function.__name__}: expected .*, found {type(given).__name__}. {other} reads "
+    with pytest.raises(ArtifactError, match=found):
+        function(given)
 
 
 FILE_READERS: dict[str, tuple[str, Callable[[Path], object]]] = {

@@ -46,7 +46,9 @@ def project(cwd) -> Path:
 )
 def test_no_golden_folder_is_bad_input(command, jaxexport, cwd):
     folder = command[-1] if "--goldens" in command else "golden"
-    assert_bad_input(jaxexport(*command), f"{folder}: expected goldens, found none.", "pytest --update-goldens")
+    assert_bad_input(
+        jaxexport(*command), f"{folder}: expected goldens, found none in {cwd}/{folder}.", "pytest --update-goldens"
+    )
     assert list(cwd.iterdir()) == [], "and nothing is written"
 
 
@@ -54,7 +56,7 @@ def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
     (project / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(project / "src" / "deep")
     here = f"There are goldens in {project}/golden: run this command in {project}."
-    expected = f"golden: expected goldens, found none. {here}"
+    expected = f"golden: expected goldens, found none in {project}/src/deep/golden. {here}"
     assert_bad_input(jaxexport("matrix"), expected)
     listed = jaxexport("goldens", "list")
     assert (listed.code, listed.out, listed.err) == (0, "0 goldens\n", f"warning: {expected}\n")

@@ -99,9 +99,16 @@ def test_generations_are_in_order_of_build_dates(store):
     assert [golden.manifest.writer.jaxlib for golden in found] == ["0.9.0", "0.8.3", "0.12.0.1"]
 
 
-def test_a_folder_that_does_not_exist_holds_no_golden(store):
-    assert store.goldens() == []
-    assert store.generations("none") == []
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
+    """A script that verifies every golden would check none, and pass."""
+    monkeypatch.chdir(tmp_path)
+    store = GoldenStore("goldens")
+    for read in (store.goldens, store.cases):
+        with pytest.raises(GoldenError, match=f"^goldens: expected goldens, found none in {tmp_path}/goldens. "):
+            read()
+    assert store.goldens_so_far() == store.generations("none") == []
+    store.root.mkdir()
+    assert store.goldens() == store.cases() == []
 
 
 @pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])

@@ -80,7 +80,7 @@ def can_i_deploy(
     calendar = policy.calendar()
     day = click_options.day_of(as_of) if as_of else calendar.today()
     targets = asked.targets_named(to, policy, day)
-    stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
+    stored = GoldenStore(Path(goldens or policy.goldens)).goldens_so_far()
     check_dates(stored, calendar, all_known=False)
     unmatched = unmatched_patterns(policy, stored, calendar)
     answered = {target.name for target in targets}

@@ -37,7 +37,7 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
     from export_core.features.forecast.forecast import forecast as look_ahead
     from export_core.features.forecast.forecast import forecast_lines
-    from export_core.goldens import GoldenError
+    from export_core.goldens import GoldenError, no_goldens
     from export_core.goldens.verify import check_claims
 
     (store, policy), names = project, comma_separated(deployed)
@@ -49,10 +49,10 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
                 f"--deployed: expected a deployment target of the policy ({', '.join(targets) or 'it has none'}) or a "
                 f"release such as 0.11.0 or tensorflow==2.21.0, found {name!r}.{did_you_mean(name, targets)}"
             )
-    stored = store.goldens()
+    stored = store.goldens_so_far()
     # Without goldens a forecast would be empty: more likely the folder is the wrong one.
     if not stored:
-        raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
+        raise GoldenError(no_goldens(store.root, "Name their folder with --goldens."))
     calendar = policy.calendar()
     check_claims(stored, calendar)
     ahead = look_ahead(stored, policy, calendar, click_options.day_of(as_of), days, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from export_core.releases.calendar import Calendar
 
 __all__ = ["LoadCheck", "PlatformError", "check"]
+
+_ONE_RELEASE = re.compile(r"(\d|[A-Za-z]\w*==\w)[^\s,<>=]*(\[.*\])?")
+"""The form of a release's name: a jaxlib by its version, or a runtime and its version; maybe with settings."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,22 @@ def check(
     if platform and platform not in PLATFORMS:
         expected = f"expected one of {', '.join(PLATFORMS)}, found {platform!r}.{similar_platform(platform)}"
         raise PlatformError(f"platform: {expected}")
+    if reader is not None:
+        _require_one_release(reader)
     data = path_or_bytes
     artifact = read_bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else read(data)
     terms = _shipped_terms()
     return check_load(artifact, terms, _installed_reader() if reader is None else find_reader(reader, terms), platform)
+
+
+def _require_one_release(reader: str) -> None:
+    """Raise `ReleaseError` for what is no name of one release, such as ``newest`` or ``iree``, which commands accept."""
+    if not isinstance(reader, str) or not _ONE_RELEASE.fullmatch(reader):
+        raise ReleaseError(f"reader: expected one release, such as 0.12.0.1 or iree==3.13.0, found {reader!r}.")
+    if reader.startswith("jaxlib=="):
+        raise ReleaseError(
+            f"reader: releases of jaxlib are named without its name, such as 0.12.0.1, found {reader!r}."
+        )
 
 
 def check_load(

@@ -142,6 +142,18 @@ def test_checking_for_an_unknown_release_is_an_error():
         export_core.check(CHOLESKY, "tensorflow==2.99.0")  # no older release was meant
 
 
+@pytest.mark.parametrize("reader", ["", "iree", "newest", ">=0.11", "iree>=3.9", "0.9.2,0.10.2", "v0.9.2", ("0.9.2",)])
+def test_a_check_is_for_one_release(reader):
+    expected = f"reader: expected one release, such as 0.12.0.1 or iree==3.13.0, found {reader!r}."
+    with pytest.raises(ReleaseError, match=f"^{re.escape(expected)}$"):
+        export_core.check(CHOLESKY, reader)
+
+
+def test_jaxlib_is_named_without_its_name():
+    with pytest.raises(ReleaseError, match="^reader: releases of jaxlib are named without its name"):
+        export_core.check(CHOLESKY, "jaxlib==0.9.2")
+
+
 def test_checking_other_bytes_is_an_error():
     with pytest.raises(ArtifactError):
         export_core.check(b"PK\x03\x04 and more")

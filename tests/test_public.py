@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import griffe
 import pytest
 
+import export_core
 from export_core.goldens import Manifest
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
@@ -73,3 +74,12 @@ def test_names_listed_as_internal_exist():
 
 def test_no_name_is_listed_twice():
     assert len(set(LISTED)) == len(LISTED)
+
+
+def test_errors_of_the_functions_of_export_core_are_there_too():
+    """`except export_core.ArtifactError` fails at the moment when the first bad file comes."""
+    for module, name in LISTED:
+        if name in export_core.__all__:
+            assert getattr(export_core, name) is getattr(importlib.import_module(module), name)
+    named = {"ArtifactError", "ExportCompatError", "GoldenError", "PlatformError", "PolicyError", "ReleaseError"}
+    assert named <= {*export_core.__all__}

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Policy", "PolicyError", "find_policy", "load_policy"]
 
+if not TYPE_CHECKING:  # else every misspelled name would have a type
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from export_core.policy import load, model, source
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from export_core.policy import load, model, source
 
-    # All names at once: each later import finds its name here, and does not ask again.
-    modules = (load, model, source)
-    globals().update({one: getattr(module, one) for module in modules for one in __all__ if hasattr(module, one)})
-    return globals()[name]
+        # All names at once: each later import finds its name here, and does not ask again.
+        modules = (load, model, source)
+        globals().update({one: getattr(module, one) for module in modules for one in __all__ if hasattr(module, one)})
+        return globals()[name]

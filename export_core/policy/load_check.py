@@ -124,7 +124,7 @@ def check(
 
 
 def _require_one_release(reader: str) -> None:
-    """Raise `ReleaseError` for what is no name of one release, such as ``newest`` or ``iree``, which commands accept."""
+    """Raise `ReleaseError` for what names no single release, such as ``newest`` or ``iree``, which commands accept."""
     if not isinstance(reader, str) or not _ONE_RELEASE.fullmatch(reader):
         raise ReleaseError(f"reader: expected one release, such as 0.12.0.1 or iree==3.13.0, found {reader!r}.")
     if reader.startswith("jaxlib=="):

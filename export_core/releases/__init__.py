@@ -25,13 +25,14 @@ __all__ = [
     "promise",
 ]
 
+if not TYPE_CHECKING:  # else every misspelled name would have a type
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from export_core.releases import calendar, errors, windows
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from export_core.releases import calendar, errors, windows
 
-    # All names at once: each later import finds its name here, and does not ask again.
-    modules = (calendar, errors, windows)
-    globals().update({one: getattr(module, one) for module in modules for one in __all__ if hasattr(module, one)})
-    return globals()[name]
+        # All names at once: each later import finds its name here, and does not ask again.
+        modules = (calendar, errors, windows)
+        globals().update({one: getattr(module, one) for module in modules for one in __all__ if hasattr(module, one)})
+        return globals()[name]

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["IncompleteResults", "ResultsNotWritten", "Run", "RunError", "read_run"]
 
+if not TYPE_CHECKING:  # else every misspelled name would have a type
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from export_core.run import errors, results
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from export_core.run import errors, results
 
-    # `results` imports `Run`, and so has that name too.
-    return next(getattr(module, name) for module in (results, errors) if hasattr(module, name))
+        # `results` imports `Run`, and so has that name too.
+        return next(getattr(module, name) for module in (results, errors) if hasattr(module, name))

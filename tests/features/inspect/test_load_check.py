@@ -150,7 +150,7 @@ def test_a_check_is_for_one_release(reader):
 
 
 def test_jaxlib_is_named_without_its_name():
-    with pytest.raises(ReleaseError, match="^reader: releases of jaxlib are named without its name"):
+    with pytest.raises(ReleaseError, match=r"^reader: releases of jaxlib are named without its name"):
         export_core.check(CHOLESKY, "jaxlib==0.9.2")
 
 

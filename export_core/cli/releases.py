@@ -19,7 +19,9 @@ def releases() -> None:
 @click_options.policy_option
 @click_options.as_of_option
 @click.option(
-    "--runtime", metavar="NAME", help="List the releases of another runtime, such as tensorflow, and what it promises."
+    "--runtime",
+    metavar="NAME",
+    help="List the releases of another runtime, such as tensorflow, and what it promises; not with --json.",
 )
 @click_options.json_option("Print JSON (schema/releases.schema.json).")
 def list_releases(policy_file: str | None, as_of: str | None, runtime: str | None, as_json: bool) -> None:

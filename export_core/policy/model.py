@@ -49,7 +49,7 @@ else:
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a project can settle once. Every key has a default; command line and marker come before it."""
 
-    goldens: str = "golden"  # Folder of goldens.
+    goldens: str = "golden"  # Folder of goldens, relative to where the command runs.
     windows: entries.WindowDays = entries.WindowDays()  # What is promised, in days between two jaxlib build dates.
     readers: Readers = "window"
     """The releases in which a matrix replays goldens, as a list or separated by commas: jaxlib versions, `all`,

@@ -93,3 +93,9 @@ def test_cells_of_a_missing_release_are_incomplete_others_run(jaxexport, small, 
     assert found["0.12.0.1"].verdict is Verdict.PASS
     assert (found["9.9.9"].verdict, found["9.9.9"].stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert "jaxlib==9.9.9" in found["9.9.9"].message
+
+
+def test_the_help_says_that_runtimes_have_no_json(jaxexport):
+    ended = jaxexport("releases", "list", "--runtime", "tensorflow", "--json", code=2)
+    assert "--json cannot be combined with --runtime." in ended.err
+    assert "what it promises; not with --json." in " ".join(jaxexport("releases", "list", "--help").out.split())

@@ -378,6 +378,13 @@ def test_cases_are_arguments_or_options(jaxexport, project):
     assert_bad_input(jaxexport("matrix", "t.test_g", "--dry-run"), "--cases: no case matches 't.test_g'.")
 
 
+def test_a_plan_is_shown_where_no_comparator_is_installed(jaxexport, project):
+    rule = "numbers:\n- cases: ['*']\n  compare: not_installed.checks:close\n  reason: ours\n"
+    (project / "export_compat.yaml").write_text(rule)
+    assert jaxexport("matrix", "--dry-run", "--format", "github", "--as-of", "2026-11-21").code == 0
+    assert_bad_input(jaxexport("matrix", "--as-of", "2026-11-21"), "cannot import not_installed")
+
+
 def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
     ended = jaxexport("matrix", "--dry-run", "--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21")
     assert (ended.code, ended.err) == (0, "")

@@ -1,4 +1,4 @@
-"""Settings of jax that another test file sets when it is imported: a second export has the same, or is ignored."""
+"""What a second export takes from other files: settings of jax, which it has or is ignored, and fixtures."""
 
 import pytest
 from projects import Project, Projects
@@ -58,3 +58,43 @@ def test_a_second_export_with_other_settings_is_ignored(projects):
     done = project.pytest("--update-goldens", twice=True)
     assert "1 golden exported only once" in done.text
     assert "reproducible" not in project.manifest("test_b.test_product")
+
+
+FIXTURES = """
+import numpy as np
+import pytest
+
+@pytest.fixture
+def ones():
+    return np.ones(3, np.float32)
+
+@pytest.fixture(scope="package")
+def twos():
+    return np.full(3, 2, np.float32)
+"""
+
+TESTS = """
+import jax
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.export_compat
+
+@pytest.fixture
+def threes(ones, twos):
+    return ones + twos
+
+def test_first(export_golden, threes):
+    export_golden(jax.jit(lambda x: x), threes)
+
+class TestInner:
+    def test_second(self, export_golden, ones, twos, threes):
+        export_golden(jax.jit(lambda x: -x), threes)
+"""
+
+
+def test_each_second_export_has_the_fixtures_of_a_folder(projects):
+    files = {"inner__conftest": FIXTURES, "inner__test_a": TESTS, "inner__test_b": TESTS}
+    done = projects(**files).pytest("--update-goldens", twice=True)
+    assert "4 goldens new" in done.text
+    assert "exported only once" not in done.text

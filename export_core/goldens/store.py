@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import datetime
 import functools
 import hashlib
 import os
@@ -159,27 +160,37 @@ class Golden:
     def verify(self) -> None:
         """Compare each file that the manifest lists with its SHA-256.
 
-        Raises `GoldenError` for a listed file that is missing or changed. It is also raised if the artifact, the inputs
-        or the outputs are not listed; a golden without outputs need not list them.
+        Raises `GoldenError` for listed files that are missing or changed, with a line for each. It is also raised if
+        the artifact, the inputs or the outputs are not listed; a golden without outputs need not list them.
         """
+        problems = []
         for name, expected in self.manifest.files.items():
-            with self._opened(name) as file:
-                actual = hashlib.file_digest(file, "sha256").hexdigest()
+            try:
+                with self._opened(name) as file:
+                    actual = hashlib.file_digest(file, "sha256").hexdigest()
+            except GoldenError as error:
+                problems.append(str(error))
+                continue
             if actual != expected:
                 path, content = self.folder / name, self.content(name)
+                # These two are of the whole checkout: one file of each golden says it.
                 if sha256(content.replace(b"\r\n", b"\n")) == expected:
-                    raise GoldenError(
+                    problems.append(
                         f"{path}: damaged: its line ends were converted to CR LF, as git's core.autocrlf does. Put "
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
                     )
+                    break
                 if content.startswith(LFS_POINTER):
-                    raise GoldenError(
+                    problems.append(
                         f"{path}: expected the file, found a Git LFS pointer. Fetch it with `git lfs pull`."
                     )
-                raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
+                    break
+                problems.append(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
         for name in (ARTIFACT, INPUTS, *(() if self.manifest.options.without_outputs else (OUTPUTS,))):
             if name not in self.manifest.files:
-                raise GoldenError(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
+                problems.append(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
+        if problems:
+            raise GoldenError("\n".join(problems))
 
 
 @dataclass(frozen=True)
@@ -213,6 +224,28 @@ class GoldenStore:
         """
         return [golden for case in self.cases() for golden in self.generations(case)]
 
+    def readable(self) -> tuple[list[Golden], list[str]]:
+        """Return every golden that can be read, in the order of `goldens`, and why each other one cannot.
+
+        Raises `GoldenError` for a golden.yaml outside the folders of all cases.
+        """
+        goldens: list[Golden] = []
+        problems = []
+        for case in self.cases():
+            try:
+                folders = self._folders_of(case)
+            except GoldenError as error:
+                problems.append(str(error))
+                continue
+            of_case = []
+            for folder in folders:
+                try:
+                    of_case.append(self._load(folder))
+                except GoldenError as error:
+                    problems.append(str(error))
+            goldens += sorted(of_case, key=_by_writer)
+        return goldens, problems
+
     def cases(self) -> list[str]:
         """Return the names of all cases.
 
@@ -229,12 +262,11 @@ class GoldenStore:
 
         If that golden cannot be read it is left out, since the run replaces it. Any other raises `GoldenError`.
         """
-        atomic.recover(self.root / case)
-        folders = self._folders(self.root / case, own=_OWN_FOLDERS)
+        folders = self._folders_of(case)
         goldens = [
             self._load(folder) for folder in folders if folder.name != writer or not self.is_unreadable(case, writer)
         ]
-        return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
+        return sorted(goldens, key=_by_writer)
 
     def is_unreadable(self, case: str, writer: str) -> bool:
         """Return whether there is a golden by this writer whose manifest is missing or damaged."""
@@ -374,6 +406,11 @@ class GoldenStore:
         with contextlib.suppress(OSError):  # it is not empty: other goldens, or a file of the user's
             golden.folder.parent.rmdir()
 
+    def _folders_of(self, case: str) -> list[Path]:
+        """Return the folders of a case's goldens, after completing replacements that were killed halfway."""
+        atomic.recover(self.root / case)
+        return list(self._folders(self.root / case, own=_OWN_FOLDERS))
+
     def _load(self, folder: Path) -> Golden:
         _refuse_links(folder)
         with os.scandir(folder) as entries:
@@ -414,6 +451,11 @@ class GoldenStore:
             f"{path}: expected each golden in a folder {self.root}/CASE/WRITER, found one where none is read. Move its "
             "folder to that of its case and writer, or delete it."
         )
+
+
+def _by_writer(golden: Golden) -> tuple[datetime.date, str]:
+    """Return the key that sorts goldens by the build dates of their writers."""
+    return golden.manifest.writer.built, golden.manifest.writer.id
 
 
 def _refuse_links(folder: Path) -> None:

@@ -61,10 +61,9 @@ def verify_goldens(
     Raises:
         GoldenError: Goldens are not complete or not true, and the message names them; or there is no golden at all.
     """
-    goldens = store.goldens()
-    if not goldens:
+    goldens, problems = store.readable()
+    if not goldens and not problems:
         raise GoldenError(no_goldens(store.root))
-    problems = []
     for golden in goldens:
         # Hashes show damage since the writing; reading shows an artifact that was damaged before its hash was taken.
         try:

@@ -294,6 +294,22 @@ def test_files_that_belong_to_no_golden_are_reported(jaxexport, project, stray, 
     assert advice in ended.err
 
 
+def test_verify_reports_all_damages_at_once(jaxexport, project):
+    older, newer = (project / "golden" / "t.test_f[a]" / f"{writer}-cpu" for writer in ("0.9.2", "0.12.0.1"))
+    (older / INPUTS).write_bytes(b"")
+    (older / OUTPUTS).unlink()
+    (newer / "golden.yaml").write_text("format: [")
+    (newer.with_name("0.10.0-cpu")).mkdir()
+    (project / "golden" / "notes.txt").write_text("")
+    (older / "notes.txt").write_text("")
+    ended = jaxexport("goldens", "verify")
+    assert (ended.code, ended.out) == (2, "")
+    damaged = (f"{older.name}/inputs.npz", f"{older.name}/outputs.npz", f"{newer.name}/golden.yaml", "0.10.0-cpu/golden")
+    for text in (*damaged, "golden/notes.txt", f"{older.name}/notes.txt", "belong to no golden: delete them"):
+        assert text in ended.err
+    assert "2 goldens" not in ended.err
+
+
 def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
     for name in ("README.md", "readme", ".gitattributes", ".DS_Store"):
         (project / "golden" / name).write_text("")

@@ -77,9 +77,7 @@ class _Session:
         return True
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_collect_directory(
-        self, path: Path
-    ) -> Generator[None, pytest.Collector | None, pytest.Collector | None]:
+    def pytest_collect_directory(self, path: Path) -> Generator[None, pytest.Collector | None, pytest.Collector | None]:
         """Return the node that a directory had when an earlier test was collected.
 
         Since pytest 9.1, the fixtures of a conftest.py belong to the first node of its directory alone.

@@ -42,11 +42,12 @@ def goldens_group() -> None:
 def list_goldens(project: click_options.Project, coverage: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     from export_core.goldens import GoldenError
+    from export_core.goldens.verify import no_goldens
 
     goldens = project.store.goldens()
     if coverage:
         if not goldens:  # an empty table would look like goldens that cover nothing
-            raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
+            raise GoldenError(no_goldens(project.store.root))
         echo(click_options.hook_of("coverage", CoverageText, "--coverage")(goldens), nl=False)
         return
     for golden in goldens:
@@ -57,8 +58,6 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
         echo(f"{golden.id}  built {manifest.writer.built}  for {platforms}  {calls}{outputs}")
     echo(plural(len(goldens), "golden"))
     if not goldens:
-        from export_core.goldens.verify import no_goldens
-
         echo(f"warning: {no_goldens(project.store.root)}", err=True)
 
 
@@ -110,7 +109,9 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
             goldens = verify_goldens(project.store, project.policy.calendar(), audited)
         except GoldenError as error:
             stray_files += unlisted_files(project.store)
-            raise GoldenError("\n".join([str(error), *map(str, stray_files), *([belong] if stray_files else [])])) from error
+            raise GoldenError(
+                "\n".join([str(error), *map(str, stray_files), *([belong] if stray_files else [])])
+            ) from error
         stray_files += unlisted_files(project.store)
     if noise:
         wanted = [golden for golden in chosen or goldens if again or golden.manifest.noise is None]

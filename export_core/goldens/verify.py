@@ -4,9 +4,11 @@ Every file must be as its golden.yaml lists it, and every artifact is read whole
 be those that the artifact's bytes and the calendar show.
 """
 
+import contextlib
 import datetime
 import functools
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,15 @@ from export_core.artifact.audit import unread_findings
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
 from export_core.base.json_text import decode_json
-from export_core.base.untrusted import read_regular
+from export_core.base.untrusted import read_named, read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of
 from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore
 from export_core.releases import Calendar, ReleaseError, load_calendar
+
+_EXPORT_GOLDENS = re.compile(r"""^[ \t]*export_goldens[ \t]*=[ \t]*["']?([^"'#;\s][^"'#;\n]*)""", re.MULTILINE)
 
 MOST = 10  # The most goldens that one error names: a clone without the files of Git LFS would list all.
 
@@ -88,10 +92,26 @@ def no_goldens(root: Path) -> str:
     for parent in () if root.is_absolute() else Path.cwd().parents:
         if next((parent / root).glob(f"*/*/{MANIFEST}"), None):
             return f"{expected} There are goldens in {parent / root}: run this command in {parent}."
+    if written := _written_by_pytest():
+        folder, file = written
+        if folder != root.as_posix():
+            return (
+                f"{expected} pytest writes to {folder} (export_goldens in {file}), which only pytest reads: "
+                f"set `goldens: {folder}` in the policy."
+            )
     return (
         f"{expected} Mark a test with @pytest.mark.export_compat and run `pytest --update-goldens`, or name the folder "
-        "with --goldens."
+        "with `goldens:` in the policy or with --goldens."
     )
+
+
+def _written_by_pytest() -> tuple[str, str] | None:
+    """Return the folder that pytest's own configuration sets as that of goldens, and the file that sets it; or None."""
+    for file in ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):  # pytest takes the first
+        with contextlib.suppress(OSError):
+            if found := _EXPORT_GOLDENS.search(read_named(file).decode(errors="replace")):
+                return found[1].strip().rstrip("/"), file
+    return None
 
 
 def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:

@@ -50,6 +50,22 @@ def test_no_golden_folder_is_bad_input(command, jaxexport, cwd):
     assert list(cwd.iterdir()) == [], "and nothing is written"
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", "[tool.pytest.ini_options]\nexport_goldens = 'tests/golden'  # ours\n"),
+        ("pytest.ini", "[pytest]\nexport_goldens=tests/golden/\n"),
+    ],
+)
+@pytest.mark.parametrize("command", [["matrix", "--dry-run"], ["goldens", "verify"]], ids=" ".join)
+def test_the_folder_where_pytest_writes_goldens_is_named(command, file, text, jaxexport, cwd):
+    (cwd / file).write_text(text)
+    where = f"pytest writes to tests/golden (export_goldens in {file})"
+    assert_bad_input(jaxexport(*command), where, "set `goldens: tests/golden` in the policy.")
+    (cwd / "export_compat.yaml").write_text("goldens: tests/golden\n")
+    assert_bad_input(jaxexport(*command), "tests/golden: expected goldens, found none. Mark a test with")
+
+
 def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
     (project / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(project / "src" / "deep")
@@ -304,7 +320,12 @@ def test_verify_reports_all_damages_at_once(jaxexport, project):
     (older / "notes.txt").write_text("")
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
-    damaged = (f"{older.name}/inputs.npz", f"{older.name}/outputs.npz", f"{newer.name}/golden.yaml", "0.10.0-cpu/golden")
+    damaged = (
+        f"{older.name}/inputs.npz",
+        f"{older.name}/outputs.npz",
+        f"{newer.name}/golden.yaml",
+        "0.10.0-cpu/golden",
+    )
     for text in (*damaged, "golden/notes.txt", f"{older.name}/notes.txt", "belong to no golden: delete them"):
         assert text in ended.err
     assert "2 goldens" not in ended.err

@@ -38,7 +38,7 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
     from export_core.features.forecast.forecast import forecast as look_ahead
     from export_core.features.forecast.forecast import forecast_lines
     from export_core.goldens import GoldenError
-    from export_core.goldens.verify import check_claims
+    from export_core.goldens.verify import check_claims, no_goldens
 
     (store, policy), names = project, comma_separated(deployed)
     targets = [target.name for target in policy.deployed]
@@ -52,7 +52,7 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
     stored = store.goldens()
     # Without goldens a forecast would be empty: more likely the folder is the wrong one.
     if not stored:
-        raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
+        raise GoldenError(no_goldens(store.root))
     calendar = policy.calendar()
     check_claims(stored, calendar)
     ahead = look_ahead(stored, policy, calendar, click_options.day_of(as_of), days, names)

@@ -15,7 +15,7 @@ from msgspec import structs
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import few
 from export_core.goldens import Golden, GoldenStore, hint_at_cases
-from export_core.goldens.verify import check_claims, check_dates
+from export_core.goldens.verify import check_claims, check_dates, no_goldens
 from export_core.judge import Judgement, Result, judge_again
 from export_core.judge.causes import Cause
 from export_core.matrix import Cell, Plan
@@ -206,7 +206,7 @@ def choose(asked: Asked) -> Choice:
     store = asked.run.goldens or Path(policy.goldens)
     stored = GoldenStore(store).goldens()
     if not stored:
-        raise WhyError(f"{store}: expected goldens, found none. Name their folder with --goldens.")
+        raise WhyError(no_goldens(store))
     check_dates(stored, calendar, all_known=False)
     goldens = under_policy(_goldens_named(asked, stored, store), policy)
     candidate, others, having_others = _only_one(_candidates(asked, goldens, run), asked, run)

@@ -160,8 +160,8 @@ class Golden:
     def verify(self) -> None:
         """Compare each file that the manifest lists with its SHA-256.
 
-        Raises `GoldenError` for listed files that are missing or changed, with a line for each. It is also raised if
-        the artifact, the inputs or the outputs are not listed; a golden without outputs need not list them.
+        Raises `GoldenError` for listed files that are missing or changed. It is also raised if the artifact, the inputs
+        or the outputs are not listed; a golden without outputs need not list them.
         """
         problems = []
         for name, expected in self.manifest.files.items():
@@ -223,28 +223,6 @@ class GoldenStore:
         `GoldenError` for an unreadable golden.
         """
         return [golden for case in self.cases() for golden in self.generations(case)]
-
-    def readable(self) -> tuple[list[Golden], list[str]]:
-        """Return every golden that can be read, in the order of `goldens`, and why each other one cannot.
-
-        Raises `GoldenError` for a golden.yaml outside the folders of all cases.
-        """
-        goldens: list[Golden] = []
-        problems = []
-        for case in self.cases():
-            try:
-                folders = self._folders_of(case)
-            except GoldenError as error:
-                problems.append(str(error))
-                continue
-            of_case = []
-            for folder in folders:
-                try:
-                    of_case.append(self._load(folder))
-                except GoldenError as error:
-                    problems.append(str(error))
-            goldens += sorted(of_case, key=_by_writer)
-        return goldens, problems
 
     def cases(self) -> list[str]:
         """Return the names of all cases.
@@ -451,6 +429,29 @@ class GoldenStore:
             f"{path}: expected each golden in a folder {self.root}/CASE/WRITER, found one where none is read. Move its "
             "folder to that of its case and writer, or delete it."
         )
+
+
+def readable_goldens(store: GoldenStore) -> tuple[list[Golden], list[str]]:
+    """Return every golden that can be read, in the order of `GoldenStore.goldens`, and why each other one cannot.
+
+    Raises `GoldenError` for a golden.yaml outside the folders of all cases.
+    """
+    goldens: list[Golden] = []
+    problems = []
+    for case in store.cases():
+        try:
+            folders = store._folders_of(case)
+        except GoldenError as error:
+            problems.append(str(error))
+            continue
+        of_case = []
+        for folder in folders:
+            try:
+                of_case.append(store._load(folder))
+            except GoldenError as error:
+                problems.append(str(error))
+        goldens += sorted(of_case, key=_by_writer)
+    return goldens, problems
 
 
 def _by_writer(golden: Golden) -> tuple[datetime.date, str]:

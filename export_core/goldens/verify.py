@@ -25,7 +25,7 @@ from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of
 from export_core.goldens.manifest_file import RESTORE
-from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore
+from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore, readable_goldens
 from export_core.releases import Calendar, ReleaseError, load_calendar
 
 _EXPORT_GOLDENS = re.compile(r"""^[ \t]*export_goldens[ \t]*=[ \t]*["']?([^"'#;\s][^"'#;\n]*)""", re.MULTILINE)
@@ -65,7 +65,7 @@ def verify_goldens(
     Raises:
         GoldenError: Goldens are not complete or not true, and the message names them; or there is no golden at all.
     """
-    goldens, problems = store.readable()
+    goldens, problems = readable_goldens(store)
     if not goldens and not problems:
         raise GoldenError(no_goldens(store.root))
     for golden in goldens:

@@ -28,6 +28,14 @@ def test_another():
 """
 
 
+NEEDS_ANOTHER = """
+RAN = []
+
+def test_another():
+    RAN.append(1)
+""" + PRODUCT.replace("    export_golden", "    assert RAN\n    export_golden")
+
+
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
     project = projects(test_a=SETS, test_b=PRODUCT, inner__test_first=PRODUCT)
@@ -56,8 +64,15 @@ def test_without_the_other_file_the_export_has_changed(project):
 def test_a_second_export_with_other_settings_is_ignored(projects):
     project = projects(test_a=AT_RUN, test_b=PRODUCT)
     done = project.pytest("--update-goldens", twice=True)
-    assert "1 golden exported only once" in done.text
+    assert "1 golden exported only once: test_b.test_product. The next run of pytest shows whether" in done.text
+    assert "in a second process, jax_default_matmul_precision differs, which another test or a fixture" in done.text
     assert "reproducible" not in project.manifest("test_b.test_product")
+
+
+def test_a_test_that_needs_another_is_named_as_exported_once(projects):
+    done = projects(test_b=NEEDS_ANOTHER).pytest("--update-goldens", twice=True)
+    assert "1 golden exported only once: test_b.test_product. " in done.text
+    assert "in a second process, which runs each test alone, these tests exported nothing: run one alone" in done.text
 
 
 FIXTURES = """

@@ -24,7 +24,7 @@ class WrittenCase(_AnyEvent):
     named: Sequence[str]  # Remarks on its outputs.
     to_do: Sequence[str]  # What to do about these remarks.
     rounded: Sequence[str]  # The 64-bit dtypes of arrays that were rounded to 32 bits, as it was written.
-    not_repeated: bool  # Whether no second process could export it.
+    not_repeated: str  # Why no second process could export it, though one was to; empty if one did.
     not_seen: Mapping[str, Sequence[Any]]  # The errors that an output does not show (`NotSeen`), by output.
 
 

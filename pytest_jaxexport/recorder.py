@@ -73,6 +73,7 @@ from pytest_jaxexport.unused_goldens import rename_hint
 _EQUAL_OUTPUTS = (
     "The outputs are equal, as this test compares them. `changed_module: warn` in the policy lets such a change pass."
 )
+_NEVER_REPEATED = f"a second process exports no artifacts for TPUs, and none larger than {LARGE >> 20} MiB"
 LEAVES = 40  # The most leaves that a message lists if no leaf has the given name.
 
 
@@ -150,7 +151,7 @@ class Recorder:
         self._marked_now = partial(marked_now, marked=marked, settings=settings)
         self._names: set[str | None] = set()
         self._deferred: set[str] = set()
-        self._not_repeated: set[str] = set()
+        self._not_repeated: dict[str, str] = {}
         self._remarks: dict[str, tuple[Remark, ...]] = {}
         self.events: list[Event] = []
         self.cases: list[str] = []
@@ -379,7 +380,9 @@ class Recorder:
             differs: bool | None = not stored.manifest.reproducible
         else:
             differs = self._new_exports_again_otherwise(produced) if self._exports_new_twice else None
-            self._not_repeated |= {produced.case.id} if differs is None else set()
+            if differs is None and self._exports_new_twice:
+                process = self._second_exports[0]
+                self._not_repeated[produced.case.id] = process.not_compared.get(produced.case.id, _NEVER_REPEATED)
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
 
     def _first_replay(self, golden: Golden) -> Sequence[Result]:
@@ -417,7 +420,7 @@ class Recorder:
             named=[],
             to_do=[],
             rounded=[],
-            not_repeated=False,
+            not_repeated="",
             not_seen={},
         )
         if written is WriteStatus.UNCHANGED or not (left := self._left(event)):
@@ -470,12 +473,11 @@ class Recorder:
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
             named = [*named, "not reproducible: two exports differed, so tests compare only its outputs"]
-        alone = case in self._not_repeated and self._exports_new_twice
         parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
         event["named"], event["to_do"] = named, to_do
-        event["not_repeated"], event["not_seen"] = alone, parts
+        event["not_repeated"], event["not_seen"] = self._not_repeated.get(case, ""), parts
         if event["written"] != WriteStatus.UNCHANGED:
             event["rounded"] = sorted(produced.rounded)
 

@@ -46,6 +46,13 @@ MORE_SEEDS = 12
 """Hash seeds that a printed command tries: all of them order a set of two names alike in 1 of 4,096 cases."""
 
 
+_NO_EXPORT = "in a second process, which runs each test alone, these tests exported nothing: run one alone to see why"
+_OTHER_SETTINGS = (
+    "in a second process, {} differs, which another test or a fixture has changed here: change it back after the test, "
+    "or set it in a conftest.py"
+)
+
+
 class SecondExport:
     """A second process, which is started when a test needs it, and exports one test after another."""
 
@@ -59,6 +66,7 @@ class SecondExport:
         self._pipes: tuple[IO[str], IO[str]] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jaxexport-second-export")
         self._exports: dict[str, Future[dict[str, Any]]] = {}
+        self.not_compared: dict[str, str] = {}  # Why the second export of a case shows nothing, by case.
 
     def start(self, test: str) -> None:
         """Start the process, which imports jax while this one traces its function; `test` is a node id."""
@@ -115,7 +123,8 @@ class SecondExport:
     def differs(self, test: str, case: str, artifact: Artifact, flags: Flags) -> bool | None:
         """Return whether the second export of a case differs from this artifact, beyond locations and names.
 
-        None if there is no second export, or if it has other settings of jax than `flags`, so that it shows nothing.
+        None if there is no second export, or if it has other settings of jax than `flags`, so that it shows nothing:
+        `not_compared` says which.
         """
         self.begin(test)
         try:
@@ -125,7 +134,11 @@ class SecondExport:
             exports = {}
         # Of equal bytes the first process needs no digest.
         sha256, digest, with_flags = exports.get(case, ("", "", {}))
-        if not digest or with_flags != flags:
+        if not digest:
+            self.not_compared[case] = _NO_EXPORT
+            return None
+        if other := [name for name, value in flags.items() if with_flags.get(name) != value]:
+            self.not_compared[case] = _OTHER_SETTINGS.format(", ".join(other))
             return None
         return bool(sha256 != artifact.sha256 and digest != export_digest(artifact))
 

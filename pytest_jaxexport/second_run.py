@@ -10,6 +10,8 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Generator
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 import pytest
@@ -67,11 +69,21 @@ class _Session:
         self._answers = answers
         self._root = root
         self.exports: dict[str, SecondArtifact] = {}
+        self._directories: dict[Path, pytest.Collector] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> bool:
         """Skip pytest's own collection."""
         return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_directory(self, path: Path) -> Generator[None, pytest.Collector | None, pytest.Collector | None]:
+        """Return the node that a directory had when an earlier test was collected.
+
+        Since pytest 9.1, the fixtures of a conftest.py belong to the first node of its directory alone.
+        """
+        node = yield
+        return self._directories.setdefault(path, node) if node else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:

@@ -67,9 +67,14 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
         for dtype in event["rounded"]:
             rounded.setdefault(dtype, []).append(f"{event['case']}/{event['writer']}")
     yield from (f"  {few(goldens, most=3)}: {rounded_text(dtype)}" for dtype, goldens in rounded.items())
-    if alone := [event["case"] for event in events if event["not_repeated"]]:
-        once = f"{plural(len(alone), 'golden')} exported only once"
-        yield f"{once}, since no second process can have the same settings: {few(alone, most=3)}"
+    alone: dict[str, list[str]] = {}
+    for event in events:
+        alone.setdefault(event["not_repeated"], []).append(event["case"])
+    for why, cases in alone.items():
+        if why:
+            once = f"{plural(len(cases), 'golden')} exported only once: {few(cases, most=3)}"
+            yield f"{once}. The next run of pytest shows whether the export can be repeated."
+            yield f"  {why}"
     if parts := {name: part for event in events for name, part in event["not_seen"].items()}:
         # NumPy: 100 ms in xdist's controller; what wrote has it.
         from export_core.numbers.noise import NotSeen, not_seen_advice, not_seen_text

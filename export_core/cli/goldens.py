@@ -102,8 +102,15 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
     chosen = [golden for name in names for golden in project.store.named(name)]
+    belong = "These files and folders belong to no golden: delete them, or move them elsewhere."
     with (steps := Steps(quiet=quiet)):
-        goldens = verify_goldens(project.store, project.policy.calendar(), audited)
+        try:
+            goldens = verify_goldens(project.store, project.policy.calendar(), audited)
+        except GoldenError as error:
+            stray_files += unlisted_files(project.store)
+            raise GoldenError(
+                "\n".join([str(error), *map(str, stray_files), *([belong] if stray_files else [])])
+            ) from error
         stray_files += unlisted_files(project.store)
     if noise:
         wanted = [golden for golden in chosen or goldens if again or golden.manifest.noise is None]
@@ -116,8 +123,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
         check_noise(goldens)
     if stray_files:
         raise GoldenError(
-            "\n".join(map(str, stray_files))
-            + f"\nThese files and folders belong to no golden: delete them, or move them elsewhere. "
+            "\n".join(map(str, stray_files)) + f"\n{belong} "
             f"{plural(len(goldens), 'golden')}, every file as its golden.yaml lists it."
         )
     if not noise:

@@ -4,9 +4,11 @@
 """
 
 import contextlib
+import datetime
 import functools
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +38,7 @@ MODULE_TEXT = "module.mlir"
 JAXPR_TEXT = "jaxpr.txt"
 LFS_POINTER = b"version https://git-lfs"  # How a pointer of Git LFS begins, which stands for a file not fetched.
 FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
+_EXPORT_GOLDENS = re.compile(r"""^[ \t]*export_goldens[ \t]*=[ \t]*["']?([^"'#;\s][^"'#;\n]*)""", re.MULTILINE)
 _OWN_FOLDERS = (
     atomic.STAGED,
     atomic.SWAPPED_OUT,
@@ -159,27 +162,37 @@ class Golden:
     def verify(self) -> None:
         """Compare each file that the manifest lists with its SHA-256.
 
-        Raises `GoldenError` for a listed file that is missing or changed. It is also raised if the artifact, the inputs
+        Raises `GoldenError` for listed files that are missing or changed. It is also raised if the artifact, the inputs
         or the outputs are not listed; a golden without outputs need not list them.
         """
+        problems = []
         for name, expected in self.manifest.files.items():
-            with self._opened(name) as file:
-                actual = hashlib.file_digest(file, "sha256").hexdigest()
+            try:
+                with self._opened(name) as file:
+                    actual = hashlib.file_digest(file, "sha256").hexdigest()
+            except GoldenError as error:
+                problems.append(str(error))
+                continue
             if actual != expected:
                 path, content = self.folder / name, self.content(name)
+                # These two are of the whole checkout: one file of each golden says it.
                 if sha256(content.replace(b"\r\n", b"\n")) == expected:
-                    raise GoldenError(
+                    problems.append(
                         f"{path}: damaged: its line ends were converted to CR LF, as git's core.autocrlf does. Put "
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
                     )
+                    break
                 if content.startswith(LFS_POINTER):
-                    raise GoldenError(
+                    problems.append(
                         f"{path}: expected the file, found a Git LFS pointer. Fetch it with `git lfs pull`."
                     )
-                raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
+                    break
+                problems.append(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
         for name in (ARTIFACT, INPUTS, *(() if self.manifest.options.without_outputs else (OUTPUTS,))):
             if name not in self.manifest.files:
-                raise GoldenError(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
+                problems.append(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
+        if problems:
+            raise GoldenError("\n".join(problems))
 
 
 @dataclass(frozen=True)
@@ -238,10 +251,8 @@ class GoldenStore:
         return self._generations(case, lambda writer: not self.is_unreadable(case, writer))
 
     def _generations(self, case: str, is_wanted: Callable[[str], bool]) -> list[Golden]:
-        atomic.recover(self.root / case)
-        folders = self._folders(self.root / case, own=_OWN_FOLDERS)
-        goldens = [self._load(folder) for folder in folders if is_wanted(folder.name)]
-        return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
+        goldens = [self._load(folder) for folder in self._folders_of(case) if is_wanted(folder.name)]
+        return sorted(goldens, key=_by_writer)
 
     def is_unreadable(self, case: str, writer: str) -> bool:
         """Return whether there is a golden by this writer whose manifest is missing or damaged."""
@@ -393,6 +404,11 @@ class GoldenStore:
         with contextlib.suppress(OSError):  # it is not empty: other goldens, or a file of the user's
             golden.folder.parent.rmdir()
 
+    def _folders_of(self, case: str) -> list[Path]:
+        """Return the folders of a case's goldens, after completing replacements that were killed halfway."""
+        atomic.recover(self.root / case)
+        return list(self._folders(self.root / case, own=_OWN_FOLDERS))
+
     def _load(self, folder: Path) -> Golden:
         _refuse_links(folder)
         if not (folder / MANIFEST).exists() and next(folder.glob(f"*/{MANIFEST}"), None):
@@ -440,6 +456,34 @@ class GoldenStore:
         )
 
 
+def readable_goldens(store: GoldenStore) -> tuple[list[Golden], list[str]]:
+    """Return every golden that can be read, in the order of `GoldenStore.goldens`, and why each other one cannot.
+
+    Raises `GoldenError` for a golden.yaml outside the folders of all cases.
+    """
+    goldens: list[Golden] = []
+    problems = []
+    for case in store.cases():
+        try:
+            folders = store._folders_of(case)
+        except GoldenError as error:
+            problems.append(str(error))
+            continue
+        of_case = []
+        for folder in folders:
+            try:
+                of_case.append(store._load(folder))
+            except GoldenError as error:
+                problems.append(str(error))
+        goldens += sorted(of_case, key=_by_writer)
+    return goldens, problems
+
+
+def _by_writer(golden: Golden) -> tuple[datetime.date, str]:
+    """Return the key that sorts goldens by the build dates of their writers."""
+    return golden.manifest.writer.built, golden.manifest.writer.id
+
+
 def _refuse_links(folder: Path) -> None:
     """Raise `GoldenError` if a golden's folder, or that of its case, is a symbolic link."""
     for path in (folder.parent, folder):
@@ -454,8 +498,24 @@ def no_goldens(root: Path, advice: str = "") -> str:
     for parent in () if root.is_absolute() else Path.cwd().parents:
         if next((parent / root).glob(f"*/*/{MANIFEST}"), None):
             return f"{expected} There are goldens in {parent / root}: run this command in {parent}."
+    if written := _written_by_pytest():
+        folder, file = written
+        if folder != root.as_posix():
+            return (
+                f"{expected} pytest writes to {folder} (export_goldens in {file}), which only pytest reads: "
+                f"set `goldens: {folder}` in the policy."
+            )
     made = "Mark a test with @pytest.mark.export_compat and run `pytest --update-goldens`, or name the folder with"
-    return f"{expected} {advice or f'{made} --goldens.'}"
+    return f"{expected} {advice or f'{made} `goldens:` in the policy or with --goldens.'}"
+
+
+def _written_by_pytest() -> tuple[str, str] | None:
+    """Return the folder that pytest's own configuration sets as that of goldens, and the file that sets it; or None."""
+    for file in ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):  # pytest takes the first
+        with contextlib.suppress(OSError):
+            if found := _EXPORT_GOLDENS.search(read_named(file).decode(errors="replace")):
+                return found[1].strip().rstrip("/"), file
+    return None
 
 
 @contextlib.contextmanager

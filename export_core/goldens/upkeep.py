@@ -15,7 +15,7 @@ from export_core.base.untrusted import read_named
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.manifest_file import dump_manifest, is_plain_name
-from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of, has_content
+from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of, has_content, readable_goldens
 
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
 
@@ -156,9 +156,9 @@ def strays(root: Path) -> Iterator[Stray]:
 def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
     """Yield, as strays, the files in the folders of goldens that their manifests do not list.
 
-    Raises `GoldenError` for a bad manifest.
+    Goldens whose manifest cannot be read are left out: `verify_goldens` reports them.
     """
-    for golden in store.goldens():
+    for golden in readable_goldens(store)[0]:
         for path in sorted(golden.folder.iterdir()):
             if path.name not in {MANIFEST, *golden.manifest.files}:
                 what = f"not one of the files of {golden.id}"

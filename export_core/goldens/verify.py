@@ -23,7 +23,7 @@ from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of
 from export_core.goldens.manifest_file import RESTORE
-from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore, no_goldens
+from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore, no_goldens, readable_goldens
 from export_core.releases import Calendar, ReleaseError, load_calendar
 
 MOST = 10  # The most goldens that one error names: a clone without the files of Git LFS would list all.
@@ -61,10 +61,9 @@ def verify_goldens(
     Raises:
         GoldenError: Goldens are not complete or not true, and the message names them; or there is no golden at all.
     """
-    goldens = store.goldens()
-    if not goldens:
+    goldens, problems = readable_goldens(store)
+    if not goldens and not problems:
         raise GoldenError(no_goldens(store.root))
-    problems = []
     for golden in goldens:
         # Hashes show damage since the writing; reading shows an artifact that was damaged before its hash was taken.
         try:

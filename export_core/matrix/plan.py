@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -18,7 +17,7 @@ from export_core.goldens import Golden, hint_at_cases
 from export_core.goldens.store import check_output_folder
 from export_core.goldens.verify import check_dates
 from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases
-from export_core.numbers.user_code import UserCode
+from export_core.numbers.user_code import UserCode, check_spelling
 from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell, promise_of_golden
@@ -77,10 +76,12 @@ def make_plan(
 
     `targets` are the policy's deployment targets in force on that day: what has to run in them is planned too.
 
+    `user_code` is the process that imports users' own comparators, to check that they exist. Without it nothing is
+    imported: a plan that is only shown needs no project.
+
     Raises:
         MatrixError: Nothing is left to run, since an empty plan must never look like a success.
-        CompareError: A comparator does not exist. To find out, a user's own comparator is imported, by `user_code` or
-            in a process for this plan alone.
+        CompareError: A comparator does not exist, or cannot by its name.
         GoldenError: The build date in a golden is not that of the calendar.
         ReleaseError: A reader does not exist.
     """
@@ -91,9 +92,8 @@ def make_plan(
     chosen = [golden for golden in selected if golden.manifest.writer.built <= as_of]
     later = {golden.id: golden.manifest.writer.built for golden in selected if golden.manifest.writer.built > as_of}
     # Before anything is run: a misspelled comparator must not end a run after hours.
-    with nullcontext(user_code) if user_code else closing(UserCode()) as code:
-        for name in dict.fromkeys(golden.compared_as.comparison.compare for golden in chosen):
-            code.check(name)
+    for name in dict.fromkeys(golden.compared_as.comparison.compare for golden in chosen):
+        (user_code.check if user_code else check_spelling)(name)
     written = [golden.manifest.writer.built for golden in chosen]
     readers = choose_readers(selection, known, windows, written, as_of, targets)
     return Plan(

@@ -36,6 +36,15 @@ class _Answer(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
+def check_spelling(name: str) -> None:
+    """Raise `CompareError` if this cannot be the name of a comparator. Nothing is imported."""
+    if problem := problem_of_name(name):
+        raise CompareError(problem)
+    if not all(name.partition(":")) and ":" in name:
+        what = "'module:function', such as 'my_package.checks:close_enough'"
+        raise CompareError(f"compare={name!r}: expected {what}.")
+
+
 class UserCode:
     """The process that runs users' functions: started at the first request, and again after it has died, until `close`.
 
@@ -54,12 +63,8 @@ class UserCode:
 
     def check(self, name: str) -> None:
         """Raise `CompareError` if no comparator has this name. A user's own, ``module:function``, is imported."""
-        if problem := problem_of_name(name):
-            raise CompareError(problem)
+        check_spelling(name)
         if ":" in name:
-            if not all(name.partition(":")):
-                what = "'module:function', such as 'my_package.checks:close_enough'"
-                raise CompareError(f"compare={name!r}: expected {what}.")
             self._ask(name)
 
     def compare(self, name: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> str | None:

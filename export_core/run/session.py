@@ -303,7 +303,7 @@ def plan_matrix(
         selection: which cells are planned.
         options: the options of the run, such as the day and the folder of goldens.
         goldens: the goldens to select from, already verified; None reads and verifies all goldens of the folder.
-        user_code: the process for comparators that the user wrote, which are checked there.
+        user_code: the process for comparators that the user wrote, which are imported there; None imports none.
         is_run: whether a run follows: then warnings that the report of the run gives are left out.
 
     Raises:

@@ -52,6 +52,22 @@ def test_no_golden_folder_is_bad_input(command, jaxexport, cwd):
     assert list(cwd.iterdir()) == [], "and nothing is written"
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", "[tool.pytest.ini_options]\nexport_goldens = 'tests/golden'  # ours\n"),
+        ("pytest.ini", "[pytest]\nexport_goldens=tests/golden/\n"),
+    ],
+)
+@pytest.mark.parametrize("command", [["matrix", "--dry-run"], ["goldens", "verify"]], ids=" ".join)
+def test_the_folder_where_pytest_writes_goldens_is_named(command, file, text, jaxexport, cwd):
+    (cwd / file).write_text(text)
+    where = f"pytest writes to tests/golden (export_goldens in {file})"
+    assert_bad_input(jaxexport(*command), where, "set `goldens: tests/golden` in the policy.")
+    (cwd / "export_compat.yaml").write_text("goldens: tests/golden\n")
+    assert_bad_input(jaxexport(*command), "tests/golden: expected goldens, found none. Mark a test with")
+
+
 def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
     (project / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(project / "src" / "deep")
@@ -297,6 +313,27 @@ def test_files_that_belong_to_no_golden_are_reported(jaxexport, project, stray, 
     assert advice in ended.err
 
 
+def test_verify_reports_all_damages_at_once(jaxexport, project):
+    older, newer = (project / "golden" / "t.test_f[a]" / f"{writer}-cpu" for writer in ("0.9.2", "0.12.0.1"))
+    (older / INPUTS).write_bytes(b"")
+    (older / OUTPUTS).unlink()
+    (newer / "golden.yaml").write_text("format: [")
+    (newer.with_name("0.10.0-cpu")).mkdir()
+    (project / "golden" / "notes.txt").write_text("")
+    (older / "notes.txt").write_text("")
+    ended = jaxexport("goldens", "verify")
+    assert (ended.code, ended.out) == (2, "")
+    damaged = (
+        f"{older.name}/inputs.npz",
+        f"{older.name}/outputs.npz",
+        f"{newer.name}/golden.yaml",
+        "0.10.0-cpu/golden",
+    )
+    for text in (*damaged, "golden/notes.txt", f"{older.name}/notes.txt", "belong to no golden: delete them"):
+        assert text in ended.err
+    assert "2 goldens" not in ended.err
+
+
 def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
     for name in ("README.md", "readme", ".gitattributes", ".DS_Store"):
         (project / "golden" / name).write_text("")
@@ -379,6 +416,13 @@ def test_cases_are_arguments_or_options(jaxexport, project):
     every = jaxexport("matrix", "--dry-run", "--as-of", "2026-11-21").out
     assert jaxexport("matrix", "t.test_f*", "--dry-run", "--as-of", "2026-11-21").out == every
     assert_bad_input(jaxexport("matrix", "t.test_g", "--dry-run"), "--cases: no case matches 't.test_g'.")
+
+
+def test_a_plan_is_shown_where_no_comparator_is_installed(jaxexport, project):
+    rule = "numbers:\n- cases: ['*']\n  compare: not_installed.checks:close\n  reason: ours\n"
+    (project / "export_compat.yaml").write_text(rule)
+    assert jaxexport("matrix", "--dry-run", "--format", "github", "--as-of", "2026-11-21").code == 0
+    assert_bad_input(jaxexport("matrix", "--as-of", "2026-11-21"), "cannot import not_installed")
 
 
 def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):

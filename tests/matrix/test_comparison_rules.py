@@ -1,6 +1,8 @@
 """Rules of the policy's `numbers`, which correct a comparison without writing a golden again."""
 
 import dataclasses
+import functools
+from contextlib import closing
 
 import msgspec
 import numpy as np
@@ -18,6 +20,7 @@ from export_core.matrix import Cell, MatrixError, Selection, Verdict, make_plan
 from export_core.matrix.cache_keys import OutcomeKeys
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.entries import NumbersRule, Quirk
 from export_core.policy.run_options import RunOptions
@@ -95,11 +98,13 @@ def test_a_rule_is_shown_as_accepted_with_its_goldens():
     assert accepted == [Accepted("numbers: rtol 0.001", "measured", ("t.f/0.9.2-cpu",))]
 
 
-def test_the_comparator_of_a_rule_is_imported_at_planning():
+def test_only_a_plan_that_runs_imports_a_comparator():
     rule = NumbersRule(("*",), "ours", compare="no_such_module:f")
     goldens = under_policy([golden("t.f")], Policy(numbers=(rule,)))
-    with pytest.raises(Exception, match="cannot import no_such_module"):
-        make_plan(goldens, load_calendar(), Policy().window_lengths(), Selection(), day("2026-11-20"))
+    make = functools.partial(make_plan, goldens, load_calendar(), Policy().window_lengths(), Selection())
+    with closing(UserCode()) as user_code, pytest.raises(Exception, match="cannot import no_such_module"):
+        make(day("2026-11-20"), user_code)
+    assert make(day("2026-11-20")).goldens, "a plan that is only shown needs no project"
 
 
 def test_a_rule_and_its_line_change_the_key_of_an_outcome(goldens, here):

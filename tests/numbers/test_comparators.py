@@ -135,7 +135,8 @@ def test_a_missing_comparator_is_an_error_with_the_folder(user_code, name, messa
 def test_a_plan_imports_comparators_from_the_working_folder(project, monkeypatch):
     def plan(name):
         one = golden(comparison=Comparison(name))
-        return make_plan([one], load_calendar(), Windows(), Selection(readers="0.12.0.1"), day("2026-11-21"))
+        with contextlib.closing(UserCode()) as code:
+            return make_plan([one], load_calendar(), Windows(), Selection(readers="0.12.0.1"), day("2026-11-21"), code)
 
     monkeypatch.chdir(project)
     assert len(plan("our_checks:asserts").cells) == 1

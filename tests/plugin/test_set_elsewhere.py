@@ -1,4 +1,4 @@
-"""Settings of jax that another test file sets when it is imported: a second export has the same, or is ignored."""
+"""What a second export takes from other files: settings of jax, which it has or is ignored, and fixtures."""
 
 import pytest
 from projects import Project, Projects
@@ -26,6 +26,14 @@ def test_another():
 
     jax.config.update("jax_default_matmul_precision", "highest")
 """
+
+
+NEEDS_ANOTHER = """
+RAN = []
+
+def test_another():
+    RAN.append(1)
+""" + PRODUCT.replace("    export_golden", "    assert RAN\n    export_golden")
 
 
 @pytest.fixture(scope="module")
@@ -56,5 +64,52 @@ def test_without_the_other_file_the_export_has_changed(project):
 def test_a_second_export_with_other_settings_is_ignored(projects):
     project = projects(test_a=AT_RUN, test_b=PRODUCT)
     done = project.pytest("--update-goldens", twice=True)
-    assert "1 golden exported only once" in done.text
+    assert "1 golden exported only once: test_b.test_product. The next run of pytest shows whether" in done.text
+    assert "in a second process, jax_default_matmul_precision differs, which another test or a fixture" in done.text
     assert "reproducible" not in project.manifest("test_b.test_product")
+
+
+def test_a_test_that_needs_another_is_named_as_exported_once(projects):
+    done = projects(test_b=NEEDS_ANOTHER).pytest("--update-goldens", twice=True)
+    assert "1 golden exported only once: test_b.test_product. " in done.text
+    assert "in a second process, which runs each test alone, these tests exported nothing: run one alone" in done.text
+
+
+FIXTURES = """
+import numpy as np
+import pytest
+
+@pytest.fixture
+def ones():
+    return np.ones(3, np.float32)
+
+@pytest.fixture(scope="package")
+def twos():
+    return np.full(3, 2, np.float32)
+"""
+
+TESTS = """
+import jax
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.export_compat
+
+@pytest.fixture
+def threes(ones, twos):
+    return ones + twos
+
+def test_first(export_golden, threes):
+    export_golden(jax.jit(lambda x: x), threes)
+
+class TestInner:
+    def test_second(self, export_golden, ones, twos, threes):
+        export_golden(jax.jit(lambda x: -x), threes)
+"""
+
+
+def test_each_second_export_has_the_fixtures_of_a_folder(projects):
+    files = {"inner__conftest": FIXTURES, "inner__test_a": TESTS, "inner__test_b": TESTS}
+    done = projects(**files).pytest("--update-goldens", twice=True)
+    assert "4 goldens new" in done.text
+    assert "exported only once" not in done.text

@@ -281,7 +281,7 @@ def event(one: Result) -> dict[str, Any]:
         "other_inputs": [one.message],
         "corrected": {"compare": one.message},
         "rounded": ["float64"],
-        "not_repeated": True,
+        "not_repeated": one.message,
         "compared_by_outputs": True,
         "judgements": {one.judgement: 1},
         "shown": [(one.golden, one.message)],

@@ -36,6 +36,6 @@ def _write_down(error: BaseException | None) -> None:
     while error is not None:
         # Of a package that is there, a missing part is not a package that is missing.
         if isinstance(error, ModuleNotFoundError) and error.name and "." not in error.name:
-            with Path(os.environ["JAXEXPORT_SESSION_ENDED"]).with_name(FILE).open("a", encoding="utf-8") as file:
-                file.write(f"{error.name}\n")
+            with Path(os.environ["JAXEXPORT_SESSION_ENDED"]).with_name(FILE).open("ab") as file:
+                file.write(f"{error.name}\n".encode())
         error = error.__cause__ or error.__context__

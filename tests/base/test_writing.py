@@ -36,7 +36,8 @@ OTHERS = {
     "the terminal, where somebody is asked": "../pytest_jaxexport/reviewing",
     "renames of a golden's own folder": "goldens/store",
     "the lock of a run, and renames of its files, after a check for links": "run/results",
-    "a file that `goldens backfill` names in an environment variable": "../pytest_jaxexport/plugin",
+    "a file that `goldens backfill` names in an environment variable": "../pytest_jaxexport/missing_modules "
+    "../pytest_jaxexport/plugin",
 }
 """What is written, made or renamed without the writer, and the modules of export_core/ that do it."""
 

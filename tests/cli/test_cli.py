@@ -65,7 +65,9 @@ def test_the_folder_where_pytest_writes_goldens_is_named(command, file, text, ja
     where = f"pytest writes to tests/golden (export_goldens in {file})"
     assert_bad_input(jaxexport(*command), where, "set `goldens: tests/golden` in the policy.")
     (cwd / "export_compat.yaml").write_text("goldens: tests/golden\n")
-    assert_bad_input(jaxexport(*command), "tests/golden: expected goldens, found none. Mark a test with")
+    assert_bad_input(
+        jaxexport(*command), f"tests/golden: expected goldens, found none in {cwd}/tests/golden. Mark a test with"
+    )
 
 
 def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):

@@ -75,7 +75,7 @@ from export_core.features.backfill.backfill import _run_to_its_end
 from export_core.cli.signals import interruptible
 
 with interruptible():
-    _run_to_its_end([sys.executable, "-m", "pytest", *sys.argv[1:]])
+    _run_to_its_end([sys.executable, "-m", "pytest", *sys.argv[1:]], [])
 """
 
 

@@ -271,7 +271,7 @@ def test_the_policy_names_packages_to_build_from_source(monkeypatch, cache):
 
 PROGRAMS_BY_PATH = ("PROGRAM", "program", "SECOND_RUN_FILE")
 """Programs of ours that are started by path, so that `sys.path` has their folder and not the working folder."""
-TESTS_OF_THE_PROJECT = "[str(environment.python), '-m', 'pytest', *words, *pytest_args]"
+TESTS_OF_THE_PROJECT = "[str(environment.python), '-m', 'pytest', *_PLUGIN, *words, *pytest_args]"
 
 
 def test_every_python_is_started_without_the_working_folder():

@@ -10,7 +10,7 @@ from pathlib import Path
 from export_core.base.errors import PREFIX
 from export_core.base.exit_code import ExitCode
 from export_core.base.scratch import scratch_folder
-from export_core.base.untrusted import read_named
+from export_core.base.untrusted import read_named, read_regular
 from export_core.cli.output import echo
 from export_core.cli.steps import Steps
 from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
@@ -21,6 +21,7 @@ from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.packages import make_own_requirement
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 
+_PLUGIN = ("-p", "pytest_jaxexport.missing_modules")
 SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
 """The environment variable with the path of a file that the plugin makes when a run of pytest ends as it should."""
 
@@ -90,21 +91,21 @@ def write_goldens(
                 with steps:
                     environment = _build_writer(release, writers, install, constraints, locks, steps)
                 steps("the environment is ready: running the marked tests in it")
-                words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q", *pytest_args)
-                codes.append(_run_to_its_end(environment.python, words, install))
+                words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
+                command = [str(environment.python), "-m", "pytest", *_PLUGIN, *words, *pytest_args]
+                codes.append(_run_to_its_end(command, install))
         except EnvironmentFailed as error:
             echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(ExitCode.INCOMPLETE)
     return max(codes)
 
 
-def _run_to_its_end(python: Path | str, words: Sequence[str], install: Sequence[str]) -> int:
+def _run_to_its_end(command: Sequence[str], install: Sequence[str]) -> int:
     """Run pytest, and return 0 if it passed, 1 if it failed, 3 if it ended with 0 before its session did.
 
     The last happens if a test or a conftest.py calls `os._exit(0)`. `install` has the requirements of the tests: after
     a failure, a message names the modules that they lack.
     """
-    command = [str(python), "-m", "pytest", "-p", "pytest_jaxexport.missing_modules", *words]
     with scratch_folder() as folder:
         ended = folder / "ended"
         # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
@@ -120,7 +121,7 @@ def _run_to_its_end(python: Path | str, words: Sequence[str], install: Sequence[
                 raise
         if code:
             missing = folder / "missing_modules"
-            if lacking := sorted({*missing.read_text("utf-8").split()}) if missing.exists() else []:
+            if lacking := sorted({*read_regular(missing).decode().split()}) if missing.exists() else []:
                 echo(f"{PREFIX}{_what_to_install(lacking, install)}", err=True)
             return 1
         if ended.exists():

@@ -47,4 +47,4 @@ def test_formats_and_features_are_reported(rows):
 
 def test_a_folder_without_goldens_is_an_error(tmp_path, jaxexport):
     ended = jaxexport("goldens", "list", "--coverage", "--goldens", str(tmp_path), code=2)
-    assert f"{tmp_path}: expected goldens, found none. Mark a test with" in ended.err
+    assert f"{tmp_path}: expected goldens, found none. Name their folder with --goldens." in ended.err

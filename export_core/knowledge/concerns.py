@@ -197,6 +197,12 @@ class About:
             answer = self._named[text] = _any_names(self.artifact.modules, text)
         return answer
 
+    @property
+    def converted(self) -> "About":
+        """The properties of the artifact as a conversion for another runtime leaves them."""
+        has_shardings = "Sharding" in self.calls or any(name.startswith(_OF_SHARDY) for name in self.operations)
+        return AboutConverted(self.artifact) if has_shardings else self
+
 
 class AboutConverted(About):
     """The properties of an artifact as a conversion for another runtime leaves them: without shardings."""

@@ -16,7 +16,7 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, only_jax
 from export_core.artifact.readers import LoadResult, Reader, advises_conversion, loads, without_conversion
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, AboutConverted, Uses, is_concerned, operations_of
+from export_core.knowledge.concerns import CALL, About, Uses, is_concerned, operations_of
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, places_of
 from export_core.releases.names import parts_of
@@ -176,16 +176,14 @@ def forecasts(
     results = loads(artifact, readers)
     found = [*map(Forecast, results)]
     consumers: dict[tuple[str, str], _Consumer] = {}
-    refused: list[Forecast] = []
+    refused: dict[str, list[Forecast]] = {}  # What releases of each other runtime do not load.
     for load, known in zip(results, found, strict=True):
-        if load.ok is False:  # What a reader does not load, it does not run.
-            if load.reader.release.runtime and advises_conversion(load):
-                refused.append(known)
-            continue
         release = load.reader.release
-        family, in_brackets = "", ""
-        if release.runtime:
-            family, _, in_brackets = parts_of(release.runtime)
+        if load.ok is False:  # What a reader does not load, it does not run.
+            if release.runtime:
+                refused.setdefault(release.family, []).append(known)
+            continue
+        family, _, in_brackets = parts_of(release.runtime)
         key = family, release.with_settings or in_brackets
         if (consumer := consumers.get(key)) is None:
             of_reader = _abilities(settings, release.x64) + release.settings
@@ -193,13 +191,21 @@ def forecasts(
         consumer.forecasts.append(known)
     for consumer in consumers.values():
         consumer.answer()
-    if refused:
-        converted = forecasts_when_converted(artifact, [known.reader for known in refused], platform)
-        for known, then in zip(refused, converted, strict=True):
-            if then.spoiled.answer == NO:
-                why = "; ".join(map(str, then.spoiled.reasons))
-                known.by_bytes = without_conversion(known.by_bytes, then.in_words, why)
+    converted = about.converted if refused else about
+    for family, known_refused in refused.items():
+        if _Consumer(converted, family, platform, ()).may_refuse:
+            _say_where_no_conversion_helps(artifact, known_refused, platform)
     return iter(found)
+
+
+def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecast], platform: str) -> None:
+    """Replace the advice to convert in the forecasts of readers that would not run the converted artifact either."""
+    advised = [known for known in refused if advises_conversion(known.by_bytes)]
+    converted = forecasts_when_converted(artifact, [known.reader for known in advised], platform)
+    for known, then in zip(advised, converted, strict=True):
+        if then.spoiled.answer == NO:
+            why = "; ".join(map(str, then.spoiled.reasons))
+            known.by_bytes = without_conversion(known.by_bytes, then.in_words, why)
 
 
 def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], platform: str = "") -> list[Forecast]:
@@ -207,7 +213,7 @@ def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], plat
 
     A conversion removes what keeps them from loading it; its other operations stay. `readers` are no jaxlibs.
     """
-    about = AboutConverted(artifact)
+    about = About(artifact).converted
     found = [Forecast(LoadResult(reader, True, ())) for reader in readers]
     consumers: dict[str, _Consumer] = {}
     for known in found:
@@ -291,16 +297,24 @@ class _Consumer:
         """The entries that are about the artifact, and may hold for one of the releases."""
         first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
         asked = _asked(self.name, self.platform, self.settings)
-        places = asked.of_any
-        if named := asked.by_operation.keys() & self.about.operations:
-            places = sorted({*places, *(place for name in named for place in asked.by_operation[name])})
         return [
             entry
-            for place in places
-            if (entry := asked.entries[place])
-            and (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
+            for entry in asked.among(self.about.operations)
+            if (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
             and is_concerned(self.about, entry.concerns)
         ]
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether anything is known by which a release of the runtime, whichever it is, may fail with the artifact."""
+        about, asked = self.about, _asked(self.name, self.platform, self.settings)
+        return bool(
+            about.calls_of_jax
+            or about.calls_of_devices
+            or about.devices > 1
+            or any(is_concerned(about, entry.concerns) for entry in asked.among(about.operations))
+            or (self.table is not None and self.table.may_fail(self.needed))
+        )
 
     @cached_property
     def dates(self) -> list[str]:
@@ -407,6 +421,13 @@ class _Asked(NamedTuple):
     entries: Sequence[Entry]
     by_operation: Mapping[str, Sequence[int]]  # The entries that are about artifacts with some operations, by those.
     of_any: Sequence[int]  # All other entries.
+
+    def among(self, operations: frozenset[str]) -> list[Entry]:
+        """Return the entries that may be about an artifact with these operations, in the order of `entries`."""
+        places = self.of_any
+        if named := self.by_operation.keys() & operations:
+            places = sorted({*places, *(place for name in named for place in self.by_operation[name])})
+        return [self.entries[place] for place in places]
 
 
 @lru_cache(maxsize=64)

@@ -113,6 +113,19 @@ class Measured(NamedTuple):
                 found[name] = frozenset(bad)
         return found
 
+    def may_fail(self, needed: Mapping[str, frozenset[str]]) -> bool:
+        """Return whether an operation of an artifact, or an element type, failed in a release: a look at names only.
+
+        `needed` has the element types of each operation of the artifact.
+        """
+        kinds = self.failed.get("*", {})
+        return not self.failed.keys().isdisjoint(needed) or any(
+            kind in kinds
+            for types in (needed.values() if kinds else ())
+            for of in types
+            for kind in of.replace("->", ",").split(",")
+        )
+
     def _is_seen(self, seen: Mapping[str, int], of: str, places: int) -> bool:
         """Return whether releases run an operation with an element type with which they were not seen to run it.
 

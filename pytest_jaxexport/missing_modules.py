@@ -33,7 +33,9 @@ def pytest_exception_interact(call: pytest.CallInfo[Any]) -> None:
 
 
 def _write_down(error: BaseException | None) -> None:
-    while error is not None:
+    seen = set[int]()
+    while error is not None and id(error) not in seen:  # `raise … from` can make a circle
+        seen.add(id(error))
         # Of a package that is there, a missing part is not a package that is missing.
         if isinstance(error, ModuleNotFoundError) and error.name and "." not in error.name:
             with Path(os.environ["JAXEXPORT_SESSION_ENDED"]).with_name(FILE).open("ab") as file:

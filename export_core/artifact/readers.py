@@ -29,7 +29,7 @@ CONVERT = ", or `jaxexport convert FILE"  # The beginning of the second remedy, 
 _NO_EXPORT = ", nor run what jax exports in its place"  # Why no other export is advised.
 _CONVERTED = " what `jaxexport convert` makes of it"  # Where the reader fails on a converted artifact too.
 _ADVICE = re.compile(f"(?:{_NO_EXPORT})?: (?:export |`jaxexport convert ).*|, and [a-z ]+{_CONVERTED}.*")
-"""What follows a reason: advice, or why there is none."""
+"""A pattern for the end of a reason that advises something, or says that no conversion helps."""
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 # The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
 # schema.

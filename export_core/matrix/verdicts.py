@@ -173,7 +173,7 @@ class JudgementFacts:
     junit: str = ""  # The JUnit element in its test case, such as ``failure``; empty if the test case passes.
     kind: FindingKind | None = None  # The kind of a finding about such cells; None if there are no such findings.
     next_step: str = ""
-    """What to do about such a cell, whatever its verdict; ``{target}`` is the deployment target that must run it."""
+    """The advice about such a cell, whatever its verdict. ``{target}`` is the deployment target that must run it."""
     addition: str = ""
     """What a sentence about such a cell says after its verdict; ``{}`` is the names of its deployment targets."""
 

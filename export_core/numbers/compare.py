@@ -24,6 +24,7 @@ from export_core.base.tolerances import (
     GOLDEN,
     PLATFORM_RTOL,
     ROUNDING,
+    WITHOUT_TOLERANCE,
     Allowed,
     Sources,
     Tolerance,
@@ -168,11 +169,13 @@ def compare_leaves(
 
 
 def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """Return the comparison for a call: for a derivative (VJP), `allclose` replaces any comparator but `shape`.
+    """Return the comparison for a call: for a derivative (VJP), `allclose` replaces comparators of certain outputs.
 
-    The derivative of a factorization is not a factorization itself.
+    These are factorizations, whose derivatives are no factorizations, and a user's own function. `exact` and `shape`
+    hold for any outputs.
     """
-    return structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
+    is_for_any = how.compare in WITHOUT_TOLERANCE
+    return structs.replace(how, compare="allclose") if check.vjp and not is_for_any else how
 
 
 @dataclass(frozen=True)

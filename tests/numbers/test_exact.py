@@ -296,13 +296,17 @@ def test_call(export_golden):
     exported = export_golden(jax.jit(jnp.sin), {ANGLES})
     exported.also({ANGLES} + 1)
 
+@pytest.mark.export_compat(compare="exact", vjp_order=1)
+def test_slope(export_golden):
+    export_golden(jax.jit(jnp.sin), {ANGLES})
+
 @pytest.mark.export_compat(rtol=0.5)
 class TestClass:
     @pytest.mark.export_compat(compare="exact")
     def test_both(self, export_golden):
         export_golden(jax.jit(jnp.sin), {ANGLES})
 """
-"""Exact tests with a further call, and with a tolerance in the marker of their class."""
+"""Exact tests with a further call, with a derivative, and with a tolerance in the marker of their class."""
 CHANGED = {
     **{f"test_a.test_{name}": OUTPUTS for name in FUNCTIONS if name != "unchanged"},
     "test_a.test_call": "call1.outputs.npz",
@@ -369,3 +373,23 @@ def test_a_marker_takes_exact_for_all_outputs_or_not_at_all(projects, compare):
     found = projects(test_b=IMPORTS + text).pytest("--update-goldens").tests["test_b.test_f"]
     assert found.outcome == "error"
     assert "@pytest.mark.export_compat compare=" in found.text
+
+
+@pytest.fixture(scope="module")
+def marked(projects):
+    """Runs of tests with more than `exact` in their marker: as written, with a bit changed, and with a wide policy."""
+    marks = {"derivative": "compare='exact', vjp_order=1"}
+    lines = [
+        TEST.replace('compare="exact"', m).format(name=n, function="jnp.sin", arguments=ANGLES)
+        for n, m in marks.items()
+    ]
+    project = projects(test_a=IMPORTS + "".join(lines))
+    marked = SimpleNamespace(written=project.pytest("--update-goldens"))
+    change(project, "test_a.test_derivative", "vjp1.outputs.npz")
+    marked.changed = project.pytest()
+    return marked
+
+
+def test_a_changed_bit_of_a_derivative_fails_its_test(marked):
+    assert marked.changed.tests["test_a.test_derivative"].outcome == "failed"
+    assert "vjp1: output 0 float32[4]: 1 of 4 elements differ" in marked.changed.tests["test_a.test_derivative"].text

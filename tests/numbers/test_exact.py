@@ -387,9 +387,21 @@ def marked(projects):
     marked = SimpleNamespace(written=project.pytest("--update-goldens"))
     change(project, "test_a.test_derivative", "vjp1.outputs.npz")
     marked.changed = project.pytest()
+    (project.folder / "export_compat.yaml").write_text("rtol: 0.5\n")
+    marked.wide = project.pytest()
     return marked
 
 
 def test_a_changed_bit_of_a_derivative_fails_its_test(marked):
     assert marked.changed.tests["test_a.test_derivative"].outcome == "failed"
     assert "vjp1: output 0 float32[4]: 1 of 4 elements differ" in marked.changed.tests["test_a.test_derivative"].text
+
+
+def test_the_rule_that_the_summary_suggests_can_be_loaded(marked, load):
+    """Without a line, since exact compares as before; or a line that the policy accepts."""
+    for entry in re.findall(r"numbers: \[(.*)\]", marked.wide.text):
+        load(f"numbers: [{entry}]".replace("TODO", "counted"))
+
+
+def test_a_tolerance_of_the_policy_leaves_an_exact_derivative_exact(marked):
+    assert marked.wide.tests["test_a.test_derivative"].outcome == "failed"

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from jax.sharding import PartitionSpec
+from making import golden
 
 from export_core.base.tolerances import COMPARATORS
-from export_core.goldens import Comparison
+from export_core.goldens import Check, Comparison
 from export_core.run import case_options
 from export_core.run import marker_keywords as core
-from pytest_jaxexport.comparing import comparison
+from pytest_jaxexport.comparing import comparison, correction
 from pytest_jaxexport.marker import Marked, MarkerError, all_keywords, own_targets, signature
 from pytest_jaxexport.settings import Settings, read_marker, read_settings
 
@@ -230,6 +231,34 @@ def test_settings_do_not_widen_a_marker_in_ulps(pytester):
     assert comparison({"ulp": 2}, settings) == Comparison(ulp=2)
     assert comparison({"ulp": 2, "atol": 1e-9}, settings) == Comparison(ulp=2, atol=1e-9)
     assert comparison({}, settings) == Comparison(rtol=0.3, atol={"float32": 0.2})
+    assert comparison({"compare": "exact", "ulp": 2}, settings) == Comparison("exact")
+
+
+CORRECTED = [
+    (Comparison("exact"), {"compare": "exact"}, "rtol: 0.5", None),
+    (Comparison("exact", rtol=0.1, ulp=3), {"compare": "exact"}, "rtol: 0.5", None),  # as older versions recorded it
+    (Comparison("shape", rtol=0.1), {"compare": "shape"}, "rtol: 0.5", None),
+    (Comparison("m:f"), {"compare": "m:f"}, "rtol: 0.5", None),
+    (Comparison(), {"compare": "exact", "rtol": 0.5}, "goldens: golden", {"compare": "exact"}),
+    (Comparison(), {"compare": "m:f"}, "rtol: 0.5", {"compare": "m:f"}),
+    (Comparison("exact"), {}, "rtol: 0.5", {"rtol": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("recorded", "marked", "policy", "wanted"), CORRECTED)
+def test_the_suggested_rule_has_only_tolerances_in_use(recorded, marked, policy, wanted, pytester):
+    (pytester.path / "export_compat.yaml").write_text(policy)
+    settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}"))
+    assert correction([golden(comparison=recorded)], marked, settings) == wanted
+
+
+def test_a_derivative_shows_the_tolerance_that_a_golden_lacks(pytester):
+    (pytester.path / "export_compat.yaml").write_text("rtol: 0.5")
+    settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}"))
+    checks = (Check("vjp1", vjp=1, inputs="vjp1.inputs.npz", outputs="vjp1.outputs.npz"),)
+    for compare, wanted in {"m:f": {"compare": "m:f"}, "exact": None}.items():
+        one = golden(comparison=Comparison(compare), checks=checks)
+        assert correction([one], {"compare": compare}, settings) == wanted
 
 
 # --- which source takes precedence ------------------------------------------------------------------------------------

@@ -378,7 +378,7 @@ def test_a_marker_takes_exact_for_all_outputs_or_not_at_all(projects, compare):
 @pytest.fixture(scope="module")
 def marked(projects):
     """Runs of tests with more than `exact` in their marker: as written, with a bit changed, and with a wide policy."""
-    marks = {"derivative": "compare='exact', vjp_order=1"}
+    marks = {"derivative": "compare='exact', vjp_order=1", "ulp": "compare='exact', ulp=1"}
     lines = [
         TEST.replace('compare="exact"', m).format(name=n, function="jnp.sin", arguments=ANGLES)
         for n, m in marks.items()
@@ -405,3 +405,7 @@ def test_the_rule_that_the_summary_suggests_can_be_loaded(marked, load):
 
 def test_a_tolerance_of_the_policy_leaves_an_exact_derivative_exact(marked):
     assert marked.wide.tests["test_a.test_derivative"].outcome == "failed"
+
+
+def test_exact_with_ulp_in_a_marker_is_an_error(marked):
+    assert marked.written.tests["test_a.test_ulp"].outcome == "error"

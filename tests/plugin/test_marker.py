@@ -106,6 +106,14 @@ GONE = (
             "compare='equal'",
             f"compare='equal': expected one of {', '.join(COMPARATORS)}, or your own function as 'module:function'.",
         ),
+        *(
+            (
+                f"compare={value}",
+                f"compare={value}: expected text for all outputs, one of {', '.join(COMPARATORS)}, or your own "
+                "function as 'module:function'.",
+            )
+            for value in ("{'float32': 'exact'}", "['exact']", "3")
+        ),
         ("compare='gone_away:f'", f"compare='gone_away:f': cannot import gone_away: {GONE}"),
         ("compare='json:gone'", f"compare='json:gone': json ({json.__file__}) has no gone."),
         ("compare='json:__name__'", "compare='json:__name__': expected a function (expected, actual), found str."),
@@ -144,6 +152,30 @@ def test_a_wrong_marker_is_refused(config, marker, message):
         read_marker(item)
     message = message.replace("{root}", str(config.rootpath))
     assert str(refused.value) == f"@pytest.mark.export_compat {message}"
+
+
+UNUSED = (
+    "@pytest.mark.export_compat {}: expected none: compare={!r} takes no tolerances. Leave it out, or choose another"
+)
+
+
+@pytest.mark.parametrize(
+    ("compare", "amount"), [("exact", {"ulp": 1}), ("exact", {"rtol": {"float32": 0}}), ("shape", {"atol": 0})]
+)
+def test_a_tolerance_that_a_marker_cannot_use_is_refused(config, compare, amount):
+    """A tolerance of a class, or a comparator of a class, may be for its other tests: both are accepted."""
+    together = [pytest.mark.export_compat(compare=compare, **amount).mark]
+    apart = [pytest.mark.export_compat(compare=compare).mark, pytest.mark.export_compat(**amount).mark]
+
+    def read(marks: list[pytest.Mark]) -> Marked:
+        item: Any = SimpleNamespace(iter_markers=lambda name: marks, nodeid="test_f", obj=None, config=config)
+        return read_marker(item)
+
+    ((name, value),) = amount.items()
+    with pytest.raises(MarkerError, match=re.escape(UNUSED.format(f"{name}={value!r}", compare))):
+        read(together)
+    for marks in (apart, apart[::-1]):
+        assert read(marks)["compare"] == compare
 
 
 def test_all_mistakes_of_a_marker_are_one_error(config):
@@ -195,7 +227,7 @@ def test_the_marker_nearest_to_a_test_takes_precedence(pytester):
         pytester.makepyfile(
             """
             import pytest
-            pytestmark = pytest.mark.export_compat(rtol=1, atol=1, compare="exact")
+            pytestmark = pytest.mark.export_compat(rtol=1, atol=1, compare="svd")
             @pytest.mark.export_compat(rtol=2, atol=2)
             class TestA:
                 @pytest.mark.export_compat(rtol=3)
@@ -203,7 +235,7 @@ def test_the_marker_nearest_to_a_test_takes_precedence(pytester):
             """
         )
     )
-    assert given(read_marker(items[0])) == {"rtol": 3, "atol": 2, "compare": "exact"}
+    assert given(read_marker(items[0])) == {"rtol": 3, "atol": 2, "compare": "svd"}
 
 
 def test_reading_a_marker_imports_no_comparator(pytester):

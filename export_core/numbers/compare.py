@@ -119,6 +119,7 @@ class Difference:
         return "\n".join(lines)
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are compared, not warned of
 def compare_leaves(
     expected: Sequence[Leaf],
     actual: Sequence[Leaf],

@@ -22,7 +22,8 @@ def finfo(dtype: str) -> "np.finfo[np.floating]":
 
 def to_double(values: Array) -> Array:
     """Return the values in double precision, real or complex, so that computing with them adds no errors that count."""
-    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
 def largest(values: Array, axes: int) -> Array:

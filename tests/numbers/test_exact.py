@@ -197,6 +197,15 @@ def test_exact_compares_factors_by_their_bits():
     assert compare_leaves([values, vectors], [values, vectors], Rules(EXACT), factors=group).ok
 
 
+def test_float32_signalling_nan_that_becomes_quiet_differs():
+    assert not compare(bits("float32", 0x7F800001), bits("float32", 0x7FC00001)).ok
+
+
+@pytest.mark.parametrize("how", [EXACT, Comparison(), Comparison(rtol=1e-3)], ids=["exact", "noise", "rtol"])
+def test_equal_float32_signalling_nan_are_equal(how):
+    assert compare(bits("float32", 0x7F800001), bits("float32", 0x7F800001), comparison=how).ok
+
+
 REASON = "reason: counted"
 
 

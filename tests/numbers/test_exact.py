@@ -19,6 +19,7 @@ from export_core.matrix import MatrixError
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference, Rules, compare_leaves
+from export_core.numbers.elements import bits_of
 from export_core.numbers.noise import CallNoise
 from export_core.policy import PolicyError
 
@@ -204,6 +205,20 @@ def test_float32_signalling_nan_that_becomes_quiet_differs():
 @pytest.mark.parametrize("how", [EXACT, Comparison(), Comparison(rtol=1e-3)], ids=["exact", "noise", "rtol"])
 def test_equal_float32_signalling_nan_are_equal(how):
     assert compare(bits("float32", 0x7F800001), bits("float32", 0x7F800001), comparison=how).ok
+
+
+def test_another_order_of_bytes_is_the_same_number():
+    assert compare(leaf_of(GRID), Leaf("float32", GRID.astype(">f4"))).ok
+
+
+@pytest.mark.parametrize("leaf", [leaf_of(GRID), bits("bfloat16", 0x3F80, 0x8001), key_leaf("key<fry>", KEYS)], ids=str)
+def test_arrays_stored_in_another_order_of_bytes_are_read_as_the_same(leaf):
+    (swapped,) = from_npz(
+        to_npz([SimpleNamespace(dtype=leaf.dtype, data=leaf.data.astype(leaf.data.dtype.newbyteorder()))])
+    )
+    assert swapped.data.dtype.isnative
+    assert compare(leaf, swapped).ok
+    assert bits_of([leaf]) == bits_of([swapped])
 
 
 REASON = "reason: counted"

@@ -38,7 +38,7 @@ from export_core.goldens import Check, Comparison, FactorGroup, Golden, Leaf
 from export_core.goldens.arrays import Array
 from export_core.numbers import CompareError
 from export_core.numbers.diagnosis import diagnose, error_grid
-from export_core.numbers.elements import largest, to_double, ulp_distance
+from export_core.numbers.elements import in_hex, largest, to_double, ulp_distance
 from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
 from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, call_noise, noise_with_floors
 from export_core.numbers.user_code import UserCode
@@ -321,7 +321,10 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
 
     def element(index: Sequence[Any]) -> DifferingElement:
         place = tuple(int(position) for position in index)
-        return DifferingElement(place, str(expected[place]), str(actual[place]))
+        want, got = expected[place], actual[place]
+        if str(want) == str(got):  # NaN with another payload
+            return DifferingElement(place, *(f"{value} (bits {in_hex(value)})" for value in (want, got)))
+        return DifferingElement(place, str(want), str(got))
 
     indices = np.argwhere(bad)
     ranked = np.where(bad, errors, -1.0)  # a bad one even where no bad one has an error: -0.0 for 0.0

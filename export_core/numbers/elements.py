@@ -66,6 +66,12 @@ def _steps_from_zero(values: Array) -> tuple[Array, Array]:
     return bits & (sign - np.uint64(1)), (bits & sign) != 0
 
 
+def in_hex(value: np.generic) -> str:
+    """Return the bits of a number as hexadecimal digits, the highest first; of a complex one its two parts."""
+    width = value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
+    return " ".join(f"{int(part):0{2 * width}x}" for part in np.frombuffer(value.tobytes(), f"u{width}"))
+
+
 def bits_of(leaves: Sequence[Leaf]) -> bytes:
     """Return a digest of flat outputs: of the dtype, the shape and the bytes of each, in order.
 

@@ -149,6 +149,23 @@ def test_exact_names_the_output_and_the_element_that_differs():
     assert found.worst.index == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        ((bits("float32", 0x7FC00000)), bits("float32", 0x7FC00001), "nan (bits 7fc00000), got nan (bits 7fc00001)"),
+        ((bits("bfloat16", 0x7FC0)), bits("bfloat16", 0xFFC0), "nan (bits 7fc0), got nan (bits ffc0)"),
+        (leaf_of(np.array([0.0])), leaf_of(np.array([-0.0])), "expected 0.0, got -0.0"),
+        (
+            Leaf("complex64", np.array([0x3F800000, 0x7FC00000], np.uint32).view(np.complex64)),
+            Leaf("complex64", np.array([0x3F800000, 0x7FC00001], np.uint32).view(np.complex64)),
+            "(1+nanj) (bits 3f800000 7fc00000), got (1+nanj) (bits 3f800000 7fc00001)",
+        ),
+    ],
+)
+def test_the_message_shows_how_the_elements_differ(expected, actual, words):
+    assert words in str(compare(expected, actual))
+
+
 def noise_of(leaf: Leaf) -> CallNoise:
     """Return noise that would let each element of an output be anything."""
     return CallNoise(outputs=(np.full(leaf.shape, 1e6),))

@@ -65,8 +65,8 @@ class Leaf:
 
     dtype: str  # JAX's name of its dtype.
     data: Array
-    """NumPy data of a plain dtype with the same bits, in the array's shape and native byte order; for PRNG keys with
-    one axis more, that of the key data."""
+    """NumPy data of a plain native dtype with the same bits, in the array's shape; for PRNG keys with one axis more,
+    that of the key data."""
 
     def __post_init__(self) -> None:
         """Bring the data into native byte order: a file of another program may have it in the other one."""

@@ -109,7 +109,11 @@ def runs_of_programs() -> Iterator[Run]:
 
 
 def runs_of_goldens() -> Iterator[Run]:
-    """Yield the runs of the goldens of record.json for one device, in the readers that load them."""
+    """Yield the runs of goldens in record.json that passed, and those that failed because of an operation.
+
+    A failure says nothing about operations if the reader does not load the golden, or if the golden needs several
+    devices.
+    """
     record, terms = read_record(RECORD), Terms(shipped_entries())
     goldens = {golden.id: golden for golden in GoldenStore(GOLDENS).goldens()}
     readers = [find_reader(name, terms) for name in record.readers]

@@ -341,7 +341,7 @@ def judging_policy(
         )
     if changed := recorded.changed_since(policy):
         raise RunError(
-            f"{folder}: expected a run made with what decides verdicts today, found one made with {changed}. Run "
+            f"{folder}: expected a run whose verdicts hold today, found one made with {changed}. Run "
             "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
     goldens = goldens_here(recorded, policy)

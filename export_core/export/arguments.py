@@ -107,8 +107,8 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
     # ArgInfo is what jax puts in place of arrays: here a node took it for no array, and into its structure.
     if not matching and "ArgInfo(" in str(dynamic_tree):
         raise ExportError(
-            f"{test}: a tree node in the arguments decides by type which leaves are arrays, and jax.export fails "
-            f"on it (Too many leaves for PyTreeDef). {PASS_LEAVES} The arguments of the function are "
+            f"{test}: a pytree node in an argument decides by type which leaves are static: jax.export cannot export "
+            f"such nodes (Too many leaves for PyTreeDef). {PASS_LEAVES} The arguments of the function are "
             f"{tree_text(dynamic_tree)}."
         )
     if len(matching) != 1:

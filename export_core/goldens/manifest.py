@@ -237,8 +237,8 @@ class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
-    Nothing in it depends on the time. On the machine it depends only by the instruction set of its processor, on which
-    outputs and noise depend.
+    Nothing in it depends on the time. The machine matters only through its processor's instruction set, which affects
+    outputs and noise.
     """
 
     case: str  # The id of the case.

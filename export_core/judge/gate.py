@@ -286,9 +286,9 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
 
 
 def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:
-    """Return a sentence if cells that were a bonus in the baseline fail now, and the policy's `fail_on` forbids it.
+    """Return one sentence if cells that were a bonus in the baseline fail now and the policy's `fail_on` forbids it.
 
-    Otherwise the list is empty. `cells` are pairs of results: the cell in the baseline, and in this run.
+    Otherwise the list is empty. `cells` are pairs of results: of the cell in the baseline, and in this run.
     """
     both = [(then, now) for then, now in cells if then and now]
     lost = sum(then.judgement is Judgement.BONUS and now.verdict.fails for then, now in both)

@@ -113,7 +113,7 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
 
 
 def is_of_cell(result: Result, cell: Cell) -> bool:
-    """Return whether a result belongs to a cell: it has all fields that follow from the cell.
+    """Return whether a result belongs to a cell: each field that the cell determines has the cell's value.
 
     The mode may differ, since a result has the mode in which the cell was run.
     """

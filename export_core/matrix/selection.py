@@ -338,6 +338,7 @@ def _check_date(wheel: Wheel, calendar: Calendar) -> None:
     # Otherwise two releases of one version would be judged by one date, which is wrong for one of them.
     if calendar.built(wheel.version) != wheel.built:
         raise MatrixError(
-            f"{wheel.path}: this wheel was built on {wheel.built}, and jaxlib {wheel.version} of the release calendar "
-            f"on {calendar.built(wheel.version)}: it is not that release. Give it another version."
+            f"{wheel.path}: this wheel was built on {wheel.built}, but the release calendar has "
+            f"{calendar.built(wheel.version)} for jaxlib {wheel.version}: the wheel is not that release. Give the "
+            "wheel another version."
         )

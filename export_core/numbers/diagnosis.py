@@ -431,7 +431,8 @@ def _power(value: float) -> str:
 def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, dtype: str) -> str:
     """Return a line with how many elements have errors of which size; empty for small or boolean arrays.
 
-    The unit is the allowed error of a float, or its last place if elements must be equal; for integers it is 1.
+    Errors of floats are counted in units of the allowed error, or of the last place if elements must be equal. Errors
+    of integers are counted in units of 1.
     """
     if error.size <= _SMALL or dtype == "bool":
         return ""

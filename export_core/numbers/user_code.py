@@ -118,7 +118,7 @@ class UserCode:
             raise CompareError(f"{sys.executable}: cannot start the process of comparators: {error}.") from error
         answer = self._exchange({"path": sys.path, "root": str(self._root)}, START_SECONDS)
         if isinstance(answer, str):
-            raise CompareError(f"{PROGRAM}: the process of comparators did not start: it {answer}.")
+            raise CompareError(f"{PROGRAM}: the process that runs comparators did not start: it {answer}.")
 
     def _exchange(self, request: dict[str, object], seconds: float) -> _Answer | str:
         """Send a request line, and return the answer, or a text with what the process did instead of answering.

@@ -374,7 +374,10 @@ def _united(causes: Sequence[Cause], named: Mapping[Release, MapRelease]) -> lis
 
 
 def _joined(spans: Sequence[str]) -> str:
-    """Return ranges of releases, at most three of them, without a comma: it would look like that between causes."""
+    """Return at most three ranges of releases, joined by "and", with the number of the others.
+
+    It has no comma, since commas separate causes.
+    """
     rest = [f"{len(spans) - 3} more"] if len(spans) > 3 else []
     return " and ".join([*spans[:3], *rest])
 
@@ -453,7 +456,10 @@ def window_line(result: Result) -> str:
 
 
 def promises_nothing(reader: Release) -> bool:
-    """Return whether no artifact is promised to run in a reader: its runtime makes no promise, or it has settings."""
+    """Return whether no artifact is promised to run in a reader.
+
+    That is so if its runtime makes no promise, or if the reader has settings, which no promise covers.
+    """
     if reader.with_settings:
         return True
     runtime = known_runtimes().get(reader.family) if reader.runtime else None

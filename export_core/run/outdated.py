@@ -75,7 +75,7 @@ def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
 def _is_damaged(golden: Golden) -> bool:
     """Return whether a file of a golden is missing or changed.
 
-    A Git LFS pointer to the same content is as good as the file: a job that only judges may have no others.
+    A Git LFS pointer to the listed content counts as the file, since a job that only judges may have only pointers.
     """
     try:
         golden.verify()

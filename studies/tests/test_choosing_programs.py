@@ -63,7 +63,7 @@ def test_tags_that_no_group_has_are_an_error():
         choose("atlas", "held-out")
 
 
-def test_held_out_programs_measure_numbers_forecasts_and_remarks():
+def test_held_out_groups_cover_numbers_and_forecasts_and_remarks():
     tags = set().union(*(group.tags for group in choose("held-out")))
     assert tags == {"held-out", "planted", "numbers", "forecast", "remarks"}
 

@@ -52,7 +52,7 @@ def test_the_forecast_matches_each_measured_runtime(reader):
     assert found[True, "p"]
 
 
-def test_the_record_of_runtimes_is_large_enough():
+def test_the_record_has_enough_measured_cells_of_runtimes():
     letters = Counter("".join(letter for row in RECORDED.values() for letter in row.values()))
     first = [*RECORDED][:8]
     assert sum(letter != "." for reader in first for letter in RECORDED[reader].values()) == 2_816

@@ -103,7 +103,7 @@ def test_a_part_of_a_run_is_not_accepted_by_the_policy():
 
 
 @pytest.mark.parametrize("file", ["docs/reference/verdicts.md", "docs/how-to/many-machines.md", "action.yml", "--help"])
-def test_help_and_docs_say_that_such_a_shard_ends_with_0(file, jaxexport):
+def test_help_and_docs_say_a_shard_that_promises_nothing_exits_0(file, jaxexport):
     text = jaxexport("matrix", "--help").out if file == "--help" else (ROOT / file).read_text()
     ends = ("a shard of which nothing is promised ends with 0", "a shard of which nothing is promised: 0")
     assert any(words in " ".join(text.split()).lower() for words in ends)

@@ -361,7 +361,7 @@ def assert_conversion_agrees(artifact: Artifact, known: Forecast) -> None:
 
 
 def assert_golden_commands_agree(golden: Golden, artifact: Artifact) -> None:
-    """Check that a matrix's plan, the forecast of readers in use, and explain say what the forecast says."""
+    """Check that the plan of `matrix`, `forecast --deployed` and `explain` agree with `forecast()` of this golden."""
     if golden.manifest.options.refused_on:
         return
     cells = [Cell(golden, release_of(reader), "cpu") for reader in READERS]

@@ -217,7 +217,7 @@ def test_a_cell_has_the_largest_errors_of_its_calls(arrays, check):
     assert (same.max_abs_error, same.max_rel_error, same.max_ulp) == (0.0, 0.0, 0)
 
 
-def test_a_request_has_its_registered_modules_and_a_dump(tmp_path):
+def test_a_request_names_registered_modules_and_the_dump_folder(tmp_path):
     content = files() | {"my_types.register.py": b""}
     own = write_golden(GoldenStore(tmp_path), manifest(options=Options(("cpu",), register=("my_types",))), content)
     cell = Cell(own, release("0.12.0.1"), "cpu")

@@ -58,7 +58,7 @@ def compiled_planted(planted) -> Callable[[str], dict[str, Result]]:
 
 @functools.cache
 def compiled_own(platform: str) -> dict[str, Result]:
-    """Return the outcomes on a platform of the goldens of this repository that the tests below name."""
+    """Return the outcomes of this repository's goldens that the tests below name, run for a platform."""
     return replay(ROOT / "golden", platform, *COMPILED[platform], *WITHOUT_OUTPUTS[platform])
 
 

@@ -159,7 +159,7 @@ def test_an_input_with_the_path_of_a_lost_output_is_named():
 
 
 @pytest.mark.parametrize("result", ["result", "result[1]"])
-def test_a_lost_result_without_a_name_shares_no_path(result):
+def test_an_unnamed_lost_output_is_not_matched_with_an_input(result):
     leaves = [leaf_of(np.asarray(array)) for array in (NAN[0], INF)]
     (remark,) = Seen(
         leaves, [0, 1], [leaf_of(np.asarray(-INF))], [], paths=(["args[0]", "args[1]"], [result])

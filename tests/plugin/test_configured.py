@@ -54,7 +54,10 @@ export_module_text = no
 
 @pytest.fixture(scope="module")
 def configured(projects: Projects) -> SimpleNamespace:
-    """Runs of a configured project: goldens written with options of the command line, and checked."""
+    """A project with settings in its policy, in pytest.ini and on the command line, and its two runs.
+
+    `written` writes the goldens, `checked` checks them.
+    """
     project = projects(conftest=CONFTEST, test_a=TESTS)
     (project.folder / "export_compat.yaml").write_text(POLICY)
     with (project.folder / "pytest.ini").open("a") as ini:

@@ -218,7 +218,7 @@ def test_the_example_has_each_kind_of_finding():
     assert {one.stage for one in reported.run.results} >= {Stage.AUDIT, Stage.ENVIRONMENT, Stage.COMPARE}
 
 
-def test_the_elements_of_a_report_leave_nothing_out():
+def test_every_part_of_a_document_is_listed():
     """A new part of a report belongs into `elements` of rich_run.py: then each medium has to show it."""
     made = {name for name in vars(Document) if not name.startswith("_")} | {one.name for one in fields(Document)}
     # `headline_parts` is the headline, `look` a colour, and `folder` where a file is written.

@@ -247,7 +247,7 @@ def test_a_log_has_a_line_at_least_every_40_seconds():
     ]
 
 
-def test_a_refused_cell_of_a_runtime_is_counted_as_planned():
+def test_progress_counts_a_cell_refused_by_a_runtime_as_promised():
     calendar, reader = load_calendar(), Selection("pjrt==0.12.0.1")
     one_cell = make_plan([golden("t.a")], calendar, Windows(), reader, day("2026-11-21"))
     (cell,) = one_cell.cells

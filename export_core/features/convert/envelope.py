@@ -88,7 +88,8 @@ def _mesh_for_named(artifact: Artifact, envelope: Envelope) -> AbstractMesh:
         if all(spec_on(mesh, tiling) is not None for tiling in tiles):
             return AbstractMesh(tuple(mesh.values()), tuple(mesh), ("Auto",) * len(mesh))
     raise ConversionRefused(
-        f"its shardings, over {envelope.nr_devices} devices, are in XLA's form, and no mesh has axes for all of them"
+        f"its shardings over {envelope.nr_devices} devices are in XLA's form, which names no axes, and no mesh can "
+        "express them all"
     )
 
 

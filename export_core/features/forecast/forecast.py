@@ -55,7 +55,7 @@ class EventKind(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One thing that happens on a day."""
+    """A dated event of a forecast, such as the day on which a window closes."""
 
     kind: EventKind
     """What happens. `kind` and `subject` stay the same if a later forecast moves the event to another day."""

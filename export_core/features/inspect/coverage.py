@@ -19,7 +19,7 @@ SECTIONS = ("targets", "primitives", "dtypes", "effects", "features", "formats")
 
 @dataclass(frozen=True)
 class Row:
-    """The cases that have a thing, such as a primitive: all, and those of each platform; and their writers, by date."""
+    """The cases that have one thing, such as a primitive, in all and by platform; and their writers with dates."""
 
     cases: set[str] = field(default_factory=set)
     platforms: dict[str, set[str]] = field(default_factory=lambda: {platform: set() for platform in PLATFORMS})
@@ -123,7 +123,10 @@ def _kinds(tree: Tree) -> Iterator[str]:
 
 
 def coverage_text(goldens: Iterable[Golden]) -> str:
-    """Return a table for each section: how many cases have each thing, by platform, and the writers."""
+    """Return the coverage as text: a table for each section, with a row for each name.
+
+    A row has the number of cases, in all and by platform, and the writers.
+    """
     lines: list[str] = []
     for section, names in coverage(goldens).items():
         rows: list[tuple[str, ...]] = [("name", "cases", *PLATFORMS, "writers")]

@@ -165,7 +165,10 @@ class Choice:
 
 
 class _Candidate(NamedTuple):
-    """A cell that may be meant: `reader` as a selection takes it, `result` as a run has it, or None."""
+    """A cell that the options may mean.
+
+    `reader` is written as `--readers` takes it. `result` is the stored result of the cell, None if no run has one.
+    """
 
     golden: Golden
     reader: str

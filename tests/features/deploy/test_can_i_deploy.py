@@ -119,7 +119,7 @@ def test_goldens_for_other_platforms_are_left_out(words, project, jaxexport):
     assert "YES: 1 yes." in out
 
 
-def test_a_name_with_goldens_for_other_platforms_alone_is_a_no(project, ask, jaxexport):
+def test_a_case_exported_only_for_other_platforms_is_answered_no(project, ask, jaxexport):
     golden_for_tpu()
     stored(ran(Verdict.PASS, "0.9.2"))
     expected = (
@@ -192,7 +192,7 @@ def test_only_the_target_of_its_platform_is_asked_about_a_golden(project, ask):
 
 @pytest.mark.parametrize("words", [(), ("*",), (CASE,), (CASE, ON_TPU)], ids=["all", "glob", "name", "names"])
 @pytest.mark.parametrize("to", ["all", "trainer"])
-def test_what_a_target_names_has_an_answer_whatever_the_user_names(to, words, project, jaxexport):
+def test_a_case_listed_by_a_target_is_never_left_out(to, words, project, jaxexport):
     golden_for_tpu()
     own = f"{{name: trainer, jaxlib: 0.9.2, platform: tpu, cases: [{ON_TPU}, {CASE}]}}"
     Path("export_compat.yaml").write_text(

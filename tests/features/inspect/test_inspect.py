@@ -267,7 +267,7 @@ def test_missing_and_unknown_arguments_are_usage_errors(words, jaxexport):
     assert ended.err.endswith("`jaxexport inspect --help` shows the options.\n")
 
 
-def test_mlir_option_prints_the_module_by_jaxlib(jaxexport):
+def test_mlir_option_lets_jaxlib_print_the_module(jaxexport):
     out = jaxexport("inspect", "--mlir", DATA / "0.9.2" / "cholesky.jaxexport").out
     assert out.startswith("module @jit_cholesky")
     assert "stablehlo.custom_call @lapack_spotrf_ffi" in out

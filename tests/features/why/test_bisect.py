@@ -230,7 +230,7 @@ def test_a_release_without_numbers_leaves_the_edge_open(bisect):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--good", "0.10.0"), "--good 0.10.0: it fails there as in 0.11.0: crash in stage run"),
+        (("--good", "0.10.0"), "--good 0.10.0: the cell fails in this release as it does in 0.11.0: crash"),
         (("--good", "0.10.9"), "jaxlib 0.10.9 is not in the release calendar"),
     ],
 )

@@ -226,7 +226,10 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             middle = (good_size + bad_size) / 2 if math.isfinite(bad_size) else 2 * good_size + 1
             criterion = Criterion(by, bad, middle)
         elif criterion.is_bad(result):
-            raise WhyError(f"--good {good}: it fails there as in {reader.name}: {result_line(result)}. Name another.")
+            raise WhyError(
+                f"--good {good}: the cell fails in this release as it does in {reader.name}: {result_line(result)}. "
+                "Name another release."
+            )
         if criterion.is_bad(result) or not criterion.is_bad(bad):
             sizes = " and ".join(f"{by.size(end) or 0:.6g}" for end in (result, bad))
             raise NotBisectedError(

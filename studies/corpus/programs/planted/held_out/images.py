@@ -151,7 +151,7 @@ def polar_image(image, *, power=1.7):
 
 
 def nearest_pixels_of_a_lens(image, *, bend=0.21):
-    """Jumps: each place takes the nearest pixel."""
+    """An image bent by a lens: each place takes the nearest pixel, which jumps at a small change of the place."""
     y, x = _grid(24, 24)
     square = x**2 + y**2
     factor = 1 + bend * square - 0.07 * square**2

@@ -195,7 +195,7 @@ def converging_loops(x, a, *, loose=1.0, power=3, extra=0.0):
 
 
 def sorted_by_distance(points, payload, *, sqrt=jnp.sqrt, cut=roughly.same, sign=1.0, kept=3):
-    """Jumps, where two points are about as far: payloads by their distance to two stored stations, and ranks."""
+    """Payloads sorted by distance to two stored stations, and ranks. They jump if two points are about as far away."""
     away = points[:, None] - _STATIONS
     far = sqrt(jnp.sum(cut(away[..., :kept]) ** 2, axis=-1))
     keys = far[:, 0] + 0.5 * far[:, 1]
@@ -207,7 +207,7 @@ _STATIONS = normal(822, 2, 3)
 
 
 def largest_of_computed_scores(queries, *, cut=roughly.same, pass_on=roughly.same, scale=0.25, skip=0):
-    """Jumps, where two scores are about alike: the best six of 200 stored vectors, and a mean of them."""
+    """The best six of 200 stored vectors, and their mean. The choice jumps if two scores are about the same."""
     stored = jnp.asarray(_STORED, queries.dtype)
     scores = pass_on(cut(queries) @ cut(stored).T * scale)
     best, places = lax.top_k(scores, 6 + skip)

@@ -194,13 +194,13 @@ def _magnetic_loop(points, *, pieces=64):
 
 
 def magnetic_gradient(points, *, pieces=64):
-    """How the strength of that field changes in space."""
+    """The gradient, in space, of the strength of a loop's magnetic field."""
     strength = lambda point: jnp.sum(_magnetic_loop(point[None], pieces=pieces) ** 2)
     return jax.vmap(jax.grad(strength))(points)
 
 
 def sphere_image(*, radius=0.8):
-    """Jumps at the edge: no argument; rays hit or miss a ball, whose light is by its slope."""
+    """The image of a lit ball, without arguments: a pixel at the edge jumps, since its ray hits or misses the ball."""
     y, x = jnp.meshgrid(jnp.linspace(-1, 1, 25), jnp.linspace(-1, 1, 25), indexing="ij")
     square = radius**2 - x**2 - y**2
     z = jnp.sqrt(jnp.maximum(square, 0))

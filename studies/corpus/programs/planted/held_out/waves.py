@@ -72,7 +72,7 @@ def mel_gradient(signal, *, low=100.0):
 
 
 def compressed_block(image, *, quality=1.0):
-    """Jumps: eight by eight cosines, rounded by a made table, and back. One last bit decides where a half is rounded."""
+    """Blocks coded by cosines, rounded as in JPEG and decoded: a last bit decides how a half is rounded."""
     cosines = jnp.cos((2 * jnp.arange(8) + 1) * jnp.arange(8)[:, None] * PI / 16) * 0.5
     cosines = cosines.at[0].multiply(np.float32(np.sqrt(0.5)))
     table = quality * 0.05 * (1 + jnp.arange(8)[:, None] + jnp.arange(8))

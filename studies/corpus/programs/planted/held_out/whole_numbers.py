@@ -256,7 +256,7 @@ def near_half_turns(real, imaginary, *, flip=False, half=False, ripple=0.0):
 
 
 def exact_half_turns(real, imaginary, *, sign=-1.0, full=127.0, ripple=0.0):
-    """Jumps: two opposite samples at a time, so that the sign of half a turn hangs on a last bit."""
+    """The angle between opposite samples: it is half a turn, and a last bit decides its sign."""
     wave = jnp.exp(0.3j * jnp.arange(len(real)))
     z = (real + 1j * imaginary) / full
     turn = z * wave * jnp.conj(sign * z * wave)

@@ -1,4 +1,4 @@
-"""The command `jaxexport report`: a finished run in the terminal, in files, as a badge, and how it moves."""
+"""The command `jaxexport report`: a finished run in the terminal, in files, as a badge, and how its figures change."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 
 
 def _narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a NumPy array or a Python float as it is given and as jax takes it; None if jax keeps its dtype."""
+    """Return a NumPy array or a Python number before and after jax narrows its dtype; None if jax keeps the dtype."""
     if not isinstance(value, (np.ndarray, np.generic, float, complex)) or str(np.asarray(value).dtype) not in _WIDE:
         return None
     given = np.asarray(value)

@@ -243,7 +243,7 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
 
 
 def _passed_otherwise(first: Arguments, further: Arguments) -> str:
-    """Return how a further call passes other arguments than the first: by position, by name, or as other trees."""
+    """Return in what way a further call passes its arguments differently: by position, by name, or as other trees."""
     missing = ", ".join(name for name in first.kwargs if name not in further.kwargs)
     added = ", ".join(name for name in further.kwargs if name not in first.kwargs)
     if missing and not added and len(further.args) > len(first.args):

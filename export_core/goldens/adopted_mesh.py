@@ -162,7 +162,7 @@ def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | No
 
 
 def _whole(spec: Spec) -> list[tuple[str, ...]]:
-    """Return the axes that a spec has for each dimension, so that equal specs are equal: P('x') as P(('x',), None)."""
+    """Return the axes of each dimension in one form for specs that mean the same, as P('x') and P(('x',), None) do."""
     axes = [() if axes is None else (axes,) if isinstance(axes, str) else tuple(axes) for axes in spec]
     while axes and not axes[-1]:
         axes.pop()

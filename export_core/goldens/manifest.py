@@ -207,7 +207,7 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The trees of a function whose artifact cannot hold them all: there, such a node is a tuple of its leaves."""
+    """The trees of a function with nodes that no artifact can hold: in the artifact, each is a tuple of its leaves."""
 
     inputs: tuple[str, ...]
     """The path of each flat argument in the function's own trees, such as `args[0].layers[1].weight`."""

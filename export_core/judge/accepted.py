@@ -54,7 +54,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
     @property
     def brief(self) -> str:
-        """The sentence with the reason, which stands before the names: a short report may cut its end off."""
+        """The sentence with the reason before the names of the cases, since a short report may cut off its end."""
         return f"{self.what} ({self.reason}){f': {few(self.cases)}' if self.cases else ''}."
 
 

@@ -72,7 +72,7 @@ class ReportedBy(Enum):
 
 
 class Unmatched(NamedTuple):
-    """A pattern, or several of one entry, that match nothing, in a sentence."""
+    """A sentence about patterns of one entry that match nothing, and in which runs it is reported."""
 
     text: str
     reported_by: ReportedBy = ReportedBy.NO_RUN
@@ -80,7 +80,7 @@ class Unmatched(NamedTuple):
     pattern: str = ""  # Of a deployment target: the pattern itself.
 
     def is_reported(self, *, whole: bool) -> bool:
-        """Return whether a run reports it, at the end of a run of all cells (`whole`) or of a part of them."""
+        """Return whether the sentence is reported by a run of all cells (`whole`), or of a part of them."""
         return self.reported_by is ReportedBy.ALL_RUNS or (whole and self.reported_by is ReportedBy.WHOLE_RUNS)
 
 

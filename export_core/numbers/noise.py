@@ -142,7 +142,9 @@ def noise_with_floors(
     scale: Array | None = None,
     whole: Whole | None = None,
 ) -> Array:
-    """Return the noise by which elements are compared: measured, or lent by others, and at least that of rounding.
+    """Return the noise by which elements are compared: the measured noise, but at least what rounding gives.
+
+    Each element also has at least the noise that the elements lend each other (`_lent`).
 
     Args:
         expected: the outputs that the writer saw, or arrays made from them in double precision.

@@ -95,9 +95,9 @@ def _print_short(console: Console, document: Document) -> None:
 
 
 def _shares(sizes: Sequence[int]) -> list[int]:
-    """Return how many findings of each kind are shown, from how many there are: `MOST_SHOWN` in all, one of each kind.
+    """Return how many findings of each kind to show, given how many there are: at least one, `MOST_SHOWN` in all.
 
-    What one kind does not need is left to the others, the first kinds first.
+    What the others leave goes to the first kinds.
     """
     shares = [min(size, 1) for size in sizes]
     for place, size in enumerate(sizes):

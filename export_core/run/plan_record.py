@@ -407,9 +407,9 @@ def has_whole_run(folder: Path) -> bool:
 
 
 def is_narrower(readers: str, folder: Path) -> bool:
-    """Return whether the last run in a results folder had a group of readers, such as `window`, and these are a list.
+    """Return whether `readers` is a list, and the last run in a results folder had a group, such as `window`.
 
-    A policy that lists its readers makes such a run a whole one, which still has less than the last run.
+    A run of listed readers may be whole by its policy, and still lacks readers that the last run had.
     """
     try:
         extent = decode_json(read_named(folder / PLAN, LARGEST), _Extent)

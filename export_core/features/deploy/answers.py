@@ -186,9 +186,10 @@ class _Outlook:
     ran_in: Collection[str]
 
     def around(self, release: str) -> tuple[str, str, bool]:
-        """Return since which release a failing one fails, the first later one that works, and if that is a forecast.
+        """Return, around a release in which an artifact fails, where the failure begins and where it ends.
 
-        A text is empty if nothing is known.
+        Returns the first failing release, the first later release that works, and whether that is only forecast. A text
+        is empty if nothing is known.
         """
         if not self.works:
             return "", "", False
@@ -463,10 +464,10 @@ def _failing_in(
 def _converting_command(
     subject: Subject, original: Golden, origin: ConvertedFrom, target: DeploymentTarget, question: Question
 ) -> str:
-    """Return the command that converts the original of a file as the file was, replays it in its target and asks again.
+    """Return a command that converts the original of a file again, replays it in the target, and asks again.
 
-    Its parts follow each other whatever their exit codes: a golden that nothing could be compared with yet is converted
-    too.
+    The original is converted in the same way as the file was. Each part of the command runs whatever the exit code of
+    the part before: a golden that could not be verified is converted too.
     """
     store = _CONVERTED / target.release
     convert = ["jaxexport", "convert", str(original.folder), "--for", target.release, "--output", str(store)]

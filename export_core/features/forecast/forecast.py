@@ -1,4 +1,4 @@
-"""The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day.
+"""The forecast: on which days something happens to the goldens, and what a release built on such a day must run.
 
 For readers in use, also which goldens they are forecast to read and to run, by the goldens' bytes: nothing is run. All
 is given as data, and as lines for people.

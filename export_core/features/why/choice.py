@@ -327,10 +327,10 @@ def _alike(candidate: _Candidate, run: Run | None) -> dict[str, int]:
 def _only_one(
     candidates: Sequence[_Candidate], asked: Asked, run: Run | None
 ) -> tuple[_Candidate, list[_Candidate], str]:
-    """Return the candidate that is meant, an example of each other cause, and in words what has these causes.
+    """Return the candidate that is meant, examples of the other causes, and a phrase that introduces those causes.
 
-    If several cells fail by the same cause, the example of that cause is meant. Raises `WhyError` if no choice is left,
-    or more than one.
+    If several cells fail by the same cause, the example of that cause is meant. The phrase is such as "The run has".
+    Raises `WhyError` if no candidate fits, or if several fit and none of them is preferred.
     """
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.

@@ -123,9 +123,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
-    """What the compiler says that the plain call needs: the same each time. Null where a release or platform is silent.
+    """The compiler's figures for what the plain call needs. Null where a release or platform does not give a figure.
 
-    With several devices, it is about the program of one device. A CUDA plugin without a device estimates nothing.
+    They are equal in every compilation. With several devices, they are those of the program of one device. A CUDA
+    plugin without a device estimates nothing.
     """
 
     temp_bytes: int | None = None  # Bytes of temporary buffers.

@@ -74,7 +74,7 @@ def test_every_package_has_one_version():
     assert len({package.partition("==")[0] for package in packages}) == len(set(packages))
 
 
-def test_a_plain_test_run_does_not_collect_them(pytestconfig):
+def test_a_plain_test_run_does_not_collect_programs(pytestconfig):
     patterns = pytestconfig.getini("python_files")
     assert not [path for path in FILES if any(fnmatch(path.rpartition("/")[2], pattern) for pattern in patterns)]
 

@@ -265,7 +265,7 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
 
 
 def test_verify_claims_nothing_about_rewritten_hashes(jaxexport, project):
-    """Whoever changes a file and its hash changes what golden.yaml lists: nobody can say that it is as written."""
+    """If a file and its hash in golden.yaml are changed together, nothing shows that the file is not as written."""
     golden = next((project / "golden").rglob("golden.yaml")).parent
     listed, changed = golden / "golden.yaml", files(fill=1.5)[OUTPUTS]
     hashes = [hashlib.sha256(data).hexdigest() for data in ((golden / OUTPUTS).read_bytes(), changed)]

@@ -87,7 +87,7 @@ def test_full_prints_every_cell_also_if_files_are_written(words, stream, command
     ],
     ids=" ".join,
 )
-def test_trend_refuses_what_it_would_ignore(words, command):
+def test_trend_refuses_options_that_it_would_ignore(words, command):
     ended = command("report", "new", *words, "--trend")
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert f"--trend judges and writes nothing: it cannot be combined with {words[0]}." in ended.stderr

@@ -141,7 +141,7 @@ def test_a_command_with_closed_streams_keeps_its_exit_code(cwd, words, closed, c
     assert bool(done.stdout) == (closed == "2>&-")
 
 
-def test_a_file_gets_nothing_that_a_closed_stream_should_get(cwd):
+def test_output_for_a_closed_stream_goes_into_no_file(cwd):
     """The first file that is opened would have the number of the closed stream."""
     finished(Path("run"), result())
     assert printing_into(">&- 2>&-", "report", "run", "--svg", "map.svg").returncode == 0

@@ -70,7 +70,7 @@ def test_the_unchanged_run_is_kept(project, jaxexport):
 
 
 def lines(project: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
-    """Change the lines of results of the run of a project."""
+    """Change the lines of results.jsonl in the run of a project."""
     path = project / "out" / "results.jsonl"
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
 
@@ -103,7 +103,7 @@ def ran(*results: Result, **facts: object) -> Callable[[Path], None]:
 
 
 def with_lines(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
-    """Return a change of the lines of results of a run."""
+    """Return a function that makes this change of results.jsonl in a project."""
     return lambda project: lines(project, change)
 
 
@@ -302,7 +302,7 @@ def test_a_cell_that_times_out_is_broken(running, tmp_path):
     assert "still in stage" in ended.out
 
 
-def test_a_run_outside_all_windows_needs_a_reason_for_0(running):
+def test_a_run_outside_all_windows_needs_a_reason_to_exit_0(running):
     ended = running("crash")
     assert (ended.code, "NOTHING PROMISED: every cell is outside its window" in ended.out) == (3, True), ended
     accepted = running("crash", "--unpromised", "an archive")

@@ -80,7 +80,7 @@ def test_a_run_names_the_command_that_runs_missing_cells(jaxexport, tmp_path):
         assert unknown in " ".join(jaxexport(command, "by-pytest", code=None).out.split())
 
 
-def test_one_folder_is_judged_where_it_is(jaxexport, tmp_path):
+def test_a_single_folder_is_judged_in_place(jaxexport, tmp_path):
     finished(tmp_path / "out", result(), shard=Shard(1, 2), plan={"planned": 2})
     ended = jaxexport("judge", "out")
     assert (ended.code, [path.name for path in tmp_path.iterdir()]) == (3, ["out"])

@@ -167,7 +167,7 @@ def test_an_entry_is_stale_in_a_run_of_the_listed_readers(readers, selection, is
         assert made.stale[0].endswith(f"{MATCHES_NONE[:-1]}, or let it name only readers of other runs.")
 
 
-def test_an_entry_is_stale_in_a_run_of_every_target_too():
+def test_an_entry_is_stale_though_targets_were_added_to_the_run():
     serving = DeploymentTarget(name="serving", jaxlib="0.9.2")
     policy = msgspec.structs.replace(LISTED, known_failures=(ENTRY,), deployed=(serving,))
     cells = [judge_again(result(reader=reader, writer="0.9.2"), policy) for reader in ("0.9.2", "0.10.0", "0.10.2")]
@@ -314,7 +314,7 @@ def test_cells_that_fail_alike_are_proposed_as_one_entry():
     }  # fmt: skip
 
 
-def test_entries_cover_no_cell_that_is_kept():
+def test_proposed_entries_cover_no_kept_cell():
     broken = [dying("t.a", "0.10.0"), dying("t.a", "0.10.2"), dying("t.b", "0.10.2")]
     cells = [*broken, result(case="t.b", reader="0.10.0")]
     assert [(entry["cases"], entry["readers"]) for entry in entries(*cells)] == [

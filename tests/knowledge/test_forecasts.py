@@ -77,7 +77,7 @@ def of(artifact: Artifact, reader: str, platform: str = "", *settings: str) -> F
 
 
 def answers(known: Forecast) -> tuple[str, str, str, str]:
-    """Return whether it loads, compiles, runs, and has the same numbers."""
+    """Return the four answers of a forecast: whether the artifact loads, compiles, runs, and gives the same numbers."""
     return tuple(answer.answer for answer in known.answers)
 
 
@@ -190,13 +190,13 @@ def test_pjrt_refuses_symbolic_shapes_and_jaxlib_runs_them():
     ],
     ids=lambda value: value.rpartition(".")[2],
 )
-def test_an_operation_that_a_runtime_refuses_is_no(golden, reader, entry):
+def test_an_operation_that_a_runtime_refuses_is_answered_no(golden, reader, entry):
     known = of(read(ROOT / golden / "0.12.0.1-cpu" / "artifact.jaxexport"), reader)
     assert (known.loads.answer, known.runs.answer) == (YES, NO)
     assert known.runs.reasons[0].entry == entry
 
 
-def test_a_scatter_that_failed_in_each_program_is_no():
+def test_a_scatter_that_failed_in_each_program_is_answered_no():
     known = of(golden_of("test_primitives.test_scatter").read_artifact(), "litert==2.3.0")
     assert known.runs.answer == NO
     assert "failed in each program with stablehlo.scatter(add)" in str(known.runs.reasons[-1])
@@ -241,7 +241,7 @@ def test_an_answer_is_never_better_than_the_one_before_it():
             assert all(answer.reasons for answer in known.answers if answer.answer != YES)
 
 
-def test_readers_asked_together_are_answered_as_alone():
+def test_forecasts_of_several_readers_equal_single_forecasts():
     readers = [reader for reader in readers_of(shipped_entries()).values() if reader.stablehlo]
     runtimes = shipped_runtimes()
     readers += [one for name in runtimes for one in readers_of_runtime(name, runtimes, shipped_entries())]

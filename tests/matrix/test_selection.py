@@ -109,7 +109,7 @@ SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2")
         ("0.11.0,deployed", Policy(readers="0.11.0", deployed=(SERVING,)), True),
     ],
 )
-def test_what_the_policy_selects_is_whole_until_narrowed(readers, policy, whole):
+def test_the_policys_selection_is_whole_until_narrowed(readers, policy, whole):
     assert is_whole(Selection(readers), policy) is whole
     for part in ({"cases": ("a",)}, {"writers": ("a",)}, {"touching": "0.9.2"}, {"only": "promised"}):
         assert not is_whole(Selection(readers, **part), policy)
@@ -118,7 +118,7 @@ def test_what_the_policy_selects_is_whole_until_narrowed(readers, policy, whole)
 # --- --touching -------------------------------------------------------------------------------------------------------
 
 
-def test_a_candidate_selects_what_it_writes_and_reads():
+def test_a_candidate_selects_cells_as_writer_and_as_reader():
     plan, every = planned(touching="0.11.0"), planned()
     assert {cell.key for cell in plan.cells} == {
         cell.key for cell in every.cells if "0.11.0" in (cell.reader.jaxlib, cell.golden.manifest.writer.jaxlib)

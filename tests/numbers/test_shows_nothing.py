@@ -270,7 +270,7 @@ def test_leaves_with_the_same_remark_share_a_line():
     assert remark_lines(found, ["result[6]"]) == ["result[0]['x'], result[1]['x'], result[2]['x'] and 3 more: why"]
 
 
-def test_what_a_line_leaves_out_can_be_seen():
+def test_remarks_that_a_line_leaves_out_can_be_shown():
     found = [Remark(f"result[{number}]", "why") for number in range(7)]
     assert remark_lines(found, how_to_see="-v") == ["result[0], result[1], result[2] and 4 more (-v names all): why"]
     names = "result[0], result[1], result[2], result[3], result[4], result[5], result[6]"

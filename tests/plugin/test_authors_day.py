@@ -362,7 +362,7 @@ def replaced_in(run: Run) -> str:
     return re.search(r"^  test_a\.test_sine/\S+: (.*)$", run.text, re.MULTILINE)[1]
 
 
-def test_other_numbers_under_compare_shape_are_written(sine, tmp_path):
+def test_changed_numbers_are_written_under_compare_shape(sine, tmp_path):
     project = loosened(sine, tmp_path / "project", "compare='shape'", "3 * x")
     would, written = project.pytest("--update-goldens=dry-run"), project.pytest("--update-goldens")
     assert ["1 golden would be replaced" in would.text, "1 golden replaced" in written.text] == [True, True]
@@ -406,7 +406,7 @@ def test_an_update_replaces_a_golden_that_cannot_be_read(damage, sine, tmp_path)
     assert project.stored() == whole
 
 
-def test_an_update_passes_over_damaged_goldens_of_others(sine, tmp_path):
+def test_an_update_skips_damaged_goldens_of_other_writers(sine, tmp_path):
     project = sine.copy(tmp_path / "project")
     (own,) = project.goldens.glob("*/*/golden.yaml")
     other = project.add_older_generation(own.parent.parent.name) / "golden.yaml"

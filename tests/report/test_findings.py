@@ -196,7 +196,7 @@ IN_DOUBT = "the golden's stored outputs are in doubt: no rounding of a processor
     ],
     ids=["1 %", "0.1 %", "without noise", "garbage", "not finite"],
 )
-def test_no_processor_is_blamed_for_numbers_so_far_off(changes, size, processors):
+def test_no_processor_is_blamed_for_numbers_too_far_off(changes, size, processors):
     own = wrong("0.9.2", processors=processors, **changes)
     reader = wrong("0.10.2", processors=processors, **changes)
     for finding in (*findings(own, reader), broken_cell(own)):
@@ -483,7 +483,7 @@ def test_goldens_with_weak_noise_are_counted(title, fields, text):
     assert (found.title, found.text[: len(text)]) == (title, text)
 
 
-def test_what_to_do_names_the_folder_of_the_run():
+def test_advice_in_findings_names_the_folder_of_the_run():
     for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
         (finding,) = findings(wrong("0.10.2"), folder=folder)
         assert named in dict(finding.details)["to do"]

@@ -65,7 +65,7 @@ def test_badge_and_annotation_use_the_headline_once():
         (Required(cells=9, readers=("0.6.2", "0.4.30")), "; 2 more requirements are not met"),
     ],
 )
-def test_counts_are_apart_from_what_an_incomplete_run_lacks(required, more):
+def test_a_semicolon_separates_missing_cells_from_counts(required, more):
     cells = [structs.replace(CRASH, judgement=Judgement.KNOWN), result(case="t.g", flaky="was crash"), COMPILED]
     line, _ = headline(summarize(cells, policy=rules(required=required)))
     what = f"INCOMPLETE: required.cells: expected at least 9 cells that ran, found 3{more}"

@@ -263,7 +263,7 @@ def test_a_run_is_judged_where_git_lfs_left_pointers(project, jaxexport):
     assert "missing or damaged now: t.a/0.12.0.1-cpu. Restore them, or run" in jaxexport("judge", code=2).err
 
 
-def test_a_run_is_judged_by_the_policy_that_it_named_where_the_project_has_none(project, jaxexport):
+def test_without_a_project_policy_a_run_is_judged_by_its_own(project, jaxexport):
     Path("own.yaml").write_text(Path("export_compat.yaml").read_text())
     Path("export_compat.yaml").unlink()
     jaxexport(*MATRIX, "--policy", "own.yaml", code=0)
@@ -284,7 +284,7 @@ def test_a_report_compares_the_policy_that_a_run_named(project, jaxexport):
     assert "OUTDATED" not in jaxexport("report", code=0).out
 
 
-def test_a_report_elsewhere_does_not_miss_goldens(project, jaxexport, monkeypatch):
+def test_a_report_in_another_folder_misses_no_goldens(project, jaxexport, monkeypatch):
     (project / "elsewhere").mkdir()
     shutil.copytree("checks", "elsewhere/checks")
     monkeypatch.chdir("elsewhere")
@@ -478,7 +478,7 @@ def test_a_recorded_command_has_no_password(project, jaxexport):
 
 @pytest.fixture
 def repository(project) -> Path:
-    """That project as a git repository with one commit."""
+    """The project of these tests, as a git repository with one commit."""
     shutil.rmtree("1")
     git("init", "-q")
     git("add", "export_compat.yaml", "checks", "golden")

@@ -315,7 +315,7 @@ def test_the_text_lists_the_obligations_of_each_day():
     assert "a jaxlib built on this day has to run the 2 goldens by 0.11.0, 0.12.0.1; no published" in written
 
 
-def test_a_retirement_says_what_needs_to_run_no_longer():
+def test_a_retirement_names_the_obligations_that_end():
     found = look_ahead(days=183, when=day("2026-11-01"))
     happening = [event for each in found.days for event in each.events]
     (text,) = (each.text for each in happening if (each.kind, each.subject) == (EventKind.RETIRES, "0.10.2"))

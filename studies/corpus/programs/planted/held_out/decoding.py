@@ -1,4 +1,4 @@
-"""Inference with weights inside: integer tokens are the only input, unless a program says otherwise."""
+"""Inference with constant weights: integer tokens are the only input, unless a program says otherwise."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def greedy_decoding(prompt, *, steps=8):
 
 
 def cached_step(tokens, *, scale=0.2886751):
-    """Keys and values of twelve words in a cache, then one word more."""
+    """Six decoding steps that write keys and values into a cache, from words that fill its first places."""
     made = (_vectors(tokens) + _positions(len(tokens))) @ _QKV
     _, keys, values = jnp.split(made, 3, axis=-1)
 
@@ -151,7 +151,7 @@ def nucleus_shares(tokens, *, share=0.9):
 
 
 def word_influence(tokens, *, scale=0.2041241):
-    """The slope of the last word's best logit in each word's vector: a gradient without a float argument."""
+    """The gradient of the last word's best logit in the word vectors, without a float argument."""
 
     def best(vectors):
         x = _block(vectors + _positions(len(tokens)), scale)
@@ -161,7 +161,7 @@ def word_influence(tokens, *, scale=0.2041241):
 
 
 def contrastive_gradient(tokens, *, temperature=0.1):
-    """The gradient of a loss over all pairs in a batch, with respect to the projection inside."""
+    """The gradient of a contrastive loss over all pairs in a batch, in a projection that the program holds."""
 
     def loss(projection):
         vectors = jnp.mean(_vectors(tokens), axis=1) @ projection

@@ -130,7 +130,7 @@ def runs_of_goldens() -> Iterator[Run]:
 
 
 def failing(found: ReleasesThatRan, runs: Iterable[Run]) -> ReleasesThatRan:
-    """Return what releases fail with in each program that was run.
+    """Return the operations, element types and custom calls with which releases fail in each program that was run.
 
     An operation is there with the type "*", an element type with the operation "*". A custom call is there with its
     target in place of a type. For it one program is enough, since a runtime has a target or lacks it.

@@ -570,7 +570,8 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
         expected = [leaf for leaf in leaves if not _is_traced(leaf)]
         if constants != expected:
             raise ExportError(
-                f"{test}: a further call has other constants: expected {expected}, found {constants}. Pass the same."
+                f"{test}: a further call has other constants: expected {expected}, found {constants}. Pass the same "
+                "constants in each call."
             )
         args, kwargs = _arrays_of((args, dict(kwargs)))
         return args, dict(kwargs)

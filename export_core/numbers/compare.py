@@ -90,7 +90,7 @@ class Difference:
 
     @property
     def is_beyond_rounding(self) -> bool:
-        """Whether no rounding is known to give these numbers. False if nobody knows how far they may be off."""
+        """Whether rounding does not explain these numbers. False if the allowed error is not known."""
         is_far = is_far_off(times_allowed(self.max_noise_error, self.grid))
         return not self.ok and (is_far or is_garbage(self.max_abs_error, self.kind))
 

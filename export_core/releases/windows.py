@@ -40,7 +40,7 @@ class Promise(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)  # a run needs the same few hundred pairs again and again
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
-    """Judge two build dates, both ends of each window included. Without windows nothing is promised."""
+    """Return the promise between two build dates. Windows include their ends; without windows, nothing is promised."""
     days = (reader_built - writer_built).days
     if windows is None:
         direction = Direction.FORWARD if days < 0 else Direction.BACKWARD if days else Direction.SAME

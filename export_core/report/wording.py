@@ -582,7 +582,7 @@ def device_limit(result: Result) -> str:
 
 
 def beyond_rounding(result: Result) -> str:
-    """Return how far off the numbers of a cell are that no rounding is known to give; "" for any other cell."""
+    """Return how far off the numbers of a cell are, if rounding does not explain them; "" for any other cell."""
     if not result.is_beyond_rounding:
         return ""
     if result.looks_like.startswith(GARBAGE):

@@ -195,7 +195,7 @@ def test_a_wheel_named_as_another_release_is_refused(tmp_path):
     same = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-09-17",))
     assert pairs(planned(readers=str(same))) == [("0.11.2", NEWEST)]
     other = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-11-01",))
-    message = r"built on 2026-11-01, and jaxlib 0\.11\.2 of the release calendar on 2026-09-17"
+    message = r"built on 2026-11-01, but the release calendar has 2026-09-17 for jaxlib 0\.11\.2"
     with pytest.raises(MatrixError, match=message):
         planned(readers=str(other))
 
@@ -242,5 +242,5 @@ def test_a_wheel_folder_may_have_later_builds_of_a_release(days, tmp_path):
 def test_a_wheel_folder_without_the_release_is_refused(days, tmp_path):
     dated(tmp_path / "w", *days)
     make_wheel(tmp_path / "w", "jax", "0.12.0.1", needs="jaxlib>=0.11.2")
-    with pytest.raises(MatrixError, match=f"cp310.*: this wheel was built on {days[0]}, and jaxlib 0.11.2 of the rel"):
+    with pytest.raises(MatrixError, match=f"cp310.*: this wheel was built on {days[0]}, but the rel"):
         planned(readers="0.11.2", wheels=(str(tmp_path / "w"),))

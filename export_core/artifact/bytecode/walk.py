@@ -127,13 +127,13 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
         if mask & HAS_RESULTS:
             results, at = varint(data, at)
             if results > end - at:  # before the loop: a hostile number would keep it busy for years
-                raise cursor.error("results that fit in their section", f"{results} of them", start)
+                raise cursor.error("results that fit in their section", f"{results} results", start)
             for _ in range(results):
                 at += length_of[data[at]]
         if mask & HAS_OPERANDS:
             operands, at = varint(data, at)
             if operands > end - at:
-                raise cursor.error("operands that fit in their section", f"{operands} of them", start)
+                raise cursor.error("operands that fit in their section", f"{operands} operands", start)
             for _ in range(operands):
                 at += length_of[data[at]]
         if mask & HAS_REST:
@@ -210,7 +210,7 @@ def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: i
     if depth > MAX_NESTING:
         raise cursor.error(f"regions nested at most {MAX_NESTING} deep", "deeper ones", start, advice=LIMIT)
     if regions > end - start:
-        raise cursor.error("regions that fit in their section", f"{regions} of them", start)
+        raise cursor.error("regions that fit in their section", f"{regions} regions", start)
     if isolated and tables.version >= 2:
         number, inner = cursor.section(tables.start)
         if number != IR:
@@ -310,7 +310,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
     head = cursor.varint("the number of operations")
     frame.operations = head >> 1
     if frame.operations > cursor.end - cursor.at:
-        raise cursor.error("operations that fit in their section", f"{frame.operations} of them")
+        raise cursor.error("operations that fit in their section", f"{frame.operations} operations")
     tables.spend(3 + frame.operations, start)  # a block costs as much as an operation or two
     if not head & 1:
         return []
@@ -343,7 +343,7 @@ def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
         at = cursor.at
         count = cursor.varint("the number of uses") >> 1
         if count > cursor.end - cursor.at:
-            raise cursor.error("uses that fit in their section", f"{count} of them", at)
+            raise cursor.error("uses that fit in their section", f"{count} uses", at)
         tables.spend(1 + count // 3, at)
         for _ in range(count):
             cursor.varint("a use")

@@ -143,8 +143,8 @@ class Adoption:
             other = names.setdefault(draft.id, candidate)
             if other is not candidate:
                 raise GoldenError(
-                    f"{candidate.file}: expected a case that {other.file} does not have, found {candidate.case} by "
-                    f"{draft.manifest.writer.id} for both. Give it another name."
+                    f"{candidate.file}: expected a case of its own, found that of {other.file}: both are "
+                    f"{candidate.case} by {draft.manifest.writer.id}. Give one of them another name."
                 )
             same = self._stored_already(draft)
             if not same:

@@ -114,8 +114,8 @@ class Question:
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`, and `results` as its
     folder. `cases` are all cases that run on the targets' platforms, or empty if the user named artifacts. `policy`
-    says how outputs are compared. Of the places `of_other_content`, a stored result does not count since the golden was
-    changed.
+    says how outputs are compared. `of_other_content` has the places with a stored result that does not count, since the
+    golden was changed.
     """
 
     calendar: Calendar

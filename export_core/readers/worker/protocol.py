@@ -123,10 +123,9 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
-    """The compiler's figures for what the plain call needs. Null where a release or platform does not give a figure.
+    """The compiler's figures for the plain call, the same in each compilation. Null where a release has none.
 
-    They are equal in every compilation. With several devices, they are those of the program of one device. A CUDA
-    plugin without a device estimates nothing.
+    With several devices, they are about the program of one device. A CUDA plugin without a device estimates nothing.
     """
 
     temp_bytes: int | None = None  # Bytes of temporary buffers.

@@ -150,7 +150,7 @@ def test_a_failure_not_reproduced_here_exits_1(bisect):
     stored(result(Verdict.CRASH, reader="0.11.0", message="died by signal 11"))
     ended = bisect(FakeReplay(among({})))
     assert ended.code == 1
-    assert "it does not fail here in jaxlib 0.11.0: pass. The results say crash in stage compare" in ended.out
+    assert "the cell does not fail here in jaxlib 0.11.0: pass. The results say crash in stage compare" in ended.out
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 from export_core.base.platforms import PLATFORMS, similar_platform
 from export_core.base.text import close_match, did_you_mean, shortened
+from export_core.base.tolerances import LEVELS
 from export_core.policy.entries import WRITTEN
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import policy_schema
@@ -53,8 +54,12 @@ def _problems(schema: Any, value: Any, key: Key, tables: Mapping[str, Any]) -> I
         for number, (kind, item) in enumerate(zip(kinds, value, strict=False)):
             yield from _problems(kind, item, (*key, number), tables)
     elif not meant or not _is_allowed(meant, value):
-        in_months = key[:1] == ("windows",) and re.search(r"\b(month|year)s?\b", str(value))
-        yield key, _wrong_value(schema, meant or {}, value) + (_MONTHS if in_months else "")
+        problem = _wrong_value(schema, meant or {}, value)
+        if key[:1] == ("windows",) and re.search(r"\b(month|year)s?\b", str(value)):
+            problem += _MONTHS
+        elif key[:1] == ("tolerances",) and not meant and schema.get("type") == "object":
+            problem += LEVELS
+        yield key, problem
 
 
 def _problems_of_table(
@@ -68,6 +73,8 @@ def _problems_of_table(
     for name in unknown:
         match = _similar(name, known)
         hint = f"Did you mean `{match}`?" if match else f"Known keys here: {', '.join(known)}."
+        if key[:1] == ("tolerances",) and not match:
+            hint += LEVELS
         yield (*key, name), f"unknown key. {hint}"
     # A misspelled key is already reported as an unknown one, with the hint: it is not missing as well.
     misspelled = {_similar(name, schema.get("required", ())) for name in unknown}

@@ -14,6 +14,7 @@ from commands import assert_bad_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from export_core.base.tolerances import LEVELS
 from export_core.features.inspect.artifact_facts import STABLEHLO_YEARS
 from export_core.policy import Policy, PolicyError, find_policy
 from export_core.policy.entries import Required, WindowDays
@@ -265,6 +266,12 @@ RULES = [
             "tolerances:\n  cpu:\n    float32: {rtol: -1}",
             "3: tolerances.cpu.float32.rtol: expected a finite number of 0 or more, found -1.0.",
         ),
+        ("tolerances: {float32: {rtol: 1}}", f"1: tolerances.float32.rtol: expected a table, found 1.{LEVELS}"),
+        ("tolerances: {cpu: {float32: 1}}", f"1: tolerances.cpu.float32: expected a table, found 1.{LEVELS}"),
+        ("tolerances: {cpu: {rtol: {float32: 1}}}",
+         f"rtol.float32: unknown key. Known keys here: rtol, atol, ulp.{LEVELS}"),
+        ("tolerances: {float32: {}}", f"1: tolerances.float32: expected a platform of cpu, cuda, rocm, tpu.{LEVELS}"),
+        ("tolerances: {cpu: {tpu: {}}}", f".cpu.tpu: expected a floating-point dtype such as float32.{LEVELS}"),
         ("tolerances:\n  gpu: {}", "2: tolerances.gpu: expected a platform of cpu, cuda, rocm, tpu."),
         ("allow:\n  a: ''", "2: allow.a: expected text, found none."),
         ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}",

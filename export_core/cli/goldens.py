@@ -188,6 +188,7 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     from export_core.judge.retention import retention_status
     from export_core.judge.unmatched import unmatched_pins
     from export_core.policy import PolicyError
+    from export_core.policy.load import find_locations
 
     policy = project.policy
     day = click_options.day_of(as_of)
@@ -196,7 +197,8 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
         goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
     decisions = list(retention_status(goldens, policy, calendar, day))
     # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
-    if problems := unmatched_pins(goldens, policy):
+    location = find_locations(policy, project.policy_file)
+    if problems := [pin.located(location) for pin in unmatched_pins(goldens, policy)]:
         if not dry_run:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
         for problem in problems:

@@ -1,6 +1,8 @@
 """Finding and reading the policy of a project. Every error names file, line and key."""
 
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -24,6 +26,34 @@ def find_policy(folder: str | os.PathLike[str], named: str | os.PathLike[str] | 
     folder = Path(folder)
     file = policy_file(folder, named)
     return load_policy(file) if file else _with_releases(Policy(), None, folder / RELEASES)
+
+
+def find_locations(policy: Policy, named: str | os.PathLike[str] | None = None) -> Callable[[Key], str]:
+    """Return a function that returns the place of a key in the policy file, such as ``export_compat.yaml:12``.
+
+    It returns "" if there is no file, or if the file has another value than `policy`, which was then made otherwise.
+
+    Args:
+        policy: the policy whose keys are looked for.
+        named: the policy file; None for that of the working folder.
+    """
+
+    @functools.cache  # warnings are rare, and the file is read again only for one
+    def written() -> tuple[Policy, PolicySource] | None:
+        try:
+            file = policy_file(Path(), named)
+            return read_policy(file) if file else None
+        except PolicyError:  # `policy` is not from this file, or the file was changed since
+            return None
+
+    def location(key: Key) -> str:
+        read = written()
+        table = str(key[0])
+        if read is None or getattr(read[0].without_locations(), table) != getattr(policy.without_locations(), table):
+            return ""
+        return read[1].location(key)
+
+    return location
 
 
 def releases_file(folder: Path, named: str | None = None) -> Path:

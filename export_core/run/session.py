@@ -51,6 +51,7 @@ from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
+from export_core.policy.load import find_locations
 from export_core.policy.run_options import LOCAL, CellLimits, RunOptions, Shard, reproduce_options
 from export_core.readers.cached_environments import EnvironmentsCost, expected_cost
 from export_core.readers.environment import Environment, ReaderEnvironments
@@ -320,7 +321,10 @@ def plan_matrix(
         # Of readers that a policy lists, the report says only what is wrong for these.
         whole = selection.has_group and is_whole(selection, policy) and not options.shard
         unmatched = unmatched_patterns(policy, goldens, calendar)
-        warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
+        location = find_locations(policy, options.policy_file)
+        warnings = tuple(
+            pattern.located(location) for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole))
+        )
     # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
     goldens, day = under_policy(goldens, policy), options.as_of or calendar.today()
     plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.targets_on(day))

@@ -348,7 +348,7 @@ def test_prune_deletes_nothing_if_a_pin_has_no_golden(jaxexport, project):
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
-    message = "retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
+    message = "export_compat.yaml:1: retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
     dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run")
     assert (dry.code, dry.err.strip()) == (0, f"warning: {message}")
     done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--yes")

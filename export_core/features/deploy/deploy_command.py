@@ -72,6 +72,7 @@ def can_i_deploy(
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.entries import ALL
     from export_core.policy.known_issues import known_issues
+    from export_core.policy.load import find_locations
     from export_core.policy.project_terms import terms_of
     from export_core.policy.run_options import RESULTS, ProjectOptions
     from export_core.run.results import SUMMARY, unfinished_run
@@ -84,9 +85,10 @@ def can_i_deploy(
     check_dates(stored, calendar, all_known=False)
     unmatched = unmatched_patterns(policy, stored, calendar)
     answered = {target.name for target in targets}
+    location = find_locations(policy, policy_file)
     for pattern in unmatched:
         if pattern.target not in answered:
-            echo(f"warning: {pattern.text}", err=True)
+            echo(f"warning: {pattern.located(location)}", err=True)
     compared = under_policy(asked.written_by(stored, names, day, partial(echo, err=True)), policy)
     folder = Path(results) if results else RESULTS
     # A folder that was named has to have a run; the usual one may not be there yet.

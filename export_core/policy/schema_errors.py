@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from export_core.base.platforms import PLATFORMS, similar_platform
-from export_core.base.text import close_match, did_you_mean, shortened
+from export_core.base.text import QUOTED_AS_WRITTEN, close_match, did_you_mean, shortened
 from export_core.base.tolerances import LEVELS
 from export_core.policy.entries import WRITTEN
 from export_core.policy.feature_keys import Key
@@ -133,7 +133,7 @@ def _wrong_value(schema: Any, meant: Any, value: Any) -> str:
         choices = schema.get("enum", ())
         hint = similar_platform(value) if set(choices) == {*PLATFORMS} else did_you_mean(value, choices)
     elif "text" in expected and isinstance(value, float):  # how it was written is lost
-        hint = ' Put it in quotes as you wrote it, such as "0.10": without them, YAML reads 0.10 as the number 0.1.'
+        hint = f" Put it {QUOTED_AS_WRITTEN}."
     elif "text" in expected and isinstance(value, (int, datetime.date)):
         hint = " Put it in quotes."
     return f"expected {' or '.join(expected)}, found {_shown(value)}.{hint}"

@@ -12,6 +12,7 @@ import yaml
 from export_core.base.errors import ExportCompatError, Problem
 from export_core.base.text import plural
 from export_core.base.untrusted import read_named
+from export_core.base.yaml_text import refusal
 from export_core.policy.feature_keys import Key
 
 TABLE = ("tool", "jaxexport")
@@ -123,10 +124,6 @@ def _parsed(file: Path, text: str) -> dict[str, Any]:
         raise PolicyError.about(Problem(file, f"not TOML: {message or error}.", key, line, advice)) from None
 
 
-_EXPECTED = {"timestamp": "a date such as 2026-10-25", "int": "a number such as 180", "bool": "true or false"}
-"""What a value must be that looks like one of these types of YAML, in words; by the last word of the type's tag."""
-
-
 class _Loader(yaml.SafeLoader):
     """A YAML loader that reads 1e-4 as a number, as people write it: YAML 1.1, and so PyYAML, requires a dot."""
 
@@ -208,9 +205,7 @@ def _yaml_value(file: Path, loader: _Loader, node: yaml.Node, key: Key) -> Any:
         return loader.construct_object(node)
     # 2026-02-30 and numbers with thousands of digits; the other two are what PyYAML raises for `!!timestamp x`.
     except (ValueError, AttributeError, KeyError) as wrong:
-        expected = _EXPECTED.get(node.tag.rpartition(":")[2], "a value such as 2026-10-25 or 180")
-        why = f": {wrong}" if isinstance(wrong, ValueError) else ""
-        problem = f"expected {expected}, found {str(node.value)[:40]}{why}."
+        problem = f"{refusal(node, wrong)}."
         advice = "Correct it, or put it in quotes if it is text."
         line = node.start_mark.line + 1
         raise PolicyError.about(Problem(file, problem, dotted(key), line, advice)) from None

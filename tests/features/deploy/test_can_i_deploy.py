@@ -228,7 +228,7 @@ def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
     for words in ((), (CASE,)):
         ended = jaxexport("can-i-deploy", *words, "--to", "all", "--json", code=3)
         assert answers(ended) == [own, misspelled, ("edge", "q", "unknown")]
-        assert "warning: retention.deployed: '0.13.0' is no release" in ended.err
+        assert "warning: export_compat.yaml:2: retention.deployed: '0.13.0' is no release" in ended.err
     assert answers(jaxexport("can-i-deploy", "--to", "edge", "--json", code=3)) == [("edge", "q", "unknown")]
     out = " ".join(jaxexport("can-i-deploy", "--to", "serving", code=3).out.split())
     assert "*.test_q: export_compat.yaml:1: deployed[0] (serving): cases: '*.test_q' matches no golden. (policy)" in out

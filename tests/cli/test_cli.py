@@ -264,6 +264,15 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as its golden.yaml lists it\n", "")
 
 
+def test_verify_finds_a_manifest_that_was_edited(jaxexport, project):
+    listed = next((project / "golden").rglob("golden.yaml"))
+    listed.write_text(f"{listed.read_text()}# reviewed\n")
+    ended = jaxexport("goldens", "verify")
+    assert_bad_input(
+        ended, "edited by hand: expected no more lines, as pytest-jaxexport writes it, found '# reviewed'."
+    )
+
+
 def test_verify_claims_nothing_about_rewritten_hashes(jaxexport, project):
     """Whoever changes a file and its hash changes what golden.yaml lists: nobody can say that it is as written."""
     golden = next((project / "golden").rglob("golden.yaml")).parent

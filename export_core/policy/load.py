@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.base.checked_arguments import path_of
 from export_core.policy.entries import ExtraReleases
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import LOCATED, Policy
@@ -23,8 +24,8 @@ PROJECT_FILE = "pyproject.toml"
 
 def find_policy(folder: str | os.PathLike[str], named: str | os.PathLike[str] | None = None) -> Policy:
     """Return the policy of a project with the releases beside it: the named file, that in `folder`, or defaults."""
-    folder = Path(folder)
-    file = policy_file(folder, named)
+    folder = path_of(folder, "find_policy", "a project's folder", PolicyError)
+    file = policy_file(folder, None if named is None else path_of(named, "policy", "a policy file", PolicyError))
     return load_policy(file) if file else _with_releases(Policy(), None, folder / RELEASES)
 
 
@@ -135,7 +136,7 @@ def load_policy(file: str | os.PathLike[str]) -> Policy:
 
     Raises `PolicyError`, which names file, line, key and what was expected.
     """
-    file = Path(file)
+    file = path_of(file, "load_policy", "a policy file", PolicyError)
     policy, source = read_policy(file)
     policy = _with_releases(policy, source, file.with_name(RELEASES))
     # Only now: a deployment target may have a release that the file beside the policy adds.

@@ -22,6 +22,7 @@ import filelock
 import msgspec
 
 from export_core.base.atomic import open_to_append, refuse_link, remove_staged, write_new, write_whole
+from export_core.base.checked_arguments import path_of
 from export_core.base.errors import Problem
 from export_core.base.facts import check_facts
 from export_core.base.json_text import decode_json, safe_json
@@ -346,7 +347,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         RunError: Anything else is wrong: a result of an unplanned cell, a file that was changed, a policy or a calendar
             that is not the plan's.
     """
-    folder = Path(folder)
+    folder = path_of(folder, "read_run", "a folder of results", RunError)
     summary, plan = read_summary(folder), plan_of(folder)
     _check_summary(folder / SUMMARY, summary, plan)
     path = folder / RESULTS

@@ -24,6 +24,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from export_core.base.checked_arguments import require_type
 from export_core.base.feature import hooks
 from export_core.base.json_text import safe_json
 from export_core.base.processes import run_git
@@ -45,7 +46,7 @@ from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.matrix.selection import completed, is_whole
+from export_core.matrix.selection import MatrixError, completed, is_whole
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
@@ -196,10 +197,11 @@ def run_matrix(
 
     Raises:
         GoldenError: A golden is not complete.
-        MatrixError: The plan is empty.
+        MatrixError: The plan is empty, or an argument has another type.
         RunError: The folder of results cannot be used.
         ResultsNotWritten: The folder has no room for more results.
     """
+    _check_arguments(policy, selection, options, goldens)
     observer, selection = failing_softly(observer), completed(selection, policy)
     limits = CellLimits.of(options)
     with ExitStack() as stack:
@@ -286,6 +288,16 @@ def _whole_plan(
         )
         return replace(plan, warnings=(*plan.warnings, moved))
     return plan
+
+
+def _check_arguments(policy: object, selection: object, options: object, goldens: object) -> None:
+    """Raise `MatrixError` for an argument of `run_matrix` that has another type, which programs may pass."""
+    advice = "which find_policy('.') or load_policy('export_compat.yaml') reads"
+    require_type(policy, Policy, "run_matrix: policy", f"a Policy, {advice}", MatrixError)
+    require_type(selection, Selection, "run_matrix: selection", "a Selection, such as Selection()", MatrixError)
+    require_type(options, RunOptions, "run_matrix: options", "RunOptions, such as RunOptions()", MatrixError)
+    stored = "goldens as GoldenStore('golden').goldens() reads them, or None"
+    require_type(goldens, (list, tuple, type(None)), "run_matrix: goldens", stored, MatrixError)
 
 
 def plan_matrix(

@@ -166,9 +166,9 @@ def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: C
         if own and all(rule_of(manifest, policy.numbers[:number]) for manifest in own):
             unmatched.append(Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens."))
     for number, change in enumerate(policy.custom_call_changes):
-        key = ("custom_call_changes", number, "old")
-        text = f"{dotted(key)}: no golden calls {{!r}}."
-        unmatched += _lacking(key, text, [change.old], targets, ReportedBy.ALL_RUNS)
+        path: Key = ("custom_call_changes", number, "old")
+        text = f"{dotted(path)}: no golden calls {{!r}}."
+        unmatched += _lacking(path, text, [change.old], targets, ReportedBy.ALL_RUNS)
     return unmatched + unmatched_pins(goldens, policy)
 
 

@@ -1,5 +1,6 @@
 """The command `jaxexport can-i-deploy`: do artifacts run in the deployment targets of the policy."""
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -81,7 +82,8 @@ def can_i_deploy(
     calendar = policy.calendar()
     day = click_options.day_of(as_of) if as_of else calendar.today()
     targets = asked.targets_named(to, policy, day)
-    stored = GoldenStore(Path(goldens or policy.goldens)).goldens_so_far()
+    store = GoldenStore(goldens or policy.goldens)
+    stored = store.goldens_so_far()
     check_dates(stored, calendar, all_known=False)
     unmatched = unmatched_patterns(policy, stored, calendar)
     answered = {target.name for target in targets}
@@ -111,7 +113,11 @@ def can_i_deploy(
         policy,
         evidence.of_other_content,
     )
-    subjects = asked.subjects_named(names or asked.cases_of(targets, compared, to), compared)
+    if not names:
+        asked.require_goldens(stored, compared, store.root, f"--to {to}", day)
+    elif not stored and (unknown := [name for name in names if not os.path.lexists(name)]):
+        asked.require_goldens(stored, compared, store.root, unknown[0], day)
+    subjects = asked.subjects_named(names or asked.cases_of(targets, compared), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs, left_out = asked.asked_pairs(subjects, targets, to, names, compared)
     lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched, pairs)

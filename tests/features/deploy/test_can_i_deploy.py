@@ -252,6 +252,19 @@ def test_one_target_has_the_same_answers_under_all(project, jaxexport):
     assert one == every == [("gpu", f"{CASE}/0.9.2-cpu", "no")]
 
 
+@pytest.mark.parametrize("words", [["--to", "serving"], ["--to", "all"], ["tests.test_a.test_f", "--to", "serving"]])
+def test_without_a_golden_the_first_step_is_named(words, cwd, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
+    ended = jaxexport("can-i-deploy", *words)
+    assert_bad_input(ended, "expected goldens", f"in {cwd / 'golden'}. Mark a test", "run `pytest --update-goldens`")
+
+
+def test_goldens_of_later_releases_only_name_the_day(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.0}]\n")
+    ended = jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2025-11-21", code=2)
+    assert "expected goldens by releases that were built by 2025-11-21, found only later ones" in ended.err
+
+
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])
 def test_a_target_that_is_not_asked_warns_of_its_patterns(to, ended, project, jaxexport):
     """Its patterns have no answer, so that nobody would see that they are misspelled."""

@@ -429,10 +429,15 @@ def _continued(folder: Path) -> str:
     """Return the end of a sentence about an unfinished run: the command that continues it, or that none does."""
     if made := by_another_tool(folder):
         return f", made by {made}: run `jaxexport matrix` again"
+    from export_core.run.outdated import changed_since_plan  # it reads goldens, which few readers of results need
+
     try:
-        command = plan_of(folder).command(folder)
+        record = plan_of(folder)
     except RunError:
         return ""
+    if changed := changed_since_plan(record):
+        return f", made with {changed}: no command continues it, run `jaxexport matrix` again"
+    command = record.command(folder)
     return f": `{command}` continues it" if command else ": the same command with --resume continues it"
 
 

@@ -42,7 +42,7 @@ class Promise(NamedTuple):
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
     """Judge two build dates, both ends of each window included. Without windows nothing is promised.
 
-    Raises `ReleaseError` for an argument of another type.
+    Raises `ReleaseError`.
     """
     # Only days: a time of day would make the distance depend on the clock.
     for name, built in (("writer_built", writer_built), ("reader_built", reader_built)):

@@ -9,10 +9,11 @@ from export_core.base.processes import run_git
 from export_core.base.text import few, first_line
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.store import LFS_POINTER, sha256
+from export_core.judge.gate import recorded_policy
 from export_core.matrix.comparisons import under_policy
 from export_core.policy import Policy
 from export_core.policy.load import load_policy, policy_file
-from export_core.run.plan_record import PlanRecord, hash_of, policy_hash, recorded_policy
+from export_core.run.plan_record import PlanRecord, hash_of, policy_hash
 from export_core.run.run import Run
 
 _GIT_SECONDS = 10.0
@@ -83,7 +84,7 @@ def goldens_here(run: Run, policy: Policy) -> dict[str, Golden] | None:
 
 
 def _was_deleted(folder: Path) -> bool:
-    """Return whether git misses files of a folder that is not there; those that a sparse checkout leaves out are not."""
+    """Return whether git misses files of a folder that is not there, but for those of a sparse checkout."""
     try:
         return bool(run_git(("ls-files", "--deleted", "-z", "--", str(folder)), Path(), _GIT_SECONDS))
     except (OSError, subprocess.SubprocessError):  # no git, no repository here, or a folder outside of it

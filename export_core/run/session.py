@@ -197,7 +197,7 @@ def run_matrix(
 
     Raises:
         GoldenError: A golden is not complete.
-        MatrixError: The plan is empty, or an argument has another type.
+        MatrixError: The plan is empty.
         RunError: The folder of results cannot be used.
         ResultsNotWritten: The folder has no room for more results.
     """

@@ -390,7 +390,7 @@ def unfinished(jaxexport, *words: str) -> Path:
 
 
 def committed(message: str) -> None:
-    """Commit all files of the working folder."""
+    """Write a commit of all files of the working folder."""
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", message]):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True)
 

@@ -134,10 +134,10 @@ def test_one_jaxlib_with_two_jax_makes_two_rows():
         writer=msgspec.structs.replace(plain.writer, jax="0.11.2"),
     )
     text = drawn(print_cells, run_of([plain, older]))
-    assert "0.11.2 with jax 0.12.0.1  built 2026-09-17\n  tests.test_a.test_f: crash! 0.12.0.1\n" in text
-    assert "0.11.2  built 2026-09-17\n  tests.test_a.test_f: ok 0.12.0.1\n" in text
+    assert "0.11.2 (jax 0.12.0.1)  built 2026-09-17\n  tests.test_a.test_f: crash! 0.12.0.1\n" in text
+    assert "0.11.2 (jax 0.11.2)  built 2026-09-17\n  tests.test_a.test_f: ok 0.12.0.1\n" in text
     rows = [line.plain.split("  ")[0] for line in table_lines(run_of([plain, older]), 100)]
-    assert rows == ["writer", "0.11.2 with jax 0.12.0.1", "0.11.2 with jax 0.11.2"]
+    assert rows == ["writer", "0.11.2 (jax 0.12.0.1)", "0.11.2 (jax 0.11.2)"]
 
 
 def test_the_platform_is_named_if_there_are_several():

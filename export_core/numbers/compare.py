@@ -133,7 +133,7 @@ def compare_leaves(
     cannot be compared in this way, or if a user's own comparator fails.
     """
     if len(expected) != len(actual):
-        return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
+        return Difference(False, problem=f"expected {plural(len(expected), 'output')}, got {len(actual)}")
     for number, (leaf, got) in enumerate(zip(expected, actual, strict=True)):
         if str(leaf) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
             return Difference(False, problem=f"output {number}: expected {leaf}, got {got}", output=number)

@@ -173,7 +173,7 @@ def test_names_with_brackets_are_not_markup():
             1,
             "KEPT: the 1 promised cell, 1 compiled only. 1 of 1 planned cells: 1 kept.",
         ),
-        ([result()], 2, "INCOMPLETE: 1 of 2 planned cells have no result that counts. 1 of 2 planned cells: 1 kept."),
+        ([result()], 2, "INCOMPLETE: 1 of 2 planned cells has no result that counts. 1 of 2 planned cells: 1 kept."),
         ([], 0, "INCOMPLETE: nothing was planned: expected at least one cell. 0 of 0 planned cells: no cell."),
     ],
 )

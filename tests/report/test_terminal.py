@@ -481,3 +481,10 @@ def test_counts_have_the_colours_of_their_judgements():
         "1 broken": Judgement.BROKEN.facts.style,
         "1 owed": Judgement.OWED.facts.style,
     }
+
+
+def test_each_cause_shown_has_its_advice_or_the_command_that_gives_it():
+    failed = [result(Verdict.ERROR, Judgement.BROKEN, case=f"t.{letter}", message=f"no {letter}") for letter in "ab"]
+    worst, second = reported(failed).split("BROKEN PROMISE  ")[1:]
+    assert "\n  to do      " in worst
+    assert "\n  explain    jaxexport explain --case t.b --writer 0.9.2 --reader 0.10.2\n" in second

@@ -270,9 +270,8 @@ def _reader_events(
         closes = calendar.built(version) + datetime.timedelta(days=windows.forward_days + 1)
         text = (
             f"reader {version} (built {calendar.built(version)}) is outside the forward window of "
-            f"{plural(windows.forward_days, 'day')}: nothing that a jaxlib built from this day on "
-            "exports is promised to run in "
-            "it"
+            f"{plural(windows.forward_days, 'day')}: nothing that a jaxlib built from this day on exports is promised "
+            "to run in it"
         )
         yield closes, Event(EventKind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})

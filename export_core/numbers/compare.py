@@ -24,6 +24,7 @@ from export_core.base.tolerances import (
     GOLDEN,
     PLATFORM_RTOL,
     ROUNDING,
+    WITHIN_NOISE,
     Allowed,
     Sources,
     Tolerance,
@@ -311,7 +312,7 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
     is_float = rule.dtype in FLOATS and errors is compared.in_noise
     if is_float and (errors[bad] > 0).all() and not (errors > rule.factor).any():
         # What was allowed is less than the writer's own noise. Without an error bits may differ, as for -0.0.
-        within = f"{ROUNDING}within {rule.factor:g} times the noise that the writer measured"
+        within = f"{WITHIN_NOISE}{rule.factor:g} times the noise that the writer measured"
         diagnosis = replace(diagnosis, looks_like=within)
     masks = _masks(expected, actual, bad)
 

@@ -46,7 +46,7 @@ class EventKind(StrEnum):
     """What happens on a day."""
 
     LEAVES = "leaves"  # Goldens of a writer: no jaxlib built from this day on is promised to run them.
-    CLOSES = "closes"  # A reader: no jaxlib built from this day on is promised to be read by it.
+    CLOSES = "closes"  # A reader, any known release: no jaxlib built from this day on is promised to be read by it.
     RETIRES = "retires"  # A reader: no new jaxlib needs to run its exports, nor the goldens it is promised to run.
     PRUNABLE = "prunable"  # Goldens that nothing requires from this day on.
     EXPIRES = "expires"  # A known failure or a quirk: its last day.
@@ -269,9 +269,9 @@ def _reader_events(
         # The last day of a window is still in it.
         closes = calendar.built(version) + datetime.timedelta(days=windows.forward_days + 1)
         text = (
-            f"reader {version} (built {calendar.built(version)}) is outside the forward window of "
-            f"{plural(windows.forward_days, 'day')}: nothing that a jaxlib built from this day on exports is promised "
-            "to run in it"
+            f"reader {version} (built {calendar.built(version)}), whether you test with it or not, is outside the "
+            f"forward window of {plural(windows.forward_days, 'day')}: nothing that a jaxlib built from this day on "
+            "exports is promised to run in it"
         )
         yield closes, Event(EventKind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})

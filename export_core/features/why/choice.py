@@ -237,8 +237,8 @@ def choose(asked: Asked) -> Choice:
 def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:
     """Return a stored run, judged again if the options name a policy or a day that is not that of the run.
 
-    Without these options, a run stays as it was judged, as in `jaxexport report`. Cells whose writer or reader was built
-    after the day are left out, as a plan of that day leaves them out.
+    Without these options, a run stays as it was judged, as in `jaxexport report`. Cells whose writer or reader was
+    built after the day are left out, as a plan of that day leaves them out.
 
     Raises:
         WhyError: The run has cells, and none of them existed on that day.

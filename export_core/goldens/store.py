@@ -159,17 +159,6 @@ class Golden:
         noise = noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", list(outputs.values()))
         return dict(zip(outputs, noise, strict=True))
 
-    def damaged_files(self) -> list[str]:
-        """Return the names of the files that the manifest lists and that are missing or have another SHA-256."""
-        return [name for name, expected in self.manifest.files.items() if not self._is_whole(name, expected)]
-
-    def _is_whole(self, name: str, expected: str) -> bool:
-        try:
-            with self._opened(name) as file:
-                return hashlib.file_digest(file, "sha256").hexdigest() == expected
-        except GoldenError:
-            return False
-
     def verify(self) -> None:
         """Compare each file that the manifest lists with its SHA-256.
 

@@ -150,5 +150,5 @@ def test_a_dimension_that_jax_parses_slowly_is_refused(what):
 
 
 @pytest.mark.parametrize(("formats", "text"), [((12, 12), "12"), ((10, 11), "10 or 11"), ((6, 8), "6, 7 or 8")])
-def test_an_envelope_is_said_to_have_one_format(formats, text):
+def test_an_envelope_of_several_formats_names_each(formats, text):
     assert format_in_words(*formats) == text

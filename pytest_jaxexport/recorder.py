@@ -561,6 +561,7 @@ class Recorder:
                 without_outputs=sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 corrected=correction(generations, self._marked, self._settings),
                 runtimes=[title_of(target.release) for target in deployed],
+                run_deployed=shlex.join(self._replayer.command("matrix", "--readers", "deployed")) if deployed else "",
             )
         )
         if wrong := [result for result in results if result.judgement.fails_run]:

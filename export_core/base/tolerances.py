@@ -63,6 +63,8 @@ FLOATS = (
 
 ROUNDING = "rounding: "
 """The beginning of the description of a difference that looks like rounding: see numbers/diagnosis.py."""
+WITHIN_NOISE = f"{ROUNDING}within "
+"""The beginning of the description of a difference that only fails because less than the noise is allowed."""
 ALL_ZERO, NAN_TO_ZERO = "the elements that differ are zero", "NaN replaced by zeros"
 BEYOND = "beyond the range: "
 GARBAGE = (ALL_ZERO, NAN_TO_ZERO, BEYOND)

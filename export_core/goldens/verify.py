@@ -20,7 +20,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
 from export_core.base.errors import Problem
 from export_core.base.json_text import decode_json
-from export_core.base.text import shortened
+from export_core.base.text import plural, shortened
 from export_core.base.untrusted import read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
@@ -89,7 +89,7 @@ def verify_goldens(
             problems.append(str(error))
     if problems:
         more = len(problems) - MOST
-        raise GoldenError("\n".join([*problems[:MOST], *([f"and {more} more goldens"] if more > 0 else [])]))
+        raise GoldenError("\n".join([*problems[:MOST], *([f"and {plural(more, 'more golden')}"] if more > 0 else [])]))
     check_dates(goldens, calendar, all_known=all_known)
     return goldens
 
@@ -197,7 +197,7 @@ def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) 
     options, signature = manifest.options, signature_of(envelope)
     fields: list[tuple[str, Any, Any]] = [
         ("options.platforms", envelope.platforms, options.platforms),
-        ("options.mesh", f"{envelope.nr_devices} devices", f"{options.devices} devices"),
+        ("options.mesh", f"{plural(envelope.nr_devices, 'device')}", f"{plural(options.devices, 'device')}"),
         ("custom_calls", tuple(sorted({call.target for call in artifact.custom_calls})), manifest.custom_calls),
     ]
     fields += [

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from export_core.base.platforms import PLATFORMS, similar_platform
-from export_core.base.text import QUOTED_AS_WRITTEN, close_match, did_you_mean, shortened
+from export_core.base.text import QUOTED_AS_WRITTEN, close_match, did_you_mean, plural, shortened
 from export_core.base.tolerances import LEVELS
 from export_core.policy.entries import WRITTEN
 from export_core.policy.feature_keys import Key
@@ -110,7 +110,7 @@ def _is_allowed(schema: Any, value: Any) -> bool:
 def _wrong_length(schema: Any, found: int) -> Iterator[str]:
     least, most = schema.get("minItems", 0), schema.get("maxItems", found)
     if least == most != found:
-        yield f"expected {least} values, found {found}."
+        yield f"expected {plural(least, 'value')}, found {found}."
     elif found < least:
         choices = ", ".join(schema["items"].get("enum", ()))
         at_least = 'at least one name or glob, found none. ["*"] means all.'

@@ -503,3 +503,14 @@ def test_a_review_writes_only_what_is_accepted(changed_project, tmp_path):
     assert "1 golden not written, as answered: test_a.test_new/" in text
     assert reviewed(project, ["n", "a"]).count("Write it? ") == 2
     assert "1 golden would be replaced: test_a.test_module/" in project.pytest("--update-goldens=dry-run").text
+
+
+def test_an_update_names_the_damaged_files_it_replaces(projects):
+    project = projects(test_a=IMPORTS + MARKED)
+    assert project.pytest("--update-goldens").code == 0
+    (text,) = project.folder.glob("golden/*/*/module.mlir")
+    whole = text.read_bytes()
+    text.write_bytes(whole[:100])
+    run = project.pytest("--update-goldens")
+    assert re.search(r"^  test_a\.test_sin/\S+: damaged: module\.mlir$", run.text, re.MULTILINE)
+    assert text.read_bytes() == whole

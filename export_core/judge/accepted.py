@@ -16,7 +16,7 @@ import numpy as np
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.unread import DIALECTS
-from export_core.base.text import few
+from export_core.base.text import few, plural
 from export_core.base.tolerances import (
     AMOUNTS,
     FLOATS,
@@ -401,7 +401,7 @@ def shorter_windows(_: Sequence[Golden], policy: Policy) -> Told:
     """Yield an entry if a window of the policy is shorter than the window that JAX promises."""
     asked, jax = policy.windows, WindowDays()
     if asked.backward < jax.backward or asked.forward < jax.forward:
-        what = f"windows: {asked.backward} days backward, {asked.forward} forward"
+        what = f"windows: {plural(asked.backward, 'day')} backward, {asked.forward} forward"
         yield Accepted(what, f"JAX promises {jax.backward} and {jax.forward}", ())
 
 

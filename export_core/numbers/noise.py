@@ -398,7 +398,7 @@ def proves_nothing_text(record: NoiseRecord) -> str:
 def noise_text(record: NoiseRecord) -> str:
     """Return a line about how the noise was measured, and what it shows."""
     inside = record.inside + record.amplified
-    parts = [f"noise by jaxlib {record.jaxlib}: {record.moved} moved inputs, {inside} moved inside"]
+    parts = [f"noise by jaxlib {record.jaxlib}: {plural(record.moved, 'moved input')}, {inside} moved inside"]
     if record.failed:
         parts.append(f"{plural(len(record.failed), 'kind')} of runs failed, as golden.yaml says")
     if knows_inputs_only(record):

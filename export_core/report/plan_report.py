@@ -127,7 +127,7 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
         with_jax = f" with jax {cell.reader.jax}" if cell.reader.jax else ""
         line = (
             f"{cell.golden}  in {cell.reader.label}{with_jax} on {cell.platform}  "
-            f"{cell.direction} {cell.days} days  {_PROMISE[cell.promised]}"
+            f"{cell.direction} {plural(cell.days, 'day')}  {_PROMISE[cell.promised]}"
             f"{f'  for {few(cell.deployed)}' if cell.deployed else ''}"
             f"{'' if cell.forecast in ('', YES) else f'  forecast: {cell.forecast}'}"
         )

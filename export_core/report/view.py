@@ -397,7 +397,10 @@ def _change(change: JudgedChange) -> Finding:
     """
     measured = f"nothing: no promised reader that has the change ran a golden of {change.old}"
     if change.measured:
-        passed = f"{change.passed} of {change.cells} promised cells pass in readers that have the change"
+        passed = (
+            f"{change.passed} of {change.cells} promised cells "
+            f"{'passes' if change.passed == 1 else 'pass'} in readers that have the change"
+        )
         measured = f"{few(change.measured)}: {passed}"
     day = f"from {change.delete_from} on" if change.delete_from else "on a day that depends on the release"
     goldens = few(change.goldens) or "none"

@@ -200,7 +200,7 @@ def test_a_pipe_is_written_to_and_not_replaced(command):
     [
         (
             lambda new: (new / "summary.json").unlink(),
-            "not finished: the same command with --resume continues it",
+            "a run that has not finished, made with goldens that are missing or damaged now",
         ),
         (lambda new: (new / "summary.json").write_text("{}"), "summary.json: not a summary"),
         (lambda new: (new / "results.jsonl").write_bytes(b""), "each of 2 planned cells, found none for 2"),

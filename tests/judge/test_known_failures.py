@@ -76,7 +76,7 @@ def test_a_different_failure_makes_its_entry_stale(changes):
     other = judge_again(msgspec.structs.replace(crash(), **changes), rules(known=[ENTRY]))
     assert other.judgement is Judgement.BROKEN
     (message,) = stale(other)
-    assert "1 of its cells fail in another way: expected crash in stage run with 'signal 11', found" in message
+    assert "1 of its cells fails in another way: expected crash in stage run with 'signal 11', found" in message
     assert "LAPACK starts late; owner me, https://example.org/1" in message
 
 
@@ -98,7 +98,7 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ([crash()], {}, {}, ""),
         ([NOT_RUN], {}, {}, ""),
         ([COMPILED], {}, {}, ""),  # it says nothing of failures at run
-        ([COMPILED], {"stage": "compile"}, {}, "1 of its cells pass now"),
+        ([COMPILED], {"stage": "compile"}, {}, "1 of its cells passes now"),
         (
             [*PASSING, crash("t.test_chol3")],
             {},
@@ -115,7 +115,7 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ),
         ([CONVERTED], {}, {}, ""),  # of the original, it shows nothing
         ([crash(**OF_CONVERTED, message="otherwise")], {}, {}, ""),
-        ([CONVERTED, result(case="t.test_chol1")], {}, {}, "1 of its cells pass now: t.test_chol1/0.9.2-cpu on cpu"),
+        ([CONVERTED, result(case="t.test_chol1")], {}, {}, "1 of its cells passes now: t.test_chol1/0.9.2-cpu on cpu"),
         ([result(case="t.a", converted=True, promised=False)], {}, {}, ""),
         ([result()], {}, {}, MATCHES_NONE),
         ([result()], {}, {"whole": False}, ""),
@@ -128,7 +128,7 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ([crash("t.other")], {"added": day("2026-11-21")}, {}, MATCHES_NONE),
         ([crash("t.other")], {"added": day("2026-11-22")}, {}, ""),
         (TWO, {"at_most": 2}, {}, ""),
-        (TWO, {"at_most": 1}, {}, "expected at most 1 cells that it can excuse, found 2"),
+        (TWO, {"at_most": 1}, {}, "expected at most 1 cell that it can excuse, found 2"),
         ([crash()], {}, {"as_of": day("2026-12-01")}, ""),
         ([crash()], {}, {"as_of": day("2026-12-02")}, "expired on 2026-12-01; this is as of 2026-12-02. If it is"),
         ([crash()], {"expires": None, "permanent": True, "approver": "me"}, {"as_of": day("2036-01-01")}, ""),
@@ -191,7 +191,7 @@ def test_a_cell_excused_by_one_entry_can_make_another_stale():
     assert aborted.judgement is Judgement.KNOWN
     (message,) = stale_entries([aborted], rules(known=[ENTRY, other]), TODAY, whole=True)
     assert message.startswith("known_failures[0]")
-    assert "1 of its cells fail in another way" in message
+    assert "1 of its cells fails in another way" in message
 
 
 def test_wrong_numbers_outside_the_window_can_be_known():
@@ -381,7 +381,7 @@ def test_a_proposal_is_refused_until_it_is_filled_in(tmp_path):
     [
         ([dying()], {"selection": {"whole": False, "cases": ["t.f"]}}, "found only cases t.f: run the matrix without"),
         ([dying()], {"shard": Shard(1, 3)}, "shard 1 of 3: judge all shards together first"),
-        ([dying(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cells that were not run"),
+        ([dying(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cell that was not run"),
     ],
 )
 def test_a_partial_run_proposes_nothing(results, facts, message, jaxexport, cwd):

@@ -33,7 +33,7 @@ def f32(*values):
 @pytest.mark.parametrize(
     ("expected", "actual", "problem"),
     [
-        (f32(1), [f32(1), f32(2)], "expected 1 outputs, got 2"),
+        (f32(1), [f32(1), f32(2)], "expected 1 output, got 2"),
         ([], f32(1), "expected 0 outputs, got 1"),
         (f32(1), np.array([1.0]), "output 0: expected float32[1], got float64[1]"),
         (f32(1, 2), f32(1), "output 0: expected float32[2], got float32[1]"),

@@ -278,6 +278,7 @@ def event(one: Result) -> dict[str, Any]:
         "to_do": [one.message],
         "not_seen": {one.message: (1e-6, "float32")},
         "runtimes": [one.message],
+        "run_deployed": one.message,
         "other_inputs": [one.message],
         "corrected": {"compare": one.message},
         "rounded": ["float64"],

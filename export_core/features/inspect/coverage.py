@@ -9,6 +9,7 @@ from msgspec import structs
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs
 from export_core.artifact.envelope.fields import Envelope, Tree
+from export_core.artifact.envelope.formats import format_in_words
 from export_core.base.layout import aligned
 from export_core.base.platforms import PLATFORMS
 from export_core.base.text import printable
@@ -82,10 +83,10 @@ def _of_artifact(artifact: Artifact) -> Iterator[tuple[str, str]]:
     if envelope is None:
         yield "formats", "bare StableHLO"
         return
-    # The format's number in the file, which is wrong before jax 0.11.1; else the range that it can be.
+    # The format's number in the file, which is wrong before jax 0.11.1; else all that it can be.
     first, last = envelope.format_range
     wire = envelope.serialization_version
-    number = str(max(first, wire)) if wire >= first or first == last else f"{first} to {last}"
+    number = str(max(first, wire)) if wire >= first or first == last else format_in_words(first, last)
     yield "formats", f"serialization format {number}"
     yield "formats", f"calling convention {envelope.calling_convention_version}"
     for level in envelope.levels:

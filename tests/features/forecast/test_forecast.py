@@ -371,3 +371,8 @@ def test_entries_of_the_same_issue_are_separate_events():
     ahead = forecast(OF_ONE_CASE, Policy(known_failures=tuple(entries)), load_calendar(), TODAY, 60)
     subjects = [event.subject for each in ahead.days for event in each.events if "issue/1" in event.subject]
     assert len(set(subjects)) == 2
+
+
+def test_a_reader_that_closes_may_be_untested():
+    (closing, *_) = [each for one in look_ahead(days=30, when=day("2026-11-01")).days for each in one.events]
+    assert closing.text.startswith("reader 0.12.0 (built 2026-10-16), whether you test with it or not, is outside")

@@ -22,6 +22,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import Aval, ByteSpan, Sharding, Tree
 from export_core.base.processes import ask, kill_group
 from export_core.base.scratch import scratch_folder
+from export_core.base.text import plural
 from export_core.features.why.choice import WhyError
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.readers.environment import Environment
@@ -245,7 +246,7 @@ def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> Redu
         raise WhyError(f"{artifact.name}: expected a StableHLO module with a function main, found none.")
     kept = envelope.module_kept_var_idx
     if len(inputs) != len(envelope.in_avals) or (kept and max(kept) >= len(inputs)):
-        raise WhyError(f"{artifact.name}: expected {len(envelope.in_avals)} inputs, found {len(inputs)}.")
+        raise WhyError(f"{artifact.name}: expected {plural(len(envelope.in_avals), 'input')}, found {len(inputs)}.")
     leading, tokens = len(main.inputs) - len(kept), len(main.outputs) - len(envelope.out_avals)
     if leading < 0 or tokens < 0:
         raise WhyError(f"{artifact.name}: expected a main with the arguments and results of the envelope, found fewer.")

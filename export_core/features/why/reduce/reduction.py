@@ -14,7 +14,7 @@ from export_core.artifact import read_bytes
 from export_core.artifact.errors import ArtifactError
 from export_core.base.atomic import put_folder
 from export_core.base.json_text import decode_json, json_bytes
-from export_core.base.text import few, first_line
+from export_core.base.text import few, first_line, plural
 from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import read_regular
 from export_core.features.why.bisect.bisection import result_line
@@ -442,7 +442,9 @@ class _Run:
         reduced = Reduced(self.reduction, self.steps, program)
         self.folder.write(reduced, replace(self.cell.golden, manifest=manifest), self.oracle.outputs_of(program))
         if done in KINDS:
-            self.notify(f"{operations} operations: {KINDS[done]}; {tried} cells run in {seconds:.0f} s")
+            self.notify(
+                f"{plural(operations, 'operation')}: {KINDS[done]}; {plural(tried, 'cell')} run in {seconds:.0f} s"
+            )
         return reduced
 
 

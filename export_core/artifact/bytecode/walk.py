@@ -135,7 +135,7 @@ def _walk(
     names = len(tables.op_names)
     counts = [0] * names
     hooks = [visit.get(number) for number in range(names)]
-    found, has_body = uses.found, uses.has_body
+    by_signature, has_body = uses.found, uses.has_body
     frame = Frame(0, cursor.end, cursor.end)
     frame.blocks = 1
     stack = [frame]
@@ -237,7 +237,7 @@ def _walk(
             inner.body = set() if has_body[name] else frame.body
             stack.append(inner)
         elif frame.body is None and not has_body[name]:
-            found[taken, given].add(name)
+            by_signature[taken, given].add(name)
         else:
             uses.add(name, (taken, given), set(), frame.body)
     return counts

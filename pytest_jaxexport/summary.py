@@ -131,7 +131,8 @@ def _noted(events: Sequence[CheckedCase], update: str) -> Iterator[str]:
         if event["other_inputs"]:
             yield (
                 f"  {event['case']}: example arguments are not the golden's inputs, which were compared: "
-                f"{few(event['other_inputs'], most=3)}. {update} stores the new ones"
+                f"{few(event['other_inputs'], most=3)}. {update} stores the new ones; if they are "
+                "random, seed them, else they differ in each run"
             )
 
 

@@ -172,6 +172,12 @@ class About:
         return max([self.artifact.devices, *(math.prod(mesh.values()) for mesh in meshes)])
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether nothing but its operations keeps a runtime that is not jaxlib from running the artifact."""
+        is_saved = self.artifact.saved_model is not None
+        return not (self.calls_of_jax or self.calls_of_devices or self.devices > 1 or is_saved)
+
+    @cached_property
     def has_branches(self) -> bool:
         """Whether the artifact is for several platforms and has branches, of which a platform compiles only its own."""
         envelope = self.artifact.envelope

@@ -608,7 +608,8 @@ class Recorder:
         if other and self._settings.policy.changed_inputs == "fail":
             self._fail(
                 f"Example arguments are not the inputs of the golden in {reference.folder}, and changed_inputs is "
-                f"fail: {few(other)}.\nIf the change is intended: {self._remedy(produced.manifest.test)}"
+                f"fail: {few(other)}.\nIf they are random, seed them, else they differ in each run. If the change is "
+                f"intended: {self._remedy(produced.manifest.test)}"
             )
         return other
 

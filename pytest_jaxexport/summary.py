@@ -120,7 +120,8 @@ def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
         if event["other_inputs"]:
             yield (
                 f"  {event['case']}: example arguments are not the golden's inputs, which were compared: "
-                f"{few(event['other_inputs'], most=3)}. pytest --update-goldens stores the new ones"
+                f"{few(event['other_inputs'], most=3)}. pytest --update-goldens stores the new ones; if they are "
+                "random, seed them, else they differ in each run"
             )
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.numerics import factored_outputs, has_factorization
 from export_core.base import atomic
+from export_core.base.checked_arguments import path_of
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import did_you_mean
 from export_core.base.tolerances import Sources
@@ -219,7 +220,7 @@ class GoldenStore:
     root: Path  # The folder of goldens.
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        object.__setattr__(self, "root", Path(root))
+        object.__setattr__(self, "root", path_of(root, "GoldenStore", "a folder of goldens", GoldenError))
 
     def goldens(self) -> list[Golden]:
         """Return every golden, by case, then by the build date of its writer.

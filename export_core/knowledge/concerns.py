@@ -6,17 +6,19 @@ A property of an artifact is computed once, when the first entry asks for it. A 
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, looked_up
-from export_core.artifact.bytecode.element_types import element_types, without_version
-from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.element_types import element_types
+from export_core.artifact.bytecode.module import Module, without_version
 from export_core.artifact.bytecode.sections import STRINGS
 from export_core.artifact.envelope.fields import NamedSharding
+from export_core.base.text import few
+from export_core.knowledge.knowledge_base import Entry
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 # A text, which `re` compiles at its first use: few artifacts need it.
@@ -55,6 +57,10 @@ class About:
     def __init__(self, artifact: Artifact):
         self.artifact = artifact
         self._looked_up: dict[str, frozenset[str]] = {}  # What `looked_up` returned, by platform.
+        # What forecasts keep of an artifact, about which several consumers ask: the entries that may be about it, by
+        # consumer, platform and settings; and whether an entry is about it, by the entry's id.
+        self.asked: dict[tuple[str, str, tuple[str, ...]], list[Entry]] = {}
+        self.concerned: dict[str, bool] = {}
         self._named: dict[str, bool] = {}  # What `names` returned, by its text.
         self._typed: dict[str, bool] = {}  # What `has_type` returned, by its pattern.
 
@@ -92,11 +98,20 @@ class About:
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
         """The element types of each operation, as `element_types` names both; for custom calls, the targets."""
-        found: dict[str, frozenset[str]] = {}
+        found: dict[str, Set[str]] = {}
         for module in self.artifact.modules:
             for name, types in element_types(module).items():
                 found[name] = found[name] | types if name in found else types
-        return found | ({CALL: self.calls} if self.calls else {})
+        if self.calls:
+            found[CALL] = self.calls
+        return {name: frozenset(types) for name, types in found.items()}
+
+    @cached_property
+    def few_uses(self) -> str:
+        """The first of `uses` and the number of the others, as a message names them."""
+        calls = [f"custom call {target}" for target in sorted(self.uses.get(CALL, ()))]
+        uses = {name: types or frozenset(("",)) for name, types in self.uses.items() if name != CALL}
+        return few([*named(uses), *calls])
 
     @cached_property
     def forms(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
@@ -152,8 +167,16 @@ class About:
     @cached_property
     def devices(self) -> int:
         """The number of devices that the artifact needs: its own number, or the size of its largest mesh if larger."""
-        meshes = (mesh for module in self.artifact.modules if "sdy" in self.dialects for mesh in module.meshes)
+        if "sdy" not in self.dialects:
+            return self.artifact.devices
+        meshes = (mesh for module in self.artifact.modules for mesh in module.meshes)
         return max([self.artifact.devices, *(math.prod(mesh.values()) for mesh in meshes)])
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether nothing but its operations keeps a runtime that is not jaxlib from running the artifact."""
+        is_saved = self.artifact.saved_model is not None
+        return not (self.calls_of_jax or self.calls_of_devices or self.devices > 1 or is_saved)
 
     @cached_property
     def has_branches(self) -> bool:
@@ -232,6 +255,11 @@ class AboutConverted(About):
         if CALL in kept and not self.calls:
             del kept[CALL]
         return kept
+
+
+def named(operations: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return the names of operations, each with one of its element types: ``stablehlo.add of f32->f32``."""
+    return [f"{name}{f' of {of}' if of else ''}" for name, types in operations.items() for of in sorted(types)]
 
 
 def _any_names(modules: Iterable[Module], text: str) -> bool:

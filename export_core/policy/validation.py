@@ -50,9 +50,7 @@ def problems(policy: Policy) -> Problems:
             for name in names:
                 yield from _day((table, number, name), getattr(entry, name))
     yield from _amounts((), policy, ("rtol", "atol"))
-    if problem := tolerances.problem_of_tolerances(policy.tolerances):
-        # "tpu: float32: message": the path to the tolerance comes before its message.
-        *path, message = problem.split(": ")
+    for path, message in tolerances.problems_of_tolerances(policy.tolerances):
         yield ("tolerances", *path), message
     yield from _releases(policy)
     rules: dict[Key, tuple[Iterable[Any], Callable[[Key, Any], Problems]]] = {

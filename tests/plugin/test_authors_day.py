@@ -184,13 +184,17 @@ def test_changed_arguments_get_a_note(falling, old, new, named):
     assert run.code == 0
     note = f"example arguments are not the golden's inputs, which were compared: {named}. pytest --update-goldens"
     assert note in run.text
+    assert "stores the new ones; if they are random, seed them, else they differ in each run" in run.text
 
 
 def test_changed_arguments_fail_if_the_policy_says_fail(falling):
     run = with_inputs(falling, "9.8", "9.81", policy="changed_inputs: fail\n")
     assert run["test_fall"].outcome == "failed"
     assert "changed_inputs is fail: args[1]." in run["test_fall"].text
-    assert re.search(r"If the change is intended: pytest --update-goldens test_a.py::test_fall", run.text)
+    assert re.search(
+        r"If they are random, seed them, .*\. If the change is intended: pytest --update-goldens test_a.py::test_fall",
+        run.text,
+    )
     assert "1 golden replaced" in falling.pytest("--update-goldens").text
     assert falling.pytest().code == 0
 

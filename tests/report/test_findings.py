@@ -432,7 +432,8 @@ def test_a_worker_that_starts_too_slowly_blames_the_machine():
     )
     assert dict(finding.details)["to do"] == (
         "The machine may be busy: run fewer cells at a time (--jobs), and run the same `jaxexport matrix` command with "
-        "--resume. How long a worker may take to start does not depend on --timeout."
+        "--resume. Or the disk with the environments is slow: JAXEXPORT_CACHE names a folder on another one. How long "
+        "a worker may take to start does not depend on --timeout."
     )
     assert f"A worker has {START_SECONDS:g} s more to start." in OPTIONS["timeout"].help
     assert f"within {START_SECONDS:g} s, whatever `--timeout` is" in PAGE.read_text()

@@ -11,7 +11,7 @@ from export_core.artifact import Artifact, read
 from export_core.artifact.artifact import saved_model_in
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, few
-from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases
+from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases, no_goldens
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MANIFEST
@@ -124,22 +124,34 @@ def ran(result: Result) -> bool:
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
 
 
-def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], name: str) -> list[str]:
+def require_goldens(
+    stored: Sequence[Golden], written: Sequence[Golden], root: Path, name: str, day: datetime.date
+) -> None:
+    """Raise `DeployingError` if there is no golden to ask about, with what to do first.
+
+    Args:
+        stored: All goldens of the folder.
+        written: Those whose writers were built by the day.
+        root: The folder of goldens.
+        name: What was asked for, for the error: a case, or the value of `--to`.
+        day: The day as of which is asked.
+    """
+    if not stored:
+        raise DeployingError(f"{name}: expected goldens of the cases that have to run there. {no_goldens(root)}")
+    if not written:
+        raise DeployingError(
+            f"{name}: expected goldens by releases that were built by {day}, found only later ones. Choose a later day "
+            "with --as-of."
+        )
+
+
+def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden]) -> list[str]:
     """Return the cases that these targets have to run, of those that have goldens.
 
     Args:
         targets: The deployment targets.
         goldens: The goldens of the project.
-        name: The value of `--to`, for the error.
-
-    Raises:
-        DeployingError: There is no golden at all.
     """
-    if not goldens:
-        raise DeployingError(
-            f"--to {name}: expected goldens of the cases that the policy wants to run there, found no golden. "
-            "Name another folder with --goldens."
-        )
     cases = dict.fromkeys(golden.manifest.case for golden in goldens)
     return [case for case in cases if any(target.has_case(case) for target in targets)]
 

@@ -228,7 +228,7 @@ def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
     for words in ((), (CASE,)):
         ended = jaxexport("can-i-deploy", *words, "--to", "all", "--json", code=3)
         assert answers(ended) == [own, misspelled, ("edge", "q", "unknown")]
-        assert "warning: retention.deployed: '0.13.0' is no release" in ended.err
+        assert "warning: export_compat.yaml:2: retention.deployed: '0.13.0' is no release" in ended.err
     assert answers(jaxexport("can-i-deploy", "--to", "edge", "--json", code=3)) == [("edge", "q", "unknown")]
     out = " ".join(jaxexport("can-i-deploy", "--to", "serving", code=3).out.split())
     assert "*.test_q: export_compat.yaml:1: deployed[0] (serving): cases: '*.test_q' matches no golden. (policy)" in out
@@ -250,6 +250,19 @@ def test_one_target_has_the_same_answers_under_all(project, jaxexport):
     Path("export_compat.yaml").write_text(GPU)
     one, every = (answers(jaxexport("can-i-deploy", CASE, "--to", to, "--json", code=1)) for to in ("gpu", "all"))
     assert one == every == [("gpu", f"{CASE}/0.9.2-cpu", "no")]
+
+
+@pytest.mark.parametrize("words", [["--to", "serving"], ["--to", "all"], ["tests.test_a.test_f", "--to", "serving"]])
+def test_without_a_golden_the_first_step_is_named(words, cwd, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
+    ended = jaxexport("can-i-deploy", *words)
+    assert_bad_input(ended, "expected goldens", f"in {cwd / 'golden'}. Mark a test", "run `pytest --update-goldens`")
+
+
+def test_goldens_of_later_releases_only_name_the_day(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.0}]\n")
+    ended = jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2025-11-21", code=2)
+    assert "expected goldens by releases that were built by 2025-11-21, found only later ones" in ended.err
 
 
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])

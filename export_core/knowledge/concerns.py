@@ -16,6 +16,7 @@ from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, 
 from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.module import Module, without_version
 from export_core.artifact.bytecode.sections import STRINGS
+from export_core.artifact.envelope.fields import NamedSharding
 from export_core.base.text import few
 from export_core.knowledge.knowledge_base import Entry
 
@@ -208,6 +209,13 @@ class About:
         return any(aval.dtype in WIDE for aval in self.artifact.envelope.in_avals)
 
     @cached_property
+    def is_unreduced(self) -> bool:
+        """Whether devices have parts of an argument or result, such as terms of its sum, as its sharding says."""
+        envelope = self.artifact.envelope
+        shardings = (*envelope.in_shardings, *envelope.out_shardings) if envelope is not None else ()
+        return any(isinstance(sharding, NamedSharding) and sharding.spec.unreduced for sharding in shardings)
+
+    @cached_property
     def donates(self) -> bool:
         """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
         if not any(map(self.names, DONATED)):  # Without reading attributes, for most artifacts.
@@ -346,6 +354,7 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "devices": lambda about, least: about.devices >= least,
     "symbolic": lambda about, wanted: about.is_symbolic is wanted,
     "x64": lambda about, wanted: about.is_wide is wanted,
+    "unreduced": lambda about, wanted: about.is_unreduced is wanted,
     "attributes": lambda about, texts: any(map(about.names, texts)),
     "lacks": lambda about, texts: not any(map(about.names, texts)),
     "calls": lambda about, globs: _any_matches(about.calls, globs),

@@ -128,6 +128,12 @@ class Forecast:
         )
 
     @property
+    def doubts(self) -> tuple[Reason, ...]:
+        """The reasons of `spoiled`; if it is `YES_BUT`, those of the answers after it too, such as other numbers."""
+        spoiled = self.spoiled
+        return (self.numbers if spoiled.answer == YES_BUT else spoiled).reasons
+
+    @property
     def in_words(self) -> str:
         """What the reader will do with the artifact, in a few words without reasons, such as ``does not load it``."""
         for answer, what in ((self.loads, "load"), (self.compiles, "compile"), (self.runs, "run")):

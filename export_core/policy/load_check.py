@@ -188,7 +188,7 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
     since the audit reports them.
     """
     spoiled = known.spoiled
-    reasons = [reason for reason in spoiled.reasons if not any(call in reason.text for call in unpromised)]
+    reasons = [reason for reason in known.doubts if not any(call in reason.text for call in unpromised)]
     if not known.load.ok or spoiled.answer == YES or not reasons:
         return ""
     why = "; ".join(f"{reason}: {reason.todo.rstrip('.')}" if reason.todo else str(reason) for reason in reasons)

@@ -164,6 +164,17 @@ def test_shardy_of_older_releases_refuses_unreduced_extremes():
     assert of(artifact, "0.10.2").loads.reasons[0].entry == "unreduced-by-max"
 
 
+@pytest.mark.parametrize("side", ["in_shardings", "out_shardings"])
+def test_a_maximum_that_is_left_to_the_caller_is_doubtful(side):
+    golden = golden_of("test_reduced_axes.test_partial_extremes").read_artifact()
+    sharding = golden.envelope.in_shardings[0]
+    left = sharding._replace(spec=sharding.spec._replace(unreduced=("a",)))
+    changed = golden.envelope._replace(**{side: (left, *getattr(golden.envelope, side)[1:])})
+    known = of(read_bytes(encode(changed)), "0.12.0.1", "cpu", *MATRIX)
+    assert (known.compiles.answer, known.compiles.reasons[0].entry) == (YES_BUT, "unreduced-by-max-outside")
+    assert of(golden, "0.12.0.1", "cpu", *MATRIX).numbers.answer == YES
+
+
 def test_arguments_of_64_bits_need_a_flag_of_jax():
     artifact = golden_of("test_dtypes.test_wide_dtype[float64]").read_artifact()
     known = of(artifact, "0.12.0.1")

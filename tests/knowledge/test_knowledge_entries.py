@@ -107,6 +107,8 @@ def test_an_entry_matches_its_fixture_and_no_other_release(issue):
         ("mlp", {"symbolic": False}, True),
         ("mlp", {"x64": True}, False),
         ("mlp", {"donated": True}, False),
+        ("mlp", {"unreduced": True}, False),
+        ("sharded", {"unreduced": False}, True),
         ("mlp", {"attributes": ["jax.uses_shape_polymorphism"]}, True),
         ("mlp", {"attributes": ["no such attribute"]}, False),
         ("mlp", {"lacks": ["no such attribute"]}, True),

@@ -270,6 +270,8 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
     if foreseen.doubt and not doubts:
         how += f", but may {foreseen.doubt}: {_reasons(foreseen)};"
+        if others := [str(reason) for reason in foreseen.doubts if reason not in foreseen.spoiled.reasons]:
+            how += f" beside that, {'; '.join(others)};"
     else:
         how += ", and"
     shown = "no stored result shows that it runs"

@@ -372,10 +372,10 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], devices: int) -> Iterator[str]:
             version, reasons = next(reversed(runtime.reasons.items()))
             reason, _, _ = reasons[0].partition(CONVERT)
             text += f"; {reason.replace(f'{runtime.runtime} {version}', version)}"
-        if reads and (known := runtime.known.get(reads[-1])) and runtime.runs[reads[-1]] != UNKNOWN:
+        if reads and (known := runtime.known.get(reads[-1])):
             shared = of_all, only_jax(runtime.custom_calls)
             own = [reason for reason in known if reason not in shared]
-            answer = "does not run it" if runtime.runs[reads[-1]] == NO else "runs it, but"
+            answer = {NO: "does not run it", UNKNOWN: "may run it, but"}.get(runtime.runs[reads[-1]], "runs it, but")
             text += f"; {reads[-1]} {answer}: {'; '.join(own)}" if own else ""
         alike.setdefault(text, []).append(runtime.runtime)
     for text, names in alike.items():

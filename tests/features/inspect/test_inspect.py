@@ -337,6 +337,27 @@ finally:  # it ends the process
     assert done.stdout.startswith(f"{FILES[0]}: serialized jax.export.Exported")
 
 
+KNOWN = Path(__file__).parents[3] / "studies" / "known" / "golden"
+
+
+@pytest.mark.parametrize(
+    ("golden", "expected"),
+    [
+        (GOLDEN / "tests.compat.test_dtypes.test_tiny_dtype[int4]", "2.21.0 may run it, but: Integers of 4 bits"),
+        (GOLDEN / "tests.compat.test_primitives.test_windows", "2.3.0 may run it, but: no run of stablehlo."),
+        # A wrong number is told beside what befalls every symbolic shape.
+        (
+            KNOWN / "studies.known.test_programs.test_symbolic_program[symbolic_product]",
+            "(litert-unchecked-sizes); A product over several axes with a symbolic batch gives wrong numbers",
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Path) else "",
+)
+def test_doubts_about_a_runtime_are_all_shown(golden, expected):
+    shown = screen(describe(read(golden / "0.12.0.1-cpu" / "artifact.jaxexport"), TERMS))
+    assert expected in " ".join(shown.split())
+
+
 def test_shipped_entries_are_those_of_the_calendar():
     assert shipped_entries() == calendar_entries(load_calendar())
 

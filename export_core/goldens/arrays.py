@@ -204,7 +204,10 @@ def _member(name: str, data: Array) -> tuple[int, Leaf]:
     else:
         fits = stored == ("bool" if dtype == "float0" else f"uint{8 * data.itemsize}")
     if not index.isdecimal() or not fits:
-        raise ValueError(f"member {name!r} of dtype {stored} is not named like 0000.float32")
+        raise ValueError(
+            f"member {name!r}: expected a name NUMBER.DTYPE that fits its array, such as 0000.float32, found an array "
+            f"of dtype {stored}"
+        )
     return int(index), Leaf(dtype, data)
 
 

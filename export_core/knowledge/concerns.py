@@ -16,6 +16,7 @@ from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, 
 from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.module import Module, without_version
 from export_core.artifact.bytecode.sections import STRINGS
+from export_core.artifact.envelope.fields import NamedSharding
 from export_core.base.text import few
 from export_core.knowledge.knowledge_base import Entry
 
@@ -159,6 +160,16 @@ class About:
         return answer
 
     @cached_property
+    def attribute_codes(self) -> frozenset[tuple[str, int]]:
+        """The attributes in the artifact's modules, by dialect and code."""
+        return frozenset().union(*(module.tables.codes(module.tables.attributes) for module in self.artifact.modules))
+
+    @cached_property
+    def type_codes(self) -> frozenset[tuple[str, int]]:
+        """The types in the artifact's modules, by dialect and code."""
+        return frozenset().union(*(module.tables.codes(module.tables.types) for module in self.artifact.modules))
+
+    @cached_property
     def dialects(self) -> frozenset[str]:
         """The names of the dialects in the artifact's modules."""
         return frozenset(name for module in self.artifact.modules for name in module.dialects)
@@ -170,6 +181,12 @@ class About:
             return self.artifact.devices
         meshes = (mesh for module in self.artifact.modules for mesh in module.meshes)
         return max([self.artifact.devices, *(math.prod(mesh.values()) for mesh in meshes)])
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether nothing but its operations keeps a runtime that is not jaxlib from running the artifact."""
+        is_saved = self.artifact.saved_model is not None
+        return not (self.calls_of_jax or self.calls_of_devices or self.devices > 1 or is_saved)
 
     @cached_property
     def has_branches(self) -> bool:
@@ -192,6 +209,13 @@ class About:
         return any(aval.dtype in WIDE for aval in self.artifact.envelope.in_avals)
 
     @cached_property
+    def is_unreduced(self) -> bool:
+        """Whether devices have parts of an argument or result, such as terms of its sum, as its sharding says."""
+        envelope = self.artifact.envelope
+        shardings = (*envelope.in_shardings, *envelope.out_shardings) if envelope is not None else ()
+        return any(isinstance(sharding, NamedSharding) and sharding.spec.unreduced for sharding in shardings)
+
+    @cached_property
     def donates(self) -> bool:
         """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
         if not any(map(self.names, DONATED)):  # Without reading attributes, for most artifacts.
@@ -211,7 +235,12 @@ class About:
         ``vhlo type 10``.
         """
         if (answer := self._named.get(text)) is None:
-            answer = self._named[text] = _any_names(self.artifact.modules, text)
+            if (coded := _coded(text)) is not None:
+                kind, code = coded
+                answer = code in (self.attribute_codes if kind == "attribute" else self.type_codes)
+            else:
+                answer = _any_contains(self.artifact.modules, text.encode())
+            self._named[text] = answer
         return answer
 
     @property
@@ -248,27 +277,21 @@ def named(operations: Mapping[str, frozenset[str]]) -> list[str]:
     return [f"{name}{f' of {of}' if of else ''}" for name, types in operations.items() for of in sorted(types)]
 
 
-def _any_names(modules: Iterable[Module], text: str) -> bool:
-    coded, as_bytes = _coded(text), text.encode()
+def _any_contains(modules: Iterable[Module], text: bytes) -> bool:
+    """Return whether the strings of one of the modules contain a text."""
     for module in modules:
-        tables = module.tables
-        if coded is not None:
-            dialect, kind, code = coded
-            if (dialect, code) in tables.codes(tables.attributes if kind == "attribute" else tables.types):
-                return True
-        else:
-            strings = tables.sections[STRINGS]
-            if tables.data.find(as_bytes, strings.at, strings.end) >= 0:
-                return True
+        strings = module.tables.sections[STRINGS]
+        if module.tables.data.find(text, strings.at, strings.end) >= 0:
+            return True
     return False
 
 
 @lru_cache(maxsize=256)
-def _coded(text: str) -> tuple[str, str, int] | None:
-    """Return the dialect, the kind and the code in a text such as ``sdy attribute 12``; None for any other text."""
+def _coded(text: str) -> tuple[str, tuple[str, int]] | None:
+    """Return the kind, and dialect and code, in a text such as ``sdy attribute 12``; None for any other text."""
     words = text.split(" ")
     is_code = len(words) == 3 and words[1] in ("attribute", "type") and words[2].isdecimal()
-    return (words[0], words[1], int(words[2])) if is_code else None
+    return (words[1], (words[0], int(words[2]))) if is_code else None
 
 
 @lru_cache(maxsize=1024)  # of the few hundred in the entries
@@ -331,6 +354,7 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "devices": lambda about, least: about.devices >= least,
     "symbolic": lambda about, wanted: about.is_symbolic is wanted,
     "x64": lambda about, wanted: about.is_wide is wanted,
+    "unreduced": lambda about, wanted: about.is_unreduced is wanted,
     "attributes": lambda about, texts: any(map(about.names, texts)),
     "lacks": lambda about, texts: not any(map(about.names, texts)),
     "calls": lambda about, globs: _any_matches(about.calls, globs),

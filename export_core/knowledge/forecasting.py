@@ -62,6 +62,7 @@ class Answer(NamedTuple):
 
 
 _YES = Answer(YES)
+_ALL_YES = (_YES,) * 4
 _NONE_MISSING = frozenset[str]()
 
 
@@ -125,6 +126,12 @@ class Forecast:
         return next(
             (each for wanted in (NO, UNKNOWN, YES_BUT) for each in self.answers if each.answer == wanted), self.numbers
         )
+
+    @property
+    def doubts(self) -> tuple[Reason, ...]:
+        """The reasons of `spoiled`; if it is `YES_BUT`, those of the answers after it too, such as other numbers."""
+        spoiled = self.spoiled
+        return (self.numbers if spoiled.answer == YES_BUT else spoiled).reasons
 
     @property
     def in_words(self) -> str:
@@ -328,11 +335,8 @@ class _Consumer:
     @property
     def may_refuse(self) -> bool:
         """Whether anything is known by which a release of the runtime, whichever it is, may fail with the artifact."""
-        about = self.about
         return bool(
-            about.calls_of_jax
-            or about.calls_of_devices
-            or about.devices > 1
+            not self.about.is_plain
             or any(map(self._is_concerned, self.asked))
             or (self.table is not None and self.table.may_fail(self.needed))
         )
@@ -369,6 +373,8 @@ class _Consumer:
 
     def _answers(self, kind: _Kind, reader: Reader) -> tuple[Answer, ...]:
         """Return the answers for the releases of a kind, of which `reader` is one."""
+        if self.table is not None and self.about.is_plain and not (kind.places or kind.reasons or self.entries):
+            return _ALL_YES  # Most runtimes, and nothing below would be found.
         facts = [(LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons]
         facts += self._by_bytes(kind, reader)
         facts += self._by_entries(reader)
@@ -445,10 +451,10 @@ class _Asked(NamedTuple):
 
     def among(self, operations: frozenset[str]) -> list[Entry]:
         """Return the entries that may be about an artifact with these operations, in the order of `entries`."""
-        places = self.of_any
-        if named := self.by_operation.keys() & operations:
-            places = sorted({*places, *(place for name in named for place in self.by_operation[name])})
-        return [self.entries[place] for place in places]
+        places = {*self.of_any}
+        for name in self.by_operation.keys() & operations:
+            places.update(self.by_operation[name])
+        return [self.entries[place] for place in sorted(places)]
 
 
 @lru_cache(maxsize=64)
@@ -489,7 +495,7 @@ def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
     The worst of all found about a question and the questions before it is its answer, with all reasons for that answer.
     """
     if not found:
-        return (_YES,) * 4
+        return _ALL_YES
     answers = []
     last, worst, reasons = _YES, YES, list[Reason]()
     for question in range(4):

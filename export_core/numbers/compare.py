@@ -24,6 +24,7 @@ from export_core.base.tolerances import (
     GOLDEN,
     PLATFORM_RTOL,
     ROUNDING,
+    WITHIN_NOISE,
     WITHOUT_TOLERANCE,
     Allowed,
     Sources,
@@ -91,7 +92,7 @@ class Difference:
 
     @property
     def is_beyond_rounding(self) -> bool:
-        """Whether no rounding is known to give these numbers. False if nobody knows how far they may be off."""
+        """Whether rounding does not explain these numbers. False if the allowed error is not known."""
         is_far = is_far_off(times_allowed(self.max_noise_error, self.grid))
         return not self.ok and (is_far or is_garbage(self.max_abs_error, self.kind))
 
@@ -135,7 +136,7 @@ def compare_leaves(
     cannot be compared in this way, or if a user's own comparator fails.
     """
     if len(expected) != len(actual):
-        return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
+        return Difference(False, problem=f"expected {plural(len(expected), 'output')}, got {len(actual)}")
     for number, (leaf, got) in enumerate(zip(expected, actual, strict=True)):
         if str(leaf) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
             return Difference(False, problem=f"output {number}: expected {leaf}, got {got}", output=number)
@@ -315,7 +316,7 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
     is_float = rule.dtype in FLOATS and errors is compared.in_noise
     if is_float and (errors[bad] > 0).all() and not (errors > rule.factor).any():
         # What was allowed is less than the writer's own noise. Without an error bits may differ, as for -0.0.
-        within = f"{ROUNDING}within {rule.factor:g} times the noise that the writer measured"
+        within = f"{WITHIN_NOISE}{rule.factor:g} times the noise that the writer measured"
         diagnosis = replace(diagnosis, looks_like=within)
     masks = _masks(expected, actual, bad)
 

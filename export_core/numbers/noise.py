@@ -144,7 +144,9 @@ def noise_with_floors(
     scale: Array | None = None,
     whole: Whole | None = None,
 ) -> Array:
-    """Return the noise by which elements are compared: measured, or lent by others, and at least that of rounding.
+    """Return the noise by which elements are compared: the measured noise, but at least what rounding gives.
+
+    Each element also has at least the noise that the elements lend each other (`_lent`).
 
     Args:
         expected: the outputs that the writer saw, or arrays made from them in double precision.
@@ -399,7 +401,7 @@ def proves_nothing_text(record: NoiseRecord) -> str:
 def noise_text(record: NoiseRecord) -> str:
     """Return a line about how the noise was measured, and what it shows."""
     inside = record.inside + record.amplified
-    parts = [f"noise by jaxlib {record.jaxlib}: {record.moved} moved inputs, {inside} moved inside"]
+    parts = [f"noise by jaxlib {record.jaxlib}: {plural(record.moved, 'moved input')}, {inside} moved inside"]
     if record.failed:
         parts.append(f"{plural(len(record.failed), 'kind')} of runs failed, as golden.yaml says")
     if knows_inputs_only(record):

@@ -95,9 +95,9 @@ def _print_short(console: Console, document: Document) -> None:
 
 
 def _shares(sizes: Sequence[int]) -> list[int]:
-    """Return how many findings of each kind are shown, from how many there are: `MOST_SHOWN` in all, one of each kind.
+    """Return how many findings of each kind to show, given how many there are: at least one, `MOST_SHOWN` in all.
 
-    What one kind does not need is left to the others, the first kinds first.
+    What the others leave goes to the first kinds.
     """
     shares = [min(size, 1) for size in sizes]
     for place, size in enumerate(sizes):
@@ -143,6 +143,7 @@ def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple
     For a known issue, these are its name and what to do. Otherwise they are the first line of the message, what the
     difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
     Advice follows for the worst finding (`is_worst`), and for the first of a kind (`is_first`) if the kind has its own.
+    Any other cell that fails has the command that says why, how to reproduce it, and what to do.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
@@ -151,6 +152,9 @@ def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple
     labels = ["message", "looks like", *(["to do"] if has_advice else []), *([] if is_worst else ["reproduce"])]
     if "known as" in details:
         labels = ["known as", "to do"]
+    elif not (has_advice or finding.kind.to_do) and finding.results and finding.results[0].verdict.fails:
+        labels[-1] = "explain"  # which also prints the command that reproduces it
+        details["explain"] = why_command("explain", finding.results[0])
     return [
         (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
     ]

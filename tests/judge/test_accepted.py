@@ -144,7 +144,7 @@ def fields_of(*kinds):
 
 
 def test_each_field_is_listed_as_weakening_or_harmless():
-    """A new field of golden.yaml, a policy or the marker needs its line in one of the two."""
+    """A new field of golden.yaml, a policy or the marker needs an entry in `WEAKENS` or `DOES_NOT`."""
     of_features = {key.name: key for key in feature_keys()}
     kinds = fields_of(Manifest, Policy)
     for key in of_features.values():
@@ -352,7 +352,7 @@ def test_an_unknown_part_that_the_policy_allows_is_listed(tmp_path):
     assert accepted_in([made], policy) == [Accepted("unknown part vhlo attribute 99", "seen by hand", ("t.f",))]
 
 
-def test_a_rule_or_a_quirk_is_listed_as_such(tmp_path):
+def test_a_rule_and_a_quirk_are_listed_by_their_kind(tmp_path):
     rule, own = NumbersRule(("t.f",), "measured", atol=1.0), Comparison(rtol=0.1)
     (stored,) = on_disk(tmp_path, manifest("t.f", comparison=own))
     for policy, whats in (

@@ -196,7 +196,7 @@ IN_DOUBT = "the golden's stored outputs are in doubt: no rounding of a processor
     ],
     ids=["1 %", "0.1 %", "without noise", "garbage", "not finite"],
 )
-def test_no_processor_is_blamed_for_numbers_so_far_off(changes, size, processors):
+def test_no_processor_is_blamed_for_numbers_too_far_off(changes, size, processors):
     own = wrong("0.9.2", processors=processors, **changes)
     reader = wrong("0.10.2", processors=processors, **changes)
     for finding in (*findings(own, reader), broken_cell(own)):
@@ -432,7 +432,8 @@ def test_a_worker_that_starts_too_slowly_blames_the_machine():
     )
     assert dict(finding.details)["to do"] == (
         "The machine may be busy: run fewer cells at a time (--jobs), and run the same `jaxexport matrix` command with "
-        "--resume. How long a worker may take to start does not depend on --timeout."
+        "--resume. Or the disk with the environments is slow: JAXEXPORT_CACHE names a folder on another one. How long "
+        "a worker may take to start does not depend on --timeout."
     )
     assert f"A worker has {START_SECONDS:g} s more to start." in OPTIONS["timeout"].help
     assert f"within {START_SECONDS:g} s, whatever `--timeout` is" in PAGE.read_text()
@@ -483,7 +484,7 @@ def test_goldens_with_weak_noise_are_counted(title, fields, text):
     assert (found.title, found.text[: len(text)]) == (title, text)
 
 
-def test_what_to_do_names_the_folder_of_the_run():
+def test_advice_in_findings_names_the_folder_of_the_run():
     for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
         (finding,) = findings(wrong("0.10.2"), folder=folder)
         assert named in dict(finding.details)["to do"]

@@ -38,17 +38,11 @@ def element_types(module: Module) -> Mapping[str, Set[str]]:
     return contents.element_types
 
 
-def _as_text(taken: tuple[str, ...], given: tuple[str, ...]) -> str:
-    """Return the element types of operands and results as text, each once."""
-    if len(given) == 1 and taken and taken.count(taken[0]) == len(taken):  # most operations
-        return f"{taken[0]}->{given[0]}"
-    return f"{','.join(dict.fromkeys(taken))}->{','.join(dict.fromkeys(given))}"
-
-
 def _found(tables: Tables, values: Values, uses: Uses) -> dict[str, Set[str]]:
     """Return the element types of each kind of operation, as `element_types` returns them."""
     values.read_frequent_types()
     elements, names = values.elements, uses.names
+    sides: dict[tuple[int, ...], str] = {}  # Operands, or results, as text: most have the same types as others.
 
     def element(number: int) -> str:
         if number == UNKNOWN_TYPE:
@@ -60,19 +54,21 @@ def _found(tables: Tables, values: Values, uses: Uses) -> dict[str, Set[str]]:
             known = elements[number] = _element_of(values.type(number))
         return known
 
-    # Many operations have operands and results of the same types, which become text once.
-    texts = dict[tuple[tuple[int, ...], tuple[int, ...]], str]()
+    def side(kinds: tuple[int, ...]) -> str:
+        own = [elements.get(kind) or element(kind) for kind in kinds]
+        text = sides[kinds] = own[0] if len(own) == 1 else ",".join(dict.fromkeys(own))
+        return text
+
     found = dict[str, set[str]]()
-    for number, taken, given in uses.found:
-        name = names[number] if isinstance(number, int) else number
-        if (types := found.get(name)) is None:
-            types = found[name] = set()
-        if name not in FLOW:
-            if (text := texts.get((taken, given))) is None:
-                own = tuple([elements.get(kind) or element(kind) for kind in taken])
-                results = tuple([elements.get(kind) or element(kind) for kind in given])
-                text = texts[taken, given] = _as_text(own, results)
-            types.add(text)
+    for (taken, given), numbers in uses.found.items():
+        text = ""
+        for number in numbers:
+            name = names[number] if isinstance(number, int) else number
+            if (types := found.get(name)) is None:
+                types = found[name] = set()
+            if name not in FLOW:
+                text = text or f"{sides.get(taken) or side(taken)}->{sides.get(given) or side(given)}"
+                types.add(text)
     return {name: found[name] for name in sorted(found)}
 
 

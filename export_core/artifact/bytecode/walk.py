@@ -1,5 +1,6 @@
 """The walk over a module's operations in one pass, without recursion: it counts all and calls hooks for a few kinds."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -31,12 +32,8 @@ class Operation(NamedTuple):
 
 
 Hook = Callable[[Operation], None]
-Use = tuple[int | str, tuple[int, ...], tuple[int, ...]]
-"""How operations are used: their name, the types of their operands, and the types of their results.
-
-A name is its number in the module's tables, or a text for an operation with a body. Types are numbers of entries in
-the tables, or `UNKNOWN_TYPE`.
-"""
+Signature = tuple[tuple[int, ...], tuple[int, ...]]
+"""The types of an operation's operands and results: numbers of entries in the module's tables, or `UNKNOWN_TYPE`."""
 
 
 class Uses:
@@ -47,26 +44,26 @@ class Uses:
     """
 
     def __init__(self, names: Sequence[str], with_body: Collection[str], left_out: Collection[str]):
-        self.found: set[Use] = set()
+        # For each signature, the operations that have it: numbers, or names for operations with a body.
+        self.found: defaultdict[Signature, set[int | str]] = defaultdict(set)
         self.names = names  # The name of each operation, by its number.
         self.has_body = [name in with_body for name in names]
         self._left_out = left_out  # The names that are not part of the name of a body.
 
-    def add(self, use: Use, inside: set[str], body: set[str] | None) -> None:
+    def add(self, number: int, signature: Signature, inside: set[str], body: set[str] | None) -> None:
         """Add an operation whose regions have been read, or one that is in a body.
 
         Args:
-            use: The operation.
+            number: The number of the operation's name.
+            signature: The types of its operands and results.
             inside: The names of the operations in its body, if it has one.
             body: The body that the operation is in; None if it is in none.
         """
-        number, taken, given = use
-        assert isinstance(number, int)
         name = self.names[number]
         if self.has_body[number]:
             name = f"{name}({','.join(sorted(inside))})"
         if body is None:
-            self.found.add((name, taken, given) if self.has_body[number] else use)
+            self.found[signature].add(name if self.has_body[number] else number)
         elif name not in self._left_out:
             body.add(name.removeprefix("stablehlo."))
 
@@ -78,8 +75,8 @@ class Frame:
     """
 
     __slots__ = (
-        *("blocks", "body", "end", "first", "isolated", "last", "operations", "outer_end", "regions", "types"),
-        *("use", "value"),
+        *("blocks", "body", "end", "first", "isolated", "last", "name", "operations", "outer_end", "regions"),
+        *("signature", "types", "value"),
     )
 
     def __init__(self, regions: int, outer_end: int, end: int):
@@ -91,7 +88,8 @@ class Frame:
         self.first = self.value = self.last = 0
         self.isolated = False  # Whether its regions cannot use the values outside.
         self.types: dict[int, int] = {}  # The type of each value by number, for a function with all its regions.
-        self.use: Use = 0, (), ()  # The operation itself.
+        self.name = 0  # The number of the name of the operation itself.
+        self.signature: Signature = (), ()  # The types of its operands and results.
         self.body: set[str] | None = None  # The names of the operations in the body that its regions are part of.
 
 
@@ -137,7 +135,7 @@ def _walk(
     names = len(tables.op_names)
     counts = [0] * names
     hooks = [visit.get(number) for number in range(names)]
-    add, has_body = uses.found.add, uses.has_body
+    by_signature, has_body = uses.found, uses.has_body
     frame = Frame(0, cursor.end, cursor.end)
     frame.blocks = 1
     stack = [frame]
@@ -189,7 +187,7 @@ def _walk(
             else:
                 results, at = varint(data, at)
                 if results > end - at:  # before the loop: a hostile number would keep it busy for years
-                    raise cursor.error("results that fit in their section", f"{results} of them", start)
+                    raise cursor.error("results that fit in their section", f"{results} results", start)
                 kinds, at = _varints(data, at, results)
                 given = tuple(kinds)
             frame.value += len(given)
@@ -203,7 +201,7 @@ def _walk(
             else:
                 operands, at = varint(data, at)
                 if operands > end - at:
-                    raise cursor.error("operands that fit in their section", f"{operands} of them", start)
+                    raise cursor.error("operands that fit in their section", f"{operands} operands", start)
                 numbers, at = _varints(data, at, operands)
                 taken = tuple([types.get(number, UNKNOWN_TYPE) for number in numbers])
         for kind in given:
@@ -234,14 +232,14 @@ def _walk(
             hook(Operation(name, start, attributes, properties, location, len(stack) - 1))
         if regions:
             inner = enter(cursor, tables, regions, isolated, len(stack))
-            inner.use = name, taken, given
+            inner.name, inner.signature = name, (taken, given)
             inner.isolated, inner.types, inner.first = isolated, types, 0 if isolated else frame.last
             inner.body = set() if has_body[name] else frame.body
             stack.append(inner)
         elif frame.body is None and not has_body[name]:
-            add((name, taken, given))
+            by_signature[taken, given].add(name)
         else:
-            uses.add((name, taken, given), set(), frame.body)
+            uses.add(name, (taken, given), set(), frame.body)
     return counts
 
 
@@ -261,7 +259,7 @@ def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame], uses: Uses) 
             cursor.end = frame.outer_end
         stack.pop()
         if stack:
-            uses.add(frame.use, frame.body or set(), stack[-1].body)
+            uses.add(frame.name, frame.signature, frame.body or set(), stack[-1].body)
         return
     if frame.blocks:
         for kind in read_block(cursor, tables, frame):
@@ -296,7 +294,7 @@ def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: i
     if depth > MAX_NESTING:
         raise cursor.error(f"regions nested at most {MAX_NESTING} deep", "deeper ones", start, advice=LIMIT)
     if regions > end - start:
-        raise cursor.error("regions that fit in their section", f"{regions} of them", start)
+        raise cursor.error("regions that fit in their section", f"{regions} regions", start)
     if isolated and tables.version >= 2:
         number, inner = cursor.section(tables.start)
         if number != IR:
@@ -337,7 +335,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
     head = cursor.varint("the number of operations")
     frame.operations = head >> 1
     if frame.operations > cursor.end - cursor.at:
-        raise cursor.error("operations that fit in their section", f"{frame.operations} of them")
+        raise cursor.error("operations that fit in their section", f"{frame.operations} operations")
     tables.spend(3 + frame.operations, start)  # a block costs as much as an operation or two
     if not head & 1:
         return []
@@ -370,7 +368,7 @@ def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
         at = cursor.at
         count = cursor.varint("the number of uses") >> 1
         if count > cursor.end - cursor.at:
-            raise cursor.error("uses that fit in their section", f"{count} of them", at)
+            raise cursor.error("uses that fit in their section", f"{count} uses", at)
         tables.spend(1 + count // 3, at)
         for _ in range(count):
             cursor.varint("a use")

@@ -114,8 +114,8 @@ class Question:
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`, and `results` as its
     folder. `cases` are all cases that run on the targets' platforms, or empty if the user named artifacts. `policy`
-    says how outputs are compared. Of the places `of_other_content`, a stored result does not count since the golden was
-    changed.
+    says how outputs are compared. `of_other_content` has the places with a stored result that does not count, since the
+    golden was changed.
     """
 
     calendar: Calendar
@@ -186,9 +186,10 @@ class _Outlook:
     ran_in: Collection[str]
 
     def around(self, release: str) -> tuple[str, str, bool]:
-        """Return since which release a failing one fails, the first later one that works, and if that is a forecast.
+        """Return, around a release in which an artifact fails, where the failure begins and where it ends.
 
-        A text is empty if nothing is known.
+        Returns the first failing release, the first later release that works, and whether that is only forecast. A text
+        is empty if nothing is known.
         """
         if not self.works:
             return "", "", False
@@ -269,6 +270,8 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
     if foreseen.doubt and not doubts:
         how += f", but may {foreseen.doubt}: {_reasons(foreseen)};"
+        if others := [str(reason) for reason in foreseen.doubts if reason not in foreseen.spoiled.reasons]:
+            how += f" beside that, {'; '.join(others)};"
     else:
         how += ", and"
     shown = "no stored result shows that it runs"
@@ -463,10 +466,10 @@ def _failing_in(
 def _converting_command(
     subject: Subject, original: Golden, origin: ConvertedFrom, target: DeploymentTarget, question: Question
 ) -> str:
-    """Return the command that converts the original of a file as the file was, replays it in its target and asks again.
+    """Return a command that converts the original of a file again, replays it in the target, and asks again.
 
-    Its parts follow each other whatever their exit codes: a golden that nothing could be compared with yet is converted
-    too.
+    The original is converted in the same way as the file was. Each part of the command runs whatever the exit code of
+    the part before: a golden that could not be verified is converted too.
     """
     store = _CONVERTED / target.release
     convert = ["jaxexport", "convert", str(original.folder), "--for", target.release, "--output", str(store)]

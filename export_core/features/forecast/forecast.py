@@ -1,4 +1,4 @@
-"""The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day.
+"""The forecast: on which days something happens to the goldens, and what a release built on such a day must run.
 
 For readers in use, also which goldens they are forecast to read and to run, by the goldens' bytes: nothing is run. All
 is given as data, and as lines for people.
@@ -46,7 +46,7 @@ class EventKind(StrEnum):
     """What happens on a day."""
 
     LEAVES = "leaves"  # Goldens of a writer: no jaxlib built from this day on is promised to run them.
-    CLOSES = "closes"  # A reader: no jaxlib built from this day on is promised to be read by it.
+    CLOSES = "closes"  # A reader, any known release: no jaxlib built from this day on is promised to be read by it.
     RETIRES = "retires"  # A reader: no new jaxlib needs to run its exports, nor the goldens it is promised to run.
     PRUNABLE = "prunable"  # Goldens that nothing requires from this day on.
     EXPIRES = "expires"  # A known failure or a quirk: its last day.
@@ -55,7 +55,7 @@ class EventKind(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One thing that happens on a day."""
+    """A dated event of a forecast, such as the day on which a window closes."""
 
     kind: EventKind
     """What happens. `kind` and `subject` stay the same if a later forecast moves the event to another day."""
@@ -249,7 +249,8 @@ def _writer_events(goldens: Sequence[Golden], policy: Policy) -> Iterator[DatedE
         built = group[0].manifest.writer.built
         leaves = leaves_window_on(built, windows)
         text = (
-            f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no "
+            f"writer {jaxlib} (built {built}) is outside the backward window of "
+            f"{plural(windows.backward_days, 'day')}: no "
             f"jaxlib built from this day on is promised to run its {plural(len(group), 'golden')}"
         )
         if adopted := sum(not golden.manifest.test for golden in group):
@@ -268,9 +269,9 @@ def _reader_events(
         # The last day of a window is still in it.
         closes = calendar.built(version) + datetime.timedelta(days=windows.forward_days + 1)
         text = (
-            f"reader {version} (built {calendar.built(version)}) is outside the forward window of "
-            f"{windows.forward_days} days: nothing that a jaxlib built from this day on exports is promised to run in "
-            "it"
+            f"reader {version} (built {calendar.built(version)}), whether you test with it or not, is outside the "
+            f"forward window of {plural(windows.forward_days, 'day')}: nothing that a jaxlib built from this day on "
+            "exports is promised to run in it"
         )
         yield closes, Event(EventKind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})
@@ -318,7 +319,10 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
         "exports": (new_from, f"exports may use {new} from this day on"),
         "release": (
             change.release,
-            f"the first release with {new}; readers must run {change.old} for {windows.backward_days} days more",
+            (
+                f"the first release with {new}; readers must run {change.old} for "
+                f"{plural(windows.backward_days, 'day')} more"
+            ),
         ),
         "deletion": (deletion_day(change, goldens, windows), f"{change.old} may be deleted"),
     }
@@ -483,7 +487,10 @@ def deployed_line(reader: DeployedReader) -> str:
     )
     if reader.promised:
         return f"{start}, the newest"
-    return f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, {-reader.days} days too late"
+    return (
+        f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, "
+        f"{plural(-reader.days, 'day')} too late"
+    )
 
 
 def foreseen_line(reader: ForeseenReader) -> str:

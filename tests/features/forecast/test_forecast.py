@@ -315,7 +315,7 @@ def test_the_text_lists_the_obligations_of_each_day():
     assert "a jaxlib built on this day has to run the 2 goldens by 0.11.0, 0.12.0.1; no published" in written
 
 
-def test_a_retirement_says_what_needs_to_run_no_longer():
+def test_a_retirement_names_the_obligations_that_end():
     found = look_ahead(days=183, when=day("2026-11-01"))
     happening = [event for each in found.days for event in each.events]
     (text,) = (each.text for each in happening if (each.kind, each.subject) == (EventKind.RETIRES, "0.10.2"))
@@ -371,3 +371,8 @@ def test_entries_of_the_same_issue_are_separate_events():
     ahead = forecast(OF_ONE_CASE, Policy(known_failures=tuple(entries)), load_calendar(), TODAY, 60)
     subjects = [event.subject for each in ahead.days for event in each.events if "issue/1" in event.subject]
     assert len(set(subjects)) == 2
+
+
+def test_a_reader_that_closes_may_be_untested():
+    (closing, *_) = [each for one in look_ahead(days=30, when=day("2026-11-01")).days for each in one.events]
+    assert closing.text.startswith("reader 0.12.0 (built 2026-10-16), whether you test with it or not, is outside")

@@ -150,7 +150,7 @@ def test_a_failure_not_reproduced_here_exits_1(bisect):
     stored(result(Verdict.CRASH, reader="0.11.0", message="died by signal 11"))
     ended = bisect(FakeReplay(among({})))
     assert ended.code == 1
-    assert "it does not fail here in jaxlib 0.11.0: pass. The results say crash in stage compare" in ended.out
+    assert "the cell does not fail here in jaxlib 0.11.0: pass. The results say crash in stage compare" in ended.out
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_release_without_numbers_leaves_the_edge_open(bisect):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--good", "0.10.0"), "--good 0.10.0: it fails there as in 0.11.0: crash in stage run"),
+        (("--good", "0.10.0"), "--good 0.10.0: the cell fails in this release as it does in 0.11.0: crash"),
         (("--good", "0.10.9"), "jaxlib 0.10.9 is not in the release calendar"),
     ],
 )

@@ -214,7 +214,7 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
     bad_size = known_size(bad) if by is BisectBy.NUMBERS else None
     if bad_size is None and bad.verdict.works:
         then = f". The results say {result_line(choice.result)}" if choice.result else ""
-        raise NotBisectedError(NOT_REPRODUCED, f"it does not fail here in {reader.title}: {bad.verdict}{then}")
+        raise NotBisectedError(NOT_REPRODUCED, f"the cell does not fail here in {reader.title}: {bad.verdict}{then}")
     for candidate in candidates:
         result = trials[candidate]
         is_good = result.verdict.works if bad_size is None else by.size(result) is not None
@@ -226,7 +226,10 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             middle = (good_size + bad_size) / 2 if math.isfinite(bad_size) else 2 * good_size + 1
             criterion = Criterion(by, bad, middle)
         elif criterion.is_bad(result):
-            raise WhyError(f"--good {good}: it fails there as in {reader.name}: {result_line(result)}. Name another.")
+            raise WhyError(
+                f"--good {good}: the cell fails in this release as it does in {reader.name}: {result_line(result)}. "
+                "Name another release."
+            )
         if criterion.is_bad(result) or not criterion.is_bad(bad):
             sizes = " and ".join(f"{by.size(end) or 0:.6g}" for end in (result, bad))
             raise NotBisectedError(
@@ -236,7 +239,8 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             )
         return candidate, criterion
     tried = ", ".join(f"{candidate.name} ({trials[candidate].verdict})" for candidate in candidates) or "none"
-    raise NotBisectedError(NO_ANSWER, f"no release is known in which it works; tried: {tried}. Name one with --good")
+    why = f"no release is known in which the cell works; tried: {tried}. Name one with --good"
+    raise NotBisectedError(NO_ANSWER, why)
 
 
 def _candidates(choice: Choice, by: BisectBy) -> list[Release]:

@@ -394,3 +394,9 @@ def test_cuda_and_rocm_are_suggested_for_gpu(name):
     assert similar_platform(name) == " Did you mean 'cuda' or 'rocm'?"
     with pytest.raises(PlacementError, match=r"found 'gpu'\. Did you mean 'cuda' or 'rocm'\?"):
         parse_platform("gpu")
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_text_is_quoted_in_the_message(text):
+    with pytest.raises(ReleaseError, match=f"expected a jaxlib, such as 0.12.0, found '{text}'"):
+        load_calendar().built(text)

@@ -260,8 +260,12 @@ def _stored_elsewhere(artifact: Artifact, path: Path) -> Golden | None:
     return None
 
 
-def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
+def targets_named(
+    name: str, policy: Policy, day: datetime.date, file: Path | None = None
+) -> tuple[DeploymentTarget, ...]:
     """Return the deployment target with this name, even if it is not in force; for `all`, those in force on a day.
+
+    `file` is where the policy is; None if there is none.
 
     Raises:
         DeployingError: No target has this name, or none is in force.
@@ -270,8 +274,8 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
     known = {target.name: target for target in policy.deployed}
     if not known:
         raise DeployingError(
-            f"--to {name}: expected a deployment target of the policy, found none there. Add one to {FILE}, which "
-            f"`jaxexport policy init` writes: {_example(name)}"
+            f"--to {name}: expected a deployment target of the policy, found none there. Add one to "
+            f"{file or f'{FILE}, which `jaxexport policy init` writes'}: {_example(name, file)}"
         )
     if name == ALL:
         targets = policy.targets_on(day)
@@ -289,13 +293,18 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
     return (known[name],)
 
 
-def _example(name: str) -> str:
-    """Return a deployment target as the policy has it, with the name or the release that the user typed."""
+def _example(name: str, file: Path | None) -> str:
+    """Return a deployment target as the policy's file has it, with the name or the release that the user typed."""
+    key, release, target = "jaxlib", "0.9.2", "serving"
     if "==" in name:
-        return f'deployed: [{{name: serving, reader: "{name}"}}]'
-    if name[:1].isdigit():
-        return f'deployed: [{{name: serving, jaxlib: "{name}"}}]'
-    return f'deployed: [{{name: {"serving" if name == ALL else name}, jaxlib: "0.9.2"}}]'
+        key, release = "reader", name
+    elif name[:1].isdigit():
+        release = name
+    elif name != ALL:
+        target = name
+    if file and file.suffix == ".toml":
+        return f'deployed = [{{name = "{target}", {key} = "{release}"}}]'
+    return f'deployed: [{{name: {target}, {key}: "{release}"}}]'
 
 
 def _hint(name: str, known: Mapping[str, DeploymentTarget]) -> str:

@@ -74,6 +74,7 @@ def can_i_deploy(
     from export_core.policy.entries import ALL
     from export_core.policy.known_issues import known_issues
     from export_core.policy.load import find_locations
+    from export_core.policy.load import policy_file as named_file
     from export_core.policy.project_terms import terms_of
     from export_core.policy.run_options import RESULTS, ProjectOptions
     from export_core.run.results import SUMMARY, unfinished_run
@@ -81,7 +82,7 @@ def can_i_deploy(
     policy = click_options.policy_of(policy_file)
     calendar = policy.calendar()
     day = click_options.day_of(as_of) if as_of else calendar.today()
-    targets = asked.targets_named(to, policy, day)
+    targets = asked.targets_named(to, policy, day, named_file(Path(), policy_file))
     store = GoldenStore(goldens or policy.goldens)
     stored = store.goldens_so_far()
     check_dates(stored, calendar, all_known=False)

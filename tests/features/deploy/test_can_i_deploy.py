@@ -486,7 +486,8 @@ def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
         f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); it has been so since jaxlib "
         "0.9.2; the first later release in which it runs: 0.10.2 (results)",
         "",
-        "upgrade   serving from jaxlib 0.9.2 to 0.10.2, before 1 artifact is deployed there",
+        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
+        "deployed there",
         "NO: 1 no. As of 2026-11-22, exit code 1.",
     ]
 
@@ -511,7 +512,10 @@ def test_an_upgrade_runs_all_that_the_target_has_to_run(store_two, ask, jaxexpor
     broken = ran(Verdict.CRASH, "0.10.2", case=OTHER, **LATER_CRASH)
     store_two(ran(Verdict.PASS, "0.10.2"), broken, ran(Verdict.PASS, "0.11.0"), ran(Verdict.PASS, "0.11.0", case=OTHER))
     for ended in (jaxexport("can-i-deploy", "--to", "serving", code=1), ask(CASE, "serving", code=1)):
-        assert "upgrade   serving from jaxlib 0.9.2 to 0.11.0, before 1 artifact is deployed there\n" in ended.out
+        assert (
+            "upgrade   serving from jaxlib 0.9.2 to 0.11.0 (the first in which a stored run passed), before "
+            in ended.out
+        )
 
 
 def test_an_upgrade_that_breaks_others_names_them(store_two, ask, jaxexport):
@@ -531,7 +535,9 @@ def test_a_release_that_ran_comes_before_a_forecast(ask):
     stored(crash, ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "serving", code=1)
     assert "the first later release in which it may run: 0.10.0" in ended.out
-    assert "upgrade   serving from jaxlib 0.9.2 to 0.10.2, before 1 artifact" in ended.out
+    assert (
+        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before " in ended.out
+    )
 
 
 def test_no_upgrade_is_proposed_where_numbers_were_wrong(ask):
@@ -800,9 +806,29 @@ def test_a_policy_without_targets_shows_how_to_write_one(ask, name, example):
     Path("export_compat.yaml").write_text("readers: window\n")
     ended = ask(CASE, name)
     assert_bad_input(ended, f"--to {name}: expected a deployment target of the policy, found none there.")
-    assert f"Add one to export_compat.yaml, which `jaxexport policy init` writes: deployed: {example}" in ended.err
+    assert f"Add one to export_compat.yaml: deployed: {example}\n" in ended.err
     Path("export_compat.yaml").write_text(f"deployed: {example}\n")
     assert "found none there" not in ask(CASE, "all", code=None).err
+
+
+def test_a_project_without_a_policy_shows_how_to_write_one(ask):
+    Path("export_compat.yaml").unlink()
+    ended = ask(CASE, "edge", code=2)
+    assert "Add one to export_compat.yaml, which `jaxexport policy init` writes: deployed: [{name: edge," in ended.err
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_policy_in_toml_shows_a_target_in_toml(named, ask):
+    file = Path("other.toml" if named else "pyproject.toml")
+    file.write_text('[tool.jaxexport]\nreaders = "window"\n')
+    if not named:
+        Path("export_compat.yaml").unlink()
+    ended = ask(CASE, "litert==2.3.0", *(("--policy", file) if named else ()), code=2)
+    example = 'deployed = [{name = "serving", reader = "litert==2.3.0"}]'
+    assert f"Add one to {file}: {example}\n" in ended.err
+    with file.open("a") as text:
+        text.write(example)
+    assert "found none there" not in ask(CASE, "all", *(("--policy", file) if named else ()), code=None).err
 
 
 def test_a_damaged_golden_is_an_error(project, ask):

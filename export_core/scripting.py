@@ -33,7 +33,7 @@ from export_core.policy.run_options import RunOptions
 from export_core.readers.packages import import_problems
 from export_core.run.case_options import comparison, export_options
 from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited, require_first_call
-from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, read_keywords
+from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, read_keywords, unused_tolerances
 
 __all__ = ["ExportError", "KeywordError", "WrittenGolden", "export_artifact", "write_golden"]
 
@@ -197,6 +197,8 @@ def _prepared(
     rules = find_policy(Path(), file)
     _check_names(where, function, args, given)
     own = {name: value for name, value in given.items() if name in ALL_KEYWORDS}
+    if unused := unused_tolerances(own, f"{where}:"):
+        raise KeywordError("\n".join(unused))
     kwargs = {name: value for name, value in given.items() if name not in ALL_KEYWORDS}
     with closing(UserCode(variables=rules.environment)) as user_code:
         values = read_keywords(own, f"{where}:", lambda: user_code)

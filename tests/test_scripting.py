@@ -100,6 +100,10 @@ def test_an_artifact_names_no_path_of_this_machine():
         ({"vjp_order": -1}, "export_artifact: vjp_order=-1: expected a derivative's order of 0 or more"),
         ({"platforms": ["gpu"]}, "export_artifact: platforms: unknown platform 'gpu'; jax.export knows cpu"),
         ({"rtol": -1.0}, "export_artifact: rtol: expected"),
+        (
+            {"compare": "exact", "rtol": 1.0},
+            "export_artifact: rtol=1.0: expected none: compare='exact' takes no tolerances",
+        ),
         ({"compare": "alclose"}, "export_artifact: .*'allclose'"),
         ({"compare": "nowhere:close"}, "export_artifact: compare='nowhere:close'"),
         ({"vjp_oder": 1}, "a keyword of the marker or of the function, found 'vjp_oder'. Did you mean 'vjp_order'?"),

@@ -177,9 +177,12 @@ def not_reproducible(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def own_comparison(golden: Golden, _: Policy) -> Told:
-    """Yield an entry if golden.yaml asks for a comparison that is neither the default nor `exact`, the strictest."""
+    """Yield an entry if golden.yaml asks for a comparison that is neither the default nor `exact`, the strictest.
+
+    Older versions recorded the project's tolerances beside `exact`, which uses none.
+    """
     own = _stored_comparison(golden)
-    if own in (Comparison(), Comparison("exact")):
+    if own == Comparison() or own.compare == "exact":
         return
     what = f"comparison: {comparison_in_words(own)}"
     if own.compare == "shape":
@@ -188,8 +191,6 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
         reason = f"accepts zeros in place of {few(outputs)}"
     elif ":" in own.compare:
         reason = "only a function of the project compares the outputs"
-    elif own.compare == "exact":
-        reason = "derivatives are compared within these tolerances"
     elif own.compare != Comparison().compare:
         reason = "factors are unique only up to signs, phases and order"
     else:

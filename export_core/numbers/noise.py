@@ -79,6 +79,7 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
     return tuple(noises)
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
     """Return a leaf whose floats are each moved at random by up to `ulps` units in the last place, up or down.
 
@@ -135,6 +136,7 @@ class Whole:
         return cls(largest, 0.0 if noise is None else float(_lent(noise)))
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def noise_with_floors(
     expected: Array,
     noise: Array,
@@ -168,6 +170,7 @@ def _units(eps: float) -> float:
     return next(units for largest, units in UNITS if eps <= largest)
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def _finite_magnitudes(values: Array) -> Array:
     """Return the magnitudes of elements as float64, 0 for those that are not finite."""
     magnitudes = np.abs(to_double(values))

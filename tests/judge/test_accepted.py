@@ -298,16 +298,28 @@ def test_a_golden_that_accepts_nothing_lists_nothing(tmp_path, changes):
     assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes), noise_npz=noise_of(units)), strict) == []
 
 
-@pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
-def test_derivatives_of_exact_outputs_have_tolerances(tmp_path, order, whats):
+@pytest.mark.parametrize("order", [0, 1])
+def test_tolerances_beside_exact_weaken_nothing(tmp_path, order):
     checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
     (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("exact"), checks=checks))
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
-    assert [accepted.what for accepted in accepted_in([made], WIDE)] == whats
     own = msgspec.structs.replace(made.manifest, comparison=Comparison("exact", rtol=1.0))
+    for one in (made, Golden(own, made.folder)):
+        assert accepted_in([one], WIDE) == []
+
+
+@pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
+def test_derivatives_of_outputs_with_an_own_comparator_have_tolerances(tmp_path, order, whats):
+    checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
+    (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("m:f"), checks=checks))
+    (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
+    assert [accepted.what for accepted in accepted_in([made], WIDE)] == ["comparison: m:f", *whats]
+    own = msgspec.structs.replace(made.manifest, comparison=Comparison("m:f", rtol=1.0))
     (accepted,) = accepted_in([Golden(own, made.folder)], Policy())
-    zeros = "accepts zeros in place of output other/0" if order else "derivatives are compared within these tolerances"
-    assert (accepted.what, accepted.reason) == ("comparison: exact, rtol 1", zeros)
+    zeros = (
+        "accepts zeros in place of output other/0" if order else "only a function of the project compares the outputs"
+    )
+    assert (accepted.what, accepted.reason) == ("comparison: m:f, rtol 1", zeros)
 
 
 def test_calls_that_other_goldens_of_a_case_have_are_listed(tmp_path):

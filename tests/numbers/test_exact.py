@@ -19,6 +19,7 @@ from export_core.matrix import MatrixError
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference, Rules, compare_leaves
+from export_core.numbers.elements import bits_of
 from export_core.numbers.noise import CallNoise
 from export_core.policy import PolicyError
 
@@ -148,6 +149,23 @@ def test_exact_names_the_output_and_the_element_that_differs():
     assert found.worst.index == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        ((bits("float32", 0x7FC00000)), bits("float32", 0x7FC00001), "nan (bits 7fc00000), got nan (bits 7fc00001)"),
+        ((bits("bfloat16", 0x7FC0)), bits("bfloat16", 0xFFC0), "nan (bits 7fc0), got nan (bits ffc0)"),
+        (leaf_of(np.array([0.0])), leaf_of(np.array([-0.0])), "expected 0.0, got -0.0"),
+        (
+            Leaf("complex64", np.array([0x3F800000, 0x7FC00000], np.uint32).view(np.complex64)),
+            Leaf("complex64", np.array([0x3F800000, 0x7FC00001], np.uint32).view(np.complex64)),
+            "(1+nanj) (bits 3f800000 7fc00000), got (1+nanj) (bits 3f800000 7fc00001)",
+        ),
+    ],
+)
+def test_the_message_shows_how_the_elements_differ(expected, actual, words):
+    assert words in str(compare(expected, actual))
+
+
 def noise_of(leaf: Leaf) -> CallNoise:
     """Return noise that would let each element of an output be anything."""
     return CallNoise(outputs=(np.full(leaf.shape, 1e6),))
@@ -195,6 +213,29 @@ def test_exact_compares_factors_by_their_bits():
     assert compare_leaves([values, vectors], [values, turned], Rules(Comparison()), factors=group).ok
     assert not compare_leaves([values, vectors], [values, turned], Rules(EXACT), factors=group).ok
     assert compare_leaves([values, vectors], [values, vectors], Rules(EXACT), factors=group).ok
+
+
+def test_float32_signalling_nan_that_becomes_quiet_differs():
+    assert not compare(bits("float32", 0x7F800001), bits("float32", 0x7FC00001)).ok
+
+
+@pytest.mark.parametrize("how", [EXACT, Comparison(), Comparison(rtol=1e-3)], ids=["exact", "noise", "rtol"])
+def test_equal_float32_signalling_nan_are_equal(how):
+    assert compare(bits("float32", 0x7F800001), bits("float32", 0x7F800001), comparison=how).ok
+
+
+def test_another_order_of_bytes_is_the_same_number():
+    assert compare(leaf_of(GRID), Leaf("float32", GRID.astype(">f4"))).ok
+
+
+@pytest.mark.parametrize("leaf", [leaf_of(GRID), bits("bfloat16", 0x3F80, 0x8001), key_leaf("key<fry>", KEYS)], ids=str)
+def test_arrays_stored_in_another_order_of_bytes_are_read_as_the_same(leaf):
+    (swapped,) = from_npz(
+        to_npz([SimpleNamespace(dtype=leaf.dtype, data=leaf.data.astype(leaf.data.dtype.newbyteorder()))])
+    )
+    assert swapped.data.dtype.isnative
+    assert compare(leaf, swapped).ok
+    assert bits_of([leaf]) == bits_of([swapped])
 
 
 REASON = "reason: counted"
@@ -296,13 +337,17 @@ def test_call(export_golden):
     exported = export_golden(jax.jit(jnp.sin), {ANGLES})
     exported.also({ANGLES} + 1)
 
+@pytest.mark.export_compat(compare="exact", vjp_order=1)
+def test_slope(export_golden):
+    export_golden(jax.jit(jnp.sin), {ANGLES})
+
 @pytest.mark.export_compat(rtol=0.5)
 class TestClass:
     @pytest.mark.export_compat(compare="exact")
     def test_both(self, export_golden):
         export_golden(jax.jit(jnp.sin), {ANGLES})
 """
-"""Exact tests with a further call, and with a tolerance in the marker of their class."""
+"""Exact tests with a further call, with a derivative, and with a tolerance in the marker of their class."""
 CHANGED = {
     **{f"test_a.test_{name}": OUTPUTS for name in FUNCTIONS if name != "unchanged"},
     "test_a.test_call": "call1.outputs.npz",
@@ -369,3 +414,39 @@ def test_a_marker_takes_exact_for_all_outputs_or_not_at_all(projects, compare):
     found = projects(test_b=IMPORTS + text).pytest("--update-goldens").tests["test_b.test_f"]
     assert found.outcome == "error"
     assert "@pytest.mark.export_compat compare=" in found.text
+
+
+@pytest.fixture(scope="module")
+def marked(projects):
+    """Runs of tests with more than `exact` in their marker: as written, with a bit changed, and with a wide policy."""
+    marks = {"derivative": "compare='exact', vjp_order=1", "ulp": "compare='exact', ulp=1"}
+    lines = [
+        TEST.replace('compare="exact"', m).format(name=n, function="jnp.sin", arguments=ANGLES)
+        for n, m in marks.items()
+    ]
+    project = projects(test_a=IMPORTS + "".join(lines))
+    marked = SimpleNamespace(written=project.pytest("--update-goldens"))
+    change(project, "test_a.test_derivative", "vjp1.outputs.npz")
+    marked.changed = project.pytest()
+    (project.folder / "export_compat.yaml").write_text("rtol: 0.5\n")
+    marked.wide = project.pytest()
+    return marked
+
+
+def test_a_changed_bit_of_a_derivative_fails_its_test(marked):
+    assert marked.changed.tests["test_a.test_derivative"].outcome == "failed"
+    assert "vjp1: output 0 float32[4]: 1 of 4 elements differ" in marked.changed.tests["test_a.test_derivative"].text
+
+
+def test_the_rule_that_the_summary_suggests_can_be_loaded(marked, load):
+    """Without a line, since exact compares as before; or a line that the policy accepts."""
+    for entry in re.findall(r"numbers: \[(.*)\]", marked.wide.text):
+        load(f"numbers: [{entry}]".replace("TODO", "counted"))
+
+
+def test_a_tolerance_of_the_policy_leaves_an_exact_derivative_exact(marked):
+    assert marked.wide.tests["test_a.test_derivative"].outcome == "failed"
+
+
+def test_exact_with_ulp_in_a_marker_is_an_error(marked):
+    assert marked.written.tests["test_a.test_ulp"].outcome == "error"

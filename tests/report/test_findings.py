@@ -256,6 +256,15 @@ def test_another_difference_of_a_runtime_keeps_its_known_issue(own, in_iree):
     assert "iree-sine-of-large-angles" in issues
 
 
+def test_a_golden_in_doubt_shares_no_cause_with_others_in_a_runtime():
+    off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4, "promised": False}
+    before = [of_runtime(result(case=case), "iree==3.12.0", "2026-09-01") for case in ("t.f", "t.g")]
+    since = [of_runtime(wrong("0.10.2", case, **off), "iree==3.13.0", "2026-10-19") for case in ("t.f", "t.g")]
+    found = findings(wrong("0.9.2", **off), *before, *since)
+    in_iree = {finding.results[0].case: finding.title for finding in found if finding.results[0].reader.family}
+    assert in_iree == {"t.f": "NOT REPLAYABLE", "t.g": "OTHER NUMBERS"}
+
+
 def test_two_runtimes_with_the_same_numbers_refute_an_issue():
     off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4}
     (in_jaxlib, in_iree) = findings(wrong("0.10.2", **off), iree(**off))

@@ -336,6 +336,36 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
 
 
+def test_why_a_runtime_refuses_comes_before_the_own_writer(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: board, reader: iree==3.13.0}]\n")
+    new_golden()
+    refused = {"stage": Stage.COMPILE, "message": "the custom call lapack_spotrf_ffi is not known"}
+    own = ran(Verdict.CRASH, "0.12.0.1", "0.12.0.1", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
+    plain = ran(Verdict.REFUSED, "0.12.0.1", "0.12.0.1", **refused)
+    stored(own, of_runtime(plain, "iree==3.13.0", "2026-10-19"))
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "board", "--json", code=1).out)[
+        "upgrades"
+    ]
+    advice = f"Calls what only jax registers: {CASE}/0.12.0.1-cpu. Compute that with jax.lax, and export again."
+    assert upgrade["instead"] == [advice]
+
+
+def test_a_no_names_the_known_failure_that_accepts_it(project, ask):
+    entry = "cases: ['*'], writers: ['*'], readers: ['0.10.2'], verdict: crash, stage: run, message: signal 11"
+    who = "reason: starts late, owner: me, issue: '#7', added: 2026-11-01, expires: 2026-12-01"
+    with Path("export_compat.yaml").open("a") as policy:
+        policy.write(f"known_failures: [{{{entry}, {who}}}]\n")
+    crash = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}
+    crashed = [ran(Verdict.CRASH, reader, **crash) for reader in ("0.9.2", "0.10.2")]
+    stored(*crashed, policy=load_policy(Path("export_compat.yaml")))
+    accepted = (
+        "; the policy lists it as a known failure, which `matrix` and `judge` accept, but it does not run: starts"
+    )
+    for target, is_listed in (("edge", True), ("serving", False)):
+        out = " ".join(ask(CASE, target, "--as-of", "2026-11-21", code=1).out.split())
+        assert (f"{accepted} late (owner me, #7)" in out) is is_listed
+
+
 def test_an_unknown_says_what_may_happen_after_loading(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
     attention = KEPT.root / "tests.compat.test_models.test_attention" / "0.12.0.1-cpu" / ARTIFACT

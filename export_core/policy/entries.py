@@ -43,8 +43,9 @@ def matches(name: str, pattern: str) -> bool:
     """Return whether a glob pattern matches a name.
 
     A pattern equal to the name always does, since the brackets of an id would otherwise be read as a part of the glob.
+    ``[*]`` stands for the parameters of a test, such as ``[akima]``: as a part of a glob it would match a star alone.
     """
-    return name == pattern or fnmatch.fnmatchcase(name, pattern)
+    return name == pattern or fnmatch.fnmatchcase(name, pattern.replace("[*]", "[[]*]"))
 
 
 class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

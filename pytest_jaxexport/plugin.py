@@ -514,9 +514,10 @@ def _finish(item: pytest.Item) -> None:
     if item.stash[FAILED]:
         return
     if not ledger.called:
+        request = "" if RECORDER in item.stash else "request the fixture (in unittest, take self.export_golden) and "
         pytest.fail(
-            f"never called export_golden, though it is marked with {marker.NAME}: request the fixture (in a class of "
-            "unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the marker.",
+            f"never called export_golden, though it is marked with {marker.NAME}: {request}call "
+            "export_golden(jax.jit(f), *args), or remove the marker.",
             pytrace=False,
         )
     item.stash[RECORDER].finish()

@@ -32,7 +32,7 @@ from export_core.export.arguments import (
     is_reference,
     require_kept,
 )
-from export_core.export.errors import ExportError, value_and_type
+from export_core.export.errors import ExportError, value_and_type, what_to_pass
 from export_core.goldens import Comparison, Leaf
 
 _LONGEST_ID = 120  # characters of an id before its digest: file systems take 255 bytes of a name, and paths are longer
@@ -488,7 +488,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             )
         raise ExportError(
             f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
-            + (_how_to_jit(function, args) if callable(function) else "Pass the function, and its arguments after it.")
+            + (_how_to_jit(function, args) if callable(function) else what_to_pass(function))
         )
     return _library_call(test, function, (args, dict(kwargs)))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from export_core.base.exit_code import ExitCode
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.text import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
@@ -16,7 +17,7 @@ from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.releases import Release
 from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
 from export_core.report.run_tables import MapRelease, grid, map_releases, named_among, short_names
-from export_core.report.wording import LEGEND, cell_mark, explain_command, judged_as, listed_briefly
+from export_core.report.wording import LEGEND, cell_mark, command_of_plan, explain_command, judged_as, listed_briefly
 from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
@@ -200,17 +201,21 @@ def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
 
 
 def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
-    """Return the commands to run next: the worst cell again, why it fails, and the whole report."""
+    """Return the commands to run next: the worst cell again, why it fails, what never ran, and the whole report."""
     deciding = _deciding(finding.kind for finding in document.findings)
     finding = next((one for one in document.findings if one.cause and one.kind in deciding), None)
     worst = finding.cause if finding else None
     page = f"jaxexport report{judged_as(document.run)} --html report.html{'' if full else '  # or --full: every cell'}"
+    summary = document.run.summary
+    never_ran = summary.unplanned and summary.exit_code == ExitCode.INCOMPLETE
+    pages = [command_of_plan(document.run), page] if never_ran else [page]
     if not finding or not worst or not worst.reproduce:
-        return [("next", page)]
+        return [("next", "\n".join(pages))]
     # Of a cell that did not run there is nothing to explain.
     examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
     why = [explain_command(example, document.run.folder) for example in examples[:1]]
-    return [("next", "\n".join((worst.reproduce, *why, page)))]
+    return [("next", "
+".join((worst.reproduce, *why, *pages)))]
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:

@@ -104,6 +104,20 @@ def asked_in(words: Sequence[str]) -> dict[str, str]:
     return {option: value for option, value in itertools.pairwise(words) if option in _TAKES["matrix"]}
 
 
+def command_of_plan(run: Run) -> str:
+    """Return the shell command `jaxexport matrix` that runs the whole promised plan of the day of a run's judgement.
+
+    It has the options of the command that made the run; the day is left out if it is today.
+    """
+    made = run.plan.options if run.plan and isinstance(run.plan.options, list) else []
+    replaced = {place for place, word in enumerate(made) if word in _TAKES["matrix"]}
+    kept = [word for place, word in enumerate(made) if not {place, place - 1} & replaced]
+    asked = {option: value for option, value in asked_of(run).items() if option != "--as-of"}
+    if run.summary.as_of != datetime.datetime.now(tz=datetime.UTC).date():
+        asked["--as-of"] = str(run.summary.as_of)
+    return shlex.join(["jaxexport", "matrix", *kept, *itertools.chain(*asked.items())])
+
+
 def with_asked(text: str, asked: Mapping[str, str]) -> str:
     """Return a text in whose commands the options `asked` are added, where a command takes them and lacks them."""
 

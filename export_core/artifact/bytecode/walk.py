@@ -187,7 +187,7 @@ def _walk(
             else:
                 results, at = varint(data, at)
                 if results > end - at:  # before the loop: a hostile number would keep it busy for years
-                    raise cursor.error("results that fit in their section", f"{results} results", start)
+                    raise cursor.error("results that fit in their section", plural(results, "result"), start)
                 kinds, at = _varints(data, at, results)
                 given = tuple(kinds)
             frame.value += len(given)
@@ -201,7 +201,7 @@ def _walk(
             else:
                 operands, at = varint(data, at)
                 if operands > end - at:
-                    raise cursor.error("operands that fit in their section", f"{operands} operands", start)
+                    raise cursor.error("operands that fit in their section", plural(operands, "operand"), start)
                 numbers, at = _varints(data, at, operands)
                 taken = tuple([types.get(number, UNKNOWN_TYPE) for number in numbers])
         for kind in given:
@@ -294,7 +294,7 @@ def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: i
     if depth > MAX_NESTING:
         raise cursor.error(f"regions nested at most {MAX_NESTING} deep", "deeper ones", start, advice=LIMIT)
     if regions > end - start:
-        raise cursor.error("regions that fit in their section", f"{regions} regions", start)
+        raise cursor.error("regions that fit in their section", plural(regions, "region"), start)
     if isolated and tables.version >= 2:
         number, inner = cursor.section(tables.start)
         if number != IR:
@@ -335,7 +335,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
     head = cursor.varint("the number of operations")
     frame.operations = head >> 1
     if frame.operations > cursor.end - cursor.at:
-        raise cursor.error("operations that fit in their section", f"{frame.operations} operations")
+        raise cursor.error("operations that fit in their section", plural(frame.operations, "operation"))
     tables.spend(3 + frame.operations, start)  # a block costs as much as an operation or two
     if not head & 1:
         return []

@@ -16,19 +16,20 @@ from export_core.artifact import Artifact
 from export_core.artifact.audit import calls_of_jax, only_jax
 from export_core.artifact.readers import fails_when_called
 from export_core.base.text import few
-from export_core.features.deploy.asked import Place, StoredResults, Subject, ran
+from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, ran
 from export_core.goldens import Golden
 from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.judge import Result
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import fails_in_own_writer
+from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
 from export_core.knowledge import NO, Forecast, forecast, forecasts, forecasts_when_converted
 from export_core.matrix import Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
-from export_core.policy.entries import DeploymentTarget
+from export_core.policy.entries import ALL, DeploymentTarget
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.load_check import LoadCheck, check_load, find_reader
 from export_core.policy.run_options import RESULTS, ProjectOptions, Selection, option_words
@@ -39,8 +40,6 @@ from export_core.releases import Calendar
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import built_on, runtime_of
 from export_core.report.wording import why_command
-
-ASKED = "deploy"  # The folder inside the results folder for the run that answers what is unknown.
 
 
 class DeployAnswer(StrEnum):
@@ -112,10 +111,10 @@ class Question:
     """What answers depend on, besides the artifact and the deployment target.
 
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
-    upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`, and `results` as its
-    folder. `cases` are all cases that run on the targets' platforms, or empty if the user named artifacts. `policy`
-    says how outputs are compared. `of_other_content` has the places with a stored result that does not count, since the
-    golden was changed.
+    upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`. `results` is the results
+    folder that was asked about: the command writes to the folder inside it for `to`, the value of `--to`. `cases` are
+    all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
+    compared. `of_other_content` has the places with a stored result that does not count, since the golden was changed.
     """
 
     calendar: Calendar
@@ -127,6 +126,7 @@ class Question:
     cases: Collection[str] = ()
     policy: Policy = _DEFAULT
     of_other_content: Collection[Place] = ()
+    to: str = ALL
 
 
 _CONVERTED = Path("converted")
@@ -251,7 +251,8 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         known = f", known as: {issue.title}{fixed}" if issue else ""
         # The runtime's own message does not explain how to export for it; the reasons of its facts do.
         reasons = "".join(f"; {reason}" for reason in _refusals(check, target) if target.reader)
-        return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}", result
+        accepted = _accepted_as_known(result, question)
+        return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}{accepted}", result
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return DeployAnswer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
@@ -278,6 +279,17 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if subject.golden and (subject.golden.id, target.release, target.platform) in question.of_other_content:
         shown = "the stored result does not count: the golden was changed since that run"
     return DeployAnswer.UNKNOWN, f"it {how} {shown}", None
+
+
+def _accepted_as_known(result: Result, question: Question) -> str:
+    """Return the end of a sentence on a failing cell that a known failure of the policy lists; "" if none does."""
+    entry = None if result.fails_audit else matching_entry(result, question.policy.known_failures)
+    if entry is None:
+        return ""
+    return (
+        "; the policy lists it as a known failure, which `matrix` and `judge` accept, but it does not run: "
+        f"{entry.reason} (owner {entry.owner}, {entry.issue})"
+    )
 
 
 def _refusals(check: LoadCheck, target: DeploymentTarget) -> list[str]:
@@ -383,17 +395,19 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
             f"Not exported for {target.platform}: {names}. Export them again for it too (`platforms` in the marker), "
             "or leave their cases out of the target's `cases`."
         )
-    own = {subject.name: result for subject in failing if (result := _in_own_writer(subject, question))}
-    own = {name: result for name, result in own.items() if name not in {subject.name for subject in elsewhere}}
-    if own:
-        commands = [f"`{why_command('explain', result)}`" for result in own.values()]
-        yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
-    done = {subject.name for subject in elsewhere} | own.keys()
+    done = {subject.name for subject in elsewhere}
+    # Why the target cannot take it comes before how it fails elsewhere.
     calling = [each for each in failing if target.reader and each.name not in done and calls_of_jax(each.artifact)]
     if calling:  # A conversion for it is refused, and any other export would call the same functions.
         names = few([subject.name for subject in calling])
         yield f"Calls what only jax registers: {names}. Compute that with jax.lax, and export again."
         done |= {subject.name for subject in calling}
+    taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]
+    own = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
+    if own:
+        commands = [f"`{why_command('explain', result)}`" for result in own.values()]
+        yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
+        done |= own.keys()
     rest = [subject for subject in failing if subject.name not in done]
     if not rest:
         return
@@ -411,6 +425,15 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
     if len(helpless) < len(rest):
         which = "the others" if done or helpless else "them"
         yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release} -o OUT`."
+
+
+def _is_forecast(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
+    """Return whether an artifact's bytes show that a target cannot load it, or that another runtime does not run it."""
+    reader = find_reader(target.release, question.terms, question.calendar)
+    check = check_load(subject.artifact, question.terms, reader, target.platform)
+    if check.loads is False or not target.reader:
+        return check.loads is False
+    return bool(check.unpromised) or forecast(subject.artifact, reader, target.platform).spoiled.answer == NO
 
 
 def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
@@ -488,8 +511,8 @@ def _asking_again(
     project = replace(question.project, goldens=store)
     there = replace(question, project=project, cases=())
     ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
-    if question.results.parent != RESULTS:
-        ask += ["--results", str(question.results.parent)]
+    if question.results != RESULTS:
+        ask += ["--results", str(question.results)]
     return _command([replace(subject, golden=golden)], [target], there), shlex.join(ask)
 
 
@@ -509,5 +532,6 @@ def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], q
     )
     if {*selection.cases} == {*question.cases}:  # all of them: a command with every name is too long to read
         selection = replace(selection, cases=())
-    words = [*option_words(selection, plan=True), *option_words(question.project), "--results", str(question.results)]
+    words = [*option_words(selection, plan=True), *option_words(question.project)]
+    words += ["--results", str(answer_folder(question.results, question.to))]
     return shlex.join(["jaxexport", "matrix", *words])

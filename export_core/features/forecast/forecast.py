@@ -21,7 +21,6 @@ from export_core.judge.known import entry_name
 from export_core.judge.retention import (
     deletion_day,
     leaves_window_on,
-    live_readers,
     readers_in_use,
     retention_status,
     retirement_day,
@@ -142,6 +141,7 @@ class DaysAhead(msgspec.Struct, frozen=True):
     release: Obligations  # What a jaxlib built on `as_of` must do.
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.
+    retired: tuple[str, ...] = ()  # The jaxlibs of the policy's `readers` that have retired by `as_of`.
 
 
 def forecast(
@@ -191,6 +191,7 @@ def forecast(
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=_prunable(goldens, policy, calendar, as_of),
         days=tuple(_days_ahead(goldens, policy, calendar, as_of, until)),
+        retired=tuple(_retired(goldens, policy, calendar, as_of)),
     )
 
 
@@ -274,17 +275,31 @@ def _reader_events(
             "exports is promised to run in it"
         )
         yield closes, Event(EventKind.CLOSES, version, text)
-    written = sorted({golden.manifest.writer.built for golden in goldens})
-    # Those that are only tested may retire.
-    in_use = readers_in_use(replace(policy, readers=WINDOW), as_of)
-    for version in live_readers(written, calendar, windows, as_of, ()):
-        day = retirement_day(calendar.built(version), written, windows)
-        if day is not None and version not in in_use:
+    for day, version in _retirements(goldens, policy, calendar, as_of):
+        if day > as_of:
             text = (
                 f"you may stop testing with reader {version}: a jaxlib built from this day on does not have to run "
                 f"what {version} exports, or any golden that {version} has to run"
             )
             yield day, Event(EventKind.RETIRES, version, text)
+
+
+def _retirements(
+    goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
+) -> Iterator[tuple[datetime.date, str]]:
+    """Yield each jaxlib that may retire, which is in use only as a reader to test with, and its retirement day."""
+    written = sorted({golden.manifest.writer.built for golden in goldens})
+    in_use = readers_in_use(replace(policy, readers=WINDOW), as_of)
+    for version in calendar.versions():
+        day = retirement_day(calendar.built(version), written, policy.window_lengths())
+        if day is not None and version not in in_use:
+            yield day, version
+
+
+def _retired(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date) -> Iterator[str]:
+    for day, version in _retirements(goldens, policy, calendar, as_of):
+        if day <= as_of and _is_tested(version, policy):
+            yield version
 
 
 def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
@@ -452,9 +467,17 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
     yield ""
     counted = plural(len(forecast.prunable), "golden")
     may_go = f"{counted} may be pruned (`jaxexport goldens prune`): {few(forecast.prunable)}"
-    today = (Event(EventKind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
+    today = [Event(EventKind.PRUNABLE, "goldens", may_go)] if forecast.prunable else []
+    if forecast.retired:
+        are_several = len(forecast.retired) > 1
+        exports, has = ("they export", "they have") if are_several else ("it exports", "it has")
+        stop = (
+            f"you may already stop testing with reader{'s' * are_several} {few(forecast.retired)}: a jaxlib built from "
+            f"now on does not have to run what {exports}, or any golden that {has} to run"
+        )
+        today.append(Event(EventKind.RETIRES, "readers", stop))
     before = None
-    for day in (ForecastDay(forecast.as_of, 0, today, forecast.release), *forecast.days):
+    for day in (ForecastDay(forecast.as_of, 0, tuple(today), forecast.release), *forecast.days):
         yield f"{day.day}  {({0: 'today', 1: 'tomorrow'}).get(day.in_days, f'in {day.in_days} days')}"
         for event in day.events:
             yield f"  {event.kind.replace('_', ' ')}: {event.text}"
@@ -469,13 +492,13 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
 def _obligation_lines(release: Obligations) -> Iterator[str]:
     runs = f"has to run the {plural(release.goldens, 'golden')} by {', '.join(release.runs)}"
     if not release.runs:
-        runs = "does not have to run any golden"
+        runs = "does not have to run any golden that exists"
     readers = f"{', '.join(release.readers)} must" if release.readers else "no published release has to"
     own = plural(release.cases, "golden")
     yield f"  a jaxlib built on this day {runs}; {readers} run what it exports; you will have to write {own} with it"
     if release.unwritten:
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
-        yield f"  no goldens exist by these writers, which it must run too: {', '.join(counts)}"
+        yield f"  what these writers export must run in it too, though no golden of it exists: {', '.join(counts)}"
 
 
 def deployed_line(reader: DeployedReader) -> str:

@@ -336,6 +336,36 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
 
 
+def test_why_a_runtime_refuses_comes_before_the_own_writer(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: board, reader: iree==3.13.0}]\n")
+    new_golden()
+    refused = {"stage": Stage.COMPILE, "message": "the custom call lapack_spotrf_ffi is not known"}
+    own = ran(Verdict.CRASH, "0.12.0.1", "0.12.0.1", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
+    plain = ran(Verdict.REFUSED, "0.12.0.1", "0.12.0.1", **refused)
+    stored(own, of_runtime(plain, "iree==3.13.0", "2026-10-19"))
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "board", "--json", code=1).out)[
+        "upgrades"
+    ]
+    advice = f"Calls what only jax registers: {CASE}/0.12.0.1-cpu. Compute that with jax.lax, and export again."
+    assert upgrade["instead"] == [advice]
+
+
+def test_a_no_names_the_known_failure_that_accepts_it(project, ask):
+    entry = "cases: ['*'], writers: ['*'], readers: ['0.10.2'], verdict: crash, stage: run, message: signal 11"
+    who = "reason: starts late, owner: me, issue: '#7', added: 2026-11-01, expires: 2026-12-01"
+    with Path("export_compat.yaml").open("a") as policy:
+        policy.write(f"known_failures: [{{{entry}, {who}}}]\n")
+    crash = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}
+    crashed = [ran(Verdict.CRASH, reader, **crash) for reader in ("0.9.2", "0.10.2")]
+    stored(*crashed, policy=load_policy(Path("export_compat.yaml")))
+    accepted = (
+        "; the policy lists it as a known failure, which `matrix` and `judge` accept, but it does not run: starts"
+    )
+    for target, is_listed in (("edge", True), ("serving", False)):
+        out = " ".join(ask(CASE, target, "--as-of", "2026-11-21", code=1).out.split())
+        assert (f"{accepted} late (owner me, #7)" in out) is is_listed
+
+
 def test_an_unknown_says_what_may_happen_after_loading(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
     attention = KEPT.root / "tests.compat.test_models.test_attention" / "0.12.0.1-cpu" / ARTIFACT
@@ -477,6 +507,41 @@ def test_results_of_the_printed_command_are_found(ask):
     assert ask(CASE, "all").code == 0
 
 
+def folder_of_run(ended) -> str:
+    (run,) = {each["run"] for each in json.loads(ended.out)["answers"] if each["run"]}
+    return run.partition(" --results ")[2]
+
+
+def test_the_runs_of_two_questions_do_not_replace_each_other(project, jaxexport):
+    Path("export_compat.yaml").write_text(POLICY + '  - {name: "Edge.2", jaxlib: 0.10.1}\n')
+    readers = {"serving": "0.9.2", "edge": "0.10.2", "Edge.2": "0.10.1"}
+    folders = {to: folder_of_run(jaxexport("can-i-deploy", "--to", to, "--json")) for to in (*readers, "all")}
+    assert folders == {
+        "serving": ".jaxexport/deploy/serving",
+        "edge": ".jaxexport/deploy/edge",
+        "Edge.2": ".jaxexport/deploy/edge_2-27905b99",
+        "all": ".jaxexport/deploy",
+    }
+    for to, reader in readers.items():
+        stored(ran(Verdict.PASS, reader), folder=folders[to])
+    for words in ((), ("--results", ".jaxexport/deploy")):  # which has no run of its own
+        assert "YES: 3 yes." in jaxexport("can-i-deploy", "--to", "all", *words, code=0).out
+
+
+def test_a_folder_of_answers_gets_no_second_one_inside(ask):
+    stored(ran(Verdict.PASS, "0.10.1"), folder="run/deploy")
+    for to, folder in (("all", "run/deploy"), ("serving", "run/deploy/serving")):
+        for results in ("run/deploy", "run/deploy/"):
+            assert folder_of_run(ask(CASE, to, "--results", results, "--json")) == folder
+
+
+def test_the_run_before_an_answer_does_not_count(ask):
+    for earlier in ("finished", "whole"):
+        stored(ran(Verdict.PASS, "0.9.2"), folder=f".jaxexport/deploy/{earlier}")
+    assert ask(CASE, "serving").code == 3
+    assert_bad_input(ask(CASE, "serving", "--results", ".jaxexport/deploy"), "expected the summary of a finished")
+
+
 def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     crash_later = ran(Verdict.CRASH, "0.10.0", stage=Stage.RUN)
@@ -486,7 +551,8 @@ def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
         f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); it has been so since jaxlib "
         "0.9.2; the first later release in which it runs: 0.10.2 (results)",
         "",
-        "upgrade   serving from jaxlib 0.9.2 to 0.10.2, before 1 artifact is deployed there",
+        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
+        "deployed there",
         "NO: 1 no. As of 2026-11-22, exit code 1.",
     ]
 
@@ -511,7 +577,10 @@ def test_an_upgrade_runs_all_that_the_target_has_to_run(store_two, ask, jaxexpor
     broken = ran(Verdict.CRASH, "0.10.2", case=OTHER, **LATER_CRASH)
     store_two(ran(Verdict.PASS, "0.10.2"), broken, ran(Verdict.PASS, "0.11.0"), ran(Verdict.PASS, "0.11.0", case=OTHER))
     for ended in (jaxexport("can-i-deploy", "--to", "serving", code=1), ask(CASE, "serving", code=1)):
-        assert "upgrade   serving from jaxlib 0.9.2 to 0.11.0, before 1 artifact is deployed there\n" in ended.out
+        assert (
+            "upgrade   serving from jaxlib 0.9.2 to 0.11.0 (the first in which a stored run passed), before "
+            in ended.out
+        )
 
 
 def test_an_upgrade_that_breaks_others_names_them(store_two, ask, jaxexport):
@@ -531,7 +600,9 @@ def test_a_release_that_ran_comes_before_a_forecast(ask):
     stored(crash, ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "serving", code=1)
     assert "the first later release in which it may run: 0.10.0" in ended.out
-    assert "upgrade   serving from jaxlib 0.9.2 to 0.10.2, before 1 artifact" in ended.out
+    assert (
+        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before " in ended.out
+    )
 
 
 def test_no_upgrade_is_proposed_where_numbers_were_wrong(ask):
@@ -701,7 +772,7 @@ def test_a_converted_file_leads_to_its_golden(ask):
     convert, run, again = ended.out.partition("run       ")[2].splitlines()[0].split("; ")
     assert convert == f"jaxexport convert golden/{CASE}/0.9.2-cpu --for 0.9.2 --output converted/0.9.2"
     assert run.startswith("jaxexport matrix ")
-    assert run.endswith(" --goldens converted/0.9.2 --results .jaxexport/deploy")
+    assert run.endswith(" --goldens converted/0.9.2 --results .jaxexport/deploy/serving")
     assert again == "jaxexport can-i-deploy a.jaxexport --to serving --goldens converted/0.9.2"
     assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
     Path("a.jaxexport.converted.json").write_text("{}")
@@ -725,7 +796,7 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     (unknown,) = msgspec.json.decode(ask("a.jaxexport", "serving", *words, "--json").out, type=Deployability).answers
     convert, run, again = unknown.run.split("; ")
     assert convert.endswith(f" --output converted/0.9.2{options} --policy other.yaml")
-    assert run.endswith(" --goldens converted/0.9.2 --policy other.yaml --results run/deploy")
+    assert run.endswith(" --goldens converted/0.9.2 --policy other.yaml --results run/deploy/serving")
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
@@ -734,9 +805,8 @@ def test_a_file_in_another_folder_of_goldens_leads_to_its_golden(ask):
     artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
     ended = ask(artifact, "serving", code=3)
     assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden, and ask again" in ended.out
-    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results .jaxexport/deploy; jaxexport can-i-"
-    assert words in ended.out
-    assert f"deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
+    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results .jaxexport/deploy/serving; "
+    assert f"{words}jaxexport can-i-deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
     assert "jaxexport convert" not in ended.out
 
 
@@ -800,9 +870,29 @@ def test_a_policy_without_targets_shows_how_to_write_one(ask, name, example):
     Path("export_compat.yaml").write_text("readers: window\n")
     ended = ask(CASE, name)
     assert_bad_input(ended, f"--to {name}: expected a deployment target of the policy, found none there.")
-    assert f"Add one to export_compat.yaml, which `jaxexport policy init` writes: deployed: {example}" in ended.err
+    assert f"Add one to export_compat.yaml: deployed: {example}\n" in ended.err
     Path("export_compat.yaml").write_text(f"deployed: {example}\n")
     assert "found none there" not in ask(CASE, "all", code=None).err
+
+
+def test_a_project_without_a_policy_shows_how_to_write_one(ask):
+    Path("export_compat.yaml").unlink()
+    ended = ask(CASE, "edge", code=2)
+    assert "Add one to export_compat.yaml, which `jaxexport policy init` writes: deployed: [{name: edge," in ended.err
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_policy_in_toml_shows_a_target_in_toml(named, ask):
+    file = Path("other.toml" if named else "pyproject.toml")
+    file.write_text('[tool.jaxexport]\nreaders = "window"\n')
+    if not named:
+        Path("export_compat.yaml").unlink()
+    ended = ask(CASE, "litert==2.3.0", *(("--policy", file) if named else ()), code=2)
+    example = 'deployed = [{name = "serving", reader = "litert==2.3.0"}]'
+    assert f"Add one to {file}: {example}\n" in ended.err
+    with file.open("a") as text:
+        text.write(example)
+    assert "found none there" not in ask(CASE, "all", *(("--policy", file) if named else ()), code=None).err
 
 
 def test_a_damaged_golden_is_an_error(project, ask):

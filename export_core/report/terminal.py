@@ -214,8 +214,7 @@ def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
     # Of a cell that did not run there is nothing to explain.
     examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
     why = [explain_command(example, document.run.folder) for example in examples[:1]]
-    return [("next", "
-".join((worst.reproduce, *why, *pages)))]
+    return [("next", "\n".join((worst.reproduce, *why, *pages)))]
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:

@@ -345,7 +345,7 @@ def test_a_wheel_in_a_folder_gives_the_build_date(version, stamp, dated, refused
     calendar = CALENDAR.extended({version: JaxlibRelease(day(dated))}, {}) if dated else CALENDAR
     selection = Selection(wheels=(str(tmp_path),))
     if refused:
-        with pytest.raises(MatrixError, match=f"this wheel was built on {stamp}, and jaxlib {version} of the release"):
+        with pytest.raises(MatrixError, match=f"this wheel was built on {stamp}, but the release calendar has"):
             known_releases(selection, calendar)
     else:
         known = known_releases(selection, calendar).calendar.built(version)

@@ -79,5 +79,5 @@ def test_only_a_promised_reader_that_fails_is_a_failure(verdicts, outcome):
         ("test_model_argument", "works", "", False),
     ],
 )
-def test_a_row_is_as_listed_or_the_session_fails(test, outcome, message, expected):
+def test_only_listed_failures_of_a_library_are_expected(test, outcome, message, expected):
     assert program.Row("distrax", "0.1.9", test, outcome, message).expected is expected

@@ -23,7 +23,7 @@ def _source(row):
     return "".join(files()[name].read_text(encoding="utf-8") for name in row.tests).replace("\\", "")
 
 
-def test_the_page_counts_the_rows():
+def test_the_page_of_statements_is_what_its_tool_writes():
     page = statements_page.PAGE.read_text(encoding="utf-8")
     assert page == statements_page.page(DOCUMENTS, page), "python -m tools.statements_page"
 
@@ -40,7 +40,7 @@ def test_each_statement_is_once_in_its_section():
             assert len({row.says for row in rows}) == len(rows), section
 
 
-def test_a_row_has_at_most_one_outcome():
+def test_a_statement_has_at_most_one_outcome_besides_true():
     assert [row.says for row in ROWS if bool(row.refused) + bool(row.differs) + row.judged > 1] == []
 
 

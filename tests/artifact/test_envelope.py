@@ -45,7 +45,7 @@ def test_slots_decide_the_format_not_the_version_field(writer, formats, wire):
     assert found.serialization_version == wire
 
 
-def test_a_newer_feature_narrows_the_format():
+def test_a_field_of_a_newer_format_excludes_older_formats():
     assert read(DATA / "0.6.2" / "key.jaxexport").envelope.format_range == (4, 4)
     assert read(DATA / "0.6.2" / "point.jaxexport").envelope.format_range == (3, 4)
     assert read(DATA / "0.9.2" / "sharded.jaxexport").envelope.format == 8
@@ -117,7 +117,7 @@ def test_an_artifact_can_be_written_as_json():
     assert json.dumps(as_dict(found.module.functions))
 
 
-def test_paths_of_a_tree_with_missing_names_are_cut():
+def test_long_paths_of_a_tree_are_cut_and_missing_names_allowed():
     leaf = Tree("leaf")
     deep = Tree("tuple", (leaf, leaf), names=("only one",))
     for _ in range(5):
@@ -150,5 +150,5 @@ def test_a_dimension_that_jax_parses_slowly_is_refused(what):
 
 
 @pytest.mark.parametrize(("formats", "text"), [((12, 12), "12"), ((10, 11), "10 or 11"), ((6, 8), "6, 7 or 8")])
-def test_an_envelope_of_several_formats_names_each(formats, text):
+def test_an_envelope_that_fits_several_formats_names_each(formats, text):
     assert format_in_words(*formats) == text

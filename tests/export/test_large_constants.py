@@ -100,7 +100,7 @@ def test_arrays_are_written_and_read_with_one_copy(tmp_path):
     assert peak_of(lambda: from_npz(tmp_path / "a.npz")) < 8 + 1
 
 
-def test_measuring_the_scale_takes_little_memory():
+def test_measuring_the_scale_of_large_arrays_takes_little_memory():
     assert peak_of(lambda: scale_of([leaf_of(WEIGHTS)])) < 4
     assert scale_of([leaf_of(np.float32([1, -3, np.inf]))]) == 3
 

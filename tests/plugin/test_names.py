@@ -85,7 +85,7 @@ def test_case_names_leave_out_the_group_of_xdist(named):
     assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
 
 
-def test_one_process_checks_what_two_processes_wrote(named):
+def test_goldens_that_two_processes_wrote_pass_in_one_process(named):
     assert named.checked.code == 0
     assert named.checked.outcomes() == {"passed": list(named.checked.tests)}
     assert "10 cases checked against 10 goldens: 10 kept" in named.checked.text

@@ -219,7 +219,7 @@ class About:
     def donates(self) -> bool:
         """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
         module = self.artifact.module
-        if not any([_contains(module, name) for name in DONATED]):  # Without reading attributes, for most artifacts.
+        if not any(_contains(module, name) for name in DONATED):  # Without reading attributes, for most artifacts.
             return False
         main = module.main
         return main is not None and any(name in attributes for attributes in main.arg_attrs for name in DONATED)
@@ -239,9 +239,9 @@ class About:
             if (coded := _coded(text)) is not None:
                 kind, code = coded
                 codes = self.attribute_codes if kind == "attribute" else self.type_codes
-                answer = any([code in of_module for of_module in codes])
+                answer = any(code in of_module for of_module in codes)
             else:
-                answer = any([_contains(module, text) for module in self.artifact.modules])
+                answer = any(_contains(module, text) for module in self.artifact.modules)
             self._named[text] = answer
         return answer
 

@@ -65,7 +65,7 @@ def test_a_broken_promise_is_listed_with_issue_and_commands():
     ]
 
 
-def test_the_page_shows_its_data():
+def test_the_page_of_the_atlas_shows_its_recorded_data():
     atlas = msgspec.json.decode((ATLAS / "atlas.json").read_bytes(), type=Atlas)
     breaks = msgspec.json.decode((ATLAS / "breaks.json").read_bytes(), type=list[Break])
     page = (ATLAS / "index.md").read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ def rows_in(page):
     return list(rows.values())
 
 
-def test_the_page_is_what_the_program_writes():
+def test_the_page_of_libraries_is_what_its_session_writes():
     start = re.escape(program.PAGE)
     for field in ("jax", "jaxlib", "readers"):
         start = start.replace(re.escape(f"{{{field}}}"), r"[\w., ()]+")
@@ -42,7 +42,7 @@ def order_of(library):
     return list(program.LIBRARIES).index(library)
 
 
-def test_every_row_of_the_page_is_as_expected():
+def test_every_result_of_a_library_on_the_page_is_an_expected_one():
     assert [row for row in rows_in(PAGE) if not row.expected] == []
 
 

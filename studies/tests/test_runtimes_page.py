@@ -26,12 +26,12 @@ def record():
     return read_record(RECORD)
 
 
-def test_the_page_is_what_the_session_writes(record):
+def test_the_page_of_runtimes_is_what_its_session_writes(record):
     text = PAGE.read_text(encoding="utf-8")
     assert text == page_text(text, record, load_explained(EXPLAINED)), "nox -s runtimes -- --only page"
 
 
-def test_the_page_is_short():
+def test_the_page_of_runtimes_has_few_enough_words():
     words = re.findall(r"[^\s|]*\w[^\s|]*", PAGE.read_text(encoding="utf-8"))
     assert len(words) <= MOST_WORDS
 

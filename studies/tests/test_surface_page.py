@@ -41,7 +41,7 @@ def test_an_outcome_tells_window_verdict_and_cause_or_message():
     }
 
 
-def test_the_page_counts_cells_by_release_cause_and_module():
+def test_the_surface_page_counts_cells_by_release_cause_and_module():
     found = {
         f"{CASE}test_a/0.9.2-cpu": {"0.12.0.1": "outside pass", "0.10.2": "promised pass"},
         f"{CASE}test_b/0.9.2-cpu": {"0.12.0.1": "outside error: No", "0.10.2": "promised crash, known: cpu-rank-8"},

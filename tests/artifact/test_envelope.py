@@ -39,7 +39,7 @@ def test_every_field_equals_what_jax_recorded_at_export(path):
         ("0.12.0.1", (12, 12), 12),
     ],
 )
-def test_slots_decide_the_format_not_the_version_field(writer, formats, wire):
+def test_fields_in_an_envelope_decide_its_format_not_its_version(writer, formats, wire):
     found = read(DATA / writer / "symbolic.jaxexport").envelope
     assert found.format_range == formats
     assert found.serialization_version == wire

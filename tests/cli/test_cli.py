@@ -354,7 +354,7 @@ def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
 
 
 @pytest.mark.parametrize("words", [("--dry-run",), ("--yes",)], ids=["dry", "delete"])
-def test_prune_refuses_a_pin_that_has_no_golden(jaxexport, project, words):
+def test_prune_refuses_a_pinned_pattern_that_matches_no_golden(jaxexport, project, words):
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )

@@ -213,14 +213,14 @@ def test_every_command_takes_a_name_that_is_not_utf8(jaxexport, unnamed, words):
         assert NAME not in json.loads(lines[0]).values()
 
 
-def test_a_quick_inspect_prints_a_name_that_is_not_utf8(unnamed):
+def test_inspect_with_json_prints_a_name_that_is_not_utf8(unnamed):
     command = [sys.executable, "-m", "export_core", "inspect", os.fsencode(NAME), "--json"]
     facts = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     json.dumps(facts, ensure_ascii=False).encode()
     assert facts["file"] == "m\\xffd.jaxexport"
 
 
-def test_json_escapes_only_a_name_that_is_not_utf8():
+def test_json_output_escapes_only_names_that_are_not_utf8():
     value = {"a": [os.fsdecode(b"\xff"), "\N{GRINNING FACE} \xe9"], os.fsdecode(b"\x80"): "\ud800", "n": 1}
     expected = {"a": ["\\xff", "\N{GRINNING FACE} \xe9"], "\\x80": "\\ud800", "n": 1}
     assert json.loads(safe_json(value)) == expected

@@ -96,7 +96,7 @@ def test_every_key_of_a_policy_has_an_example():
     assert sorted(re.sub(r"\s+", "", "".join(examples))) == sorted(comments_and_spaces.sub("", written))
 
 
-def test_every_variable_that_the_code_reads_is_listed():
+def test_every_environment_variable_the_code_reads_is_documented():
     found = set(VARIABLES)
     files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     # The variables of a runtime's worker are set by its YAML file, and by no user.

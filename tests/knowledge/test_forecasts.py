@@ -151,7 +151,7 @@ def test_only_a_matrix_surely_has_enough_devices():
     assert of(sharded, "0.12.0.1", "cpu", *MATRIX).runs.answer == YES
 
 
-def test_a_one_device_runtime_runs_nothing_for_several():
+def test_a_one_device_runtime_runs_nothing_for_several_devices():
     for name in ("iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0"):
         known = of(stored_artifact("sharded"), name)
         assert known.runs.answer == NO
@@ -220,7 +220,7 @@ def test_litert_runs_a_top_k_whose_decomposition_sorts():
     assert of(artifact, "litert==2.3.0").runs.answer == YES
 
 
-def test_devices_of_an_abstract_mesh_inside_are_counted():
+def test_devices_of_an_abstract_mesh_in_a_function_are_counted():
     """jax itself says that such an export is for one device."""
     mesh = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
     sharded = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec("x"))

@@ -91,7 +91,7 @@ def test_goldens_that_two_processes_wrote_pass_in_one_process(named):
     assert "10 cases checked against 10 goldens: 10 kept" in named.checked.text
 
 
-def test_the_advised_command_writes_only_its_golden(named):
+def test_the_command_for_a_missing_golden_writes_only_that_golden(named):
     assert named.missing.code == 1
     assert (named.by_its_command.code, len(named.after_command)) == (0, 1)
     assert "9 goldens new" in named.written.text

@@ -126,7 +126,7 @@ def test_swapped_operands_are_a_difference(size):
     assert any("sub b a" in line for line in changed(then, now))
 
 
-def test_quoted_words_and_parameters_are_not_renamed():
+def test_a_changed_parameter_with_a_variables_name_is_a_difference():
     then = "{ lambda ; a:f32[]. let\n    b:f32[] = f[k=a name='a b'] a\n  in (b,) }\n"
     gone, new = "-    b:f32[] = f[k=a name='a b'] a", "+    b:f32[] = f[k=b name='a b'] a"
     assert changed(then, then.replace("k=a", "k=b")) == [gone, new]

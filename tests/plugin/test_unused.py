@@ -102,7 +102,7 @@ def test_without_prune_a_run_lists_unused_goldens_and_deletes_none(projects):
     assert "unused goldens are not listed: " in run.text
 
 
-def test_a_golden_in_a_hidden_folder_is_named(projects):
+def test_a_golden_in_a_hidden_folder_is_reported_as_misplaced(projects):
     project = projects(test_b=SKIPPED)
     (project.folder / "pytest.ini").write_text(INI)
     add(project, "test_b.py::test_skipped")
@@ -187,7 +187,7 @@ def test_a_run_of_only_some_tests_is_told_with_the_option_to_blame(pytester, wor
     assert bool(reason) == bool(why)
 
 
-def test_a_run_without_testpaths_must_start_at_the_root(pytester, monkeypatch):
+def test_without_testpaths_a_run_below_the_root_counts_as_partial(pytester, monkeypatch):
     pytester.makeini("[pytest]")
     (pytester.path / "sub").mkdir()
     assert why_partial(pytester.parseconfig()) == ""

@@ -54,7 +54,7 @@ def test_every_public_name_has_a_test(name):
     assert name in SHOWN, f"jax {jax.__version__} has jax.export.{name}, and no test here shows it"
 
 
-def test_every_test_uses_the_names_that_it_shows():
+def test_every_test_uses_the_public_names_that_it_is_listed_for():
     for name, tests in SHOWN.items():
         for test in tests:
             nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(test))))

@@ -34,7 +34,7 @@ def test_every_statement_has_tests_that_exist():
     assert sorted({name for row in ROWS for name in row.tests} - files().keys()) == []
 
 
-def test_each_statement_is_once_in_its_section():
+def test_each_statement_is_listed_once_in_its_section():
     for document in DOCUMENTS:
         for section, rows in document.sections.items():
             assert len({row.says for row in rows}) == len(rows), section
@@ -81,7 +81,7 @@ def test_a_document_is_counted_by_outcome():
     assert "| It is blue | it is green |\n" in text
 
 
-def test_every_test_of_documents_is_in_a_row():
+def test_every_test_of_the_documents_belongs_to_a_statement():
     # These files have only tests of the documents.
     named = {name for row in ROWS for name in row.tests}
     ours = {name for name in files() if re.match(r"(test_documented_\w+|apart)::", name)}

@@ -325,7 +325,7 @@ def test_rounding_in_a_runtime_is_titled_numbers_moved():
     ],
 )
 @pytest.mark.parametrize("runtime", [True, False])
-def test_no_numbers_rule_is_suggested_for_garbage(differs, is_garbage, runtime):
+def test_no_numbers_rule_is_suggested_for_nan_zeros_or_huge_numbers(differs, is_garbage, runtime):
     if runtime:
         report = other_numbers("3.13.0", **differs)
     else:

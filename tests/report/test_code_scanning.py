@@ -191,7 +191,7 @@ def test_cells_outside_the_window_are_no_alerts():
     assert run_of(document([known, result()]))["results"] == []
 
 
-def test_a_finding_of_the_run_points_at_the_policy():
+def test_an_alert_about_the_whole_run_points_at_the_policy():
     (alert,) = run_of(STALE)["results"]
     assert alert["ruleId"] == "stale-list"
     assert alert["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "export_compat.yaml"

@@ -243,7 +243,7 @@ def test_the_promise_of_a_runtime_not_installed_is_unknown(monkeypatch):
     assert "outside the window: promised to releases of strange built" in window_line(replaced(strange, promised=False))
 
 
-def test_a_refusal_excluded_from_the_promise_is_marked():
+def test_the_window_line_says_that_a_promise_excludes_a_refusal():
     plain = result(Verdict.REFUSED, Judgement.OUTSIDE, writer="0.11.0", promised=False)
     assert window_line(of_runtime(plain, "tensorflow==2.20.0", "2026-08-13")) == (
         "backward: reader built 28 days after the writer; promised to releases of tensorflow built until 2027-01-12 "
@@ -302,7 +302,7 @@ def test_a_known_issue_names_the_release_it_began_in(tmp_path):
     assert details["to do"] == "Multiply."
 
 
-def test_releases_with_other_numbers_are_counted():
+def test_a_finding_counts_the_releases_with_other_numbers():
     (finding,) = (one for one in other_numbers("3.9.0", "3.13.0").findings if one.results)
     assert finding.sentence.endswith("None of the 2 releases of iree that ran it agrees with the writer.")
 

@@ -60,7 +60,7 @@ def test_a_limit_of_the_device_breaks_no_promise():
         ("mosaic-gpu-environment", "BROKEN PROMISE"),  # of what a custom call lacks
     ],
 )
-def test_a_limit_of_every_release_is_a_device_limit(known, title):
+def test_only_an_issue_of_every_release_can_be_a_device_limit(known, title):
     run = judged_run([failed(reader, upstream=known) for reader in ("0.9.2", "0.10.2")] + [WORKS])
     assert finding_of(run).title == title
 

@@ -173,7 +173,7 @@ def keys_of(kind: type[msgspec.Struct], path: str = "") -> set[str]:
     return keys
 
 
-def test_no_policy_key_escapes_the_unmatched_check():
+def test_every_policy_key_with_patterns_is_checked_for_matches():
     features = {key.name for key in feature_keys()}
     limits = {f"{key.name}.{field}" for key in feature_keys() for field in key.in_marker}
     assert set(PATTERNS).isdisjoint(OTHER_KEYS)
@@ -210,7 +210,7 @@ def test_each_pattern_that_matches_nothing_has_its_line(cwd):
             assert unmatched.located(of_another) == unmatched.text, "a line of a file that is not this policy's"
 
 
-def test_an_entry_with_several_lost_patterns_is_one_line(warnings):
+def test_patterns_of_one_entry_that_match_nothing_share_a_line(warnings):
     reason = "a sum is rounded otherwise there, " * 9
     text = f"cases: [t.z, t.b, t.y, t.x], writers: ['0.8.*'], reason: '{reason}'"
     (warning,) = warnings(f"numbers: [{{{text}}}]")
@@ -278,7 +278,7 @@ def test_plan_and_policy_check_warn_and_continue(project, jaxexport):
     assert case.endswith(": no golden is of case 't.z'.")
 
 
-def test_a_partial_run_does_not_warn_of_the_rest(cwd, jaxexport):
+def test_a_partial_run_does_not_warn_of_cases_it_leaves_out(cwd, jaxexport):
     store = GoldenStore(cwd / "golden")
     write_golden(store, manifest("t.a"))
     write_golden(store, manifest("t.b", "0.9.2", options=Options(platforms=("cpu", "tpu"))))
@@ -303,7 +303,7 @@ def test_patterns_match_readers_of_other_runtimes_too(warnings):
     assert warnings("required: {readers: ['iree==2.*']}\n") == ["required.readers: 'iree==2.*' matches no reader."]
 
 
-def test_a_lost_bonus_without_a_baseline_is_reported(cwd, jaxexport):
+def test_fail_on_bonus_lost_without_a_baseline_is_reported(cwd, jaxexport):
     finished(Path("out"), result())
     finished(Path("old"), result())
     (cwd / "export_compat.yaml").write_text("fail_on: [bonus-lost]\n")

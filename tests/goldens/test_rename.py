@@ -123,7 +123,7 @@ def test_file(store):
     return path
 
 
-def test_the_command_lists_policy_entries_of_the_old_name(store, test_file, jaxexport):
+def test_a_rename_lists_policy_entries_of_the_old_name(store, test_file, jaxexport):
     entry = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
     Path("export_compat.yaml").write_text(
         f"quirks:\n  - {{case: {OLD}, writer: 0.9.2, rtol: 0.1, {entry}}}\n"

@@ -309,7 +309,7 @@ def test_tolerances_beside_exact_weaken_nothing(tmp_path, order):
 
 
 @pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
-def test_derivatives_of_outputs_with_an_own_comparator_have_tolerances(tmp_path, order, whats):
+def test_tolerances_of_derivatives_are_listed_beside_a_comparator(tmp_path, order, whats):
     checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
     (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("m:f"), checks=checks))
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])

@@ -70,7 +70,7 @@ def test_a_cause_says_that_a_program_is_too_large_for_a_device():
     assert "The program does not fit TPU v5 lite, in jaxlib 0.9.2" in finding_of(run).sentence
 
 
-def test_a_run_of_device_limits_only_is_undecided():
+def test_a_run_with_only_device_limits_exits_with_3():
     assert judged_run([failed("0.9.2"), failed("0.10.2")]).summary.exit_code == 3
 
 

@@ -245,7 +245,7 @@ def test_a_release_that_the_project_withdraws_is_reported(load, tmp_path):
 @pytest.mark.parametrize(
     ("writer", "relaxed"), [("*", 2), ("0.9.*", 1), ("*-cpu", 2), ("0.9.2-cpu", 1), ("0.9.2", 1), ("0.8*", 0)]
 )
-def test_a_quirks_writer_is_a_glob(writer, relaxed, load):
+def test_the_writer_of_a_quirk_may_be_a_glob(writer, relaxed, load):
     policy = load(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
     changed = apply_quirks([golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")], policy.quirks)
     assert sum(one.compared_as.comparison.rtol == 0.5 for one in changed) == relaxed
@@ -267,7 +267,7 @@ def project(cwd):
     (cwd / "export_compat.yaml").write_text(text)
 
 
-def test_plan_and_policy_check_warn_and_continue(project, jaxexport):
+def test_plan_and_policy_check_warn_of_unmatched_and_continue(project, jaxexport):
     for words in (("matrix", "--dry-run"), ("policy", "check"), ("matrix", "--dry-run", "--cases", "t.a")):
         ended = jaxexport(*words, "--as-of", "2026-11-20")
         assert (ended.code, ended.out.count("warning: ")) == (0, 2), words

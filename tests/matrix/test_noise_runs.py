@@ -192,7 +192,7 @@ def test_elements_moved_out_of_proportion_are_recorded(golden, tmp_path):
     assert noise_in(golden, noise, tmp_path) == pytest.approx([0, 0.25])
 
 
-def test_stored_noise_is_never_too_small(golden, tmp_path):
+def test_storing_noise_never_rounds_it_down(golden, tmp_path):
     worker = FakeWorker(lambda name: PLAIN + np.float32([0.001, 0.0]) if name == "inside 1" else PLAIN)
     noise, zero = noise_in(golden, measured(golden, worker), tmp_path)
     assert 0.001 <= noise <= 0.001 * 2 ** (1 / 8) * 1.001

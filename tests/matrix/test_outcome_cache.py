@@ -145,7 +145,7 @@ def test_a_timeout_is_flaky_only_if_its_limit_was_long_enough(tmp_path, first, t
     assert bool(flaky_when_stored(tmp_path, after)) is flaky
 
 
-def test_several_processes_store_at_once(tmp_path):
+def test_several_processes_store_outcomes_at_once(tmp_path):
     script = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from making import golden, release\n"
         "from export_core.matrix import Cell, Verdict\n"
@@ -175,7 +175,7 @@ def test_several_processes_store_at_once(tmp_path):
     ],
     ids=["something else", "cut", "emptied"],
 )
-def test_a_broken_file_is_replaced_by_a_new_one(tmp_path, damage):
+def test_a_broken_cache_file_is_replaced_by_a_new_one(tmp_path, damage):
     store(tmp_path, **{f"key{number}": NUMERICS for number in range(100)})
     path = tmp_path / FILE
     path.write_bytes(damage(path.read_bytes()))
@@ -213,7 +213,7 @@ def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path):
     assert notes[0].startswith("outcomes are not cached, and those of earlier runs are not used: ")
 
 
-def test_old_outcomes_are_deleted(tmp_path):
+def test_old_stored_outcomes_are_deleted(tmp_path):
     store(tmp_path, old=PASS, new=PASS)
     changed(tmp_path, "UPDATE cached_outcomes SET day = day - ? WHERE key = 'old'", (STORED_DAYS + 1,))
     assert set(stored(tmp_path, "old", "new")) == {"new"}

@@ -75,7 +75,7 @@ def test_only_derivatives_of_an_exact_golden_can_be_undecided(made):
     assert names(golden, plain=(LARGE,)) == {"vjp1/0": 2}
 
 
-def test_factors_are_not_undecided_by_noise(made):
+def test_outputs_that_are_factors_are_never_undecided(made):
     three = Signature(("float32[2]",), ("float32[2]",) * 3, "((*,), {})", "(*, *, *)")
     golden = made(ONES, ONES, ONES, factors=(FactorGroup("qr", (0, 1)),), signature=three)
     assert names(golden, plain=(LARGE, LARGE, LARGE)) == {"2": 2, "vjp1/0": 2, "vjp1/1": 2, "vjp1/2": 2}

@@ -142,7 +142,7 @@ def test_a_kept_run_shows_no_causes_and_no_open_details():
     assert "<details open>" not in text
 
 
-def test_an_issue_is_linked_without_a_mention_on_github():
+def test_a_link_to_a_github_issue_leaves_no_mention_in_the_issue():
     text = markdown_text(broken_document())
     assert "LAPACK calls crash in a fresh process ([lapack-cold-process](<https://redirect.github.com/" in text
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", text)
@@ -226,7 +226,7 @@ def test_a_line_about_the_run_and_its_url_are_not_cut():
     assert "<br>commit 926445ce1515" in shown
 
 
-def test_a_message_cannot_end_the_fence_around_it():
+def test_a_message_cannot_end_the_code_block_around_it():
     results = [cell(Verdict.ERROR, Judgement.BROKEN, "t.f[<b>|`]", message="````\n</details>\n# x", promised=True)]
     text = markdown_text(document(results))
     assert re.findall(r"^`{3,}", text, re.MULTILINE) == ["`````", "`````"]

@@ -57,7 +57,7 @@ def test_a_picture_of_an_opened_cell_is_saved(opened, save):
     assert page.locator("#cell-generations").is_visible()
 
 
-def test_a_cell_fits_on_a_phone(opened):
+def test_an_opened_cell_fits_on_a_phone(opened):
     page = opened(cell(), size=SIZES["phone"])
     assert page.locator("dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
     assert page.locator("#cell-facts").evaluate("facts => facts.scrollWidth <= facts.clientWidth")
@@ -158,7 +158,7 @@ def test_the_text_of_each_judgement_has_enough_contrast(judgement, scheme, opene
     assert min(contrast(page, "#cell :is(h2, p, dt, dd, code, button:not(:disabled), .badge, a)")) >= 4.5
 
 
-def test_a_dark_screen_prints_on_white(opened):
+def test_a_page_with_dark_colours_prints_on_white(opened):
     page = opened(color_scheme="dark")
     background = "getComputedStyle(document.documentElement).getPropertyValue('--paper')"
     dark = page.evaluate(background)
@@ -369,7 +369,7 @@ def is_on_phone(page: Any, selector: str) -> list[bool]:
     return [box["left"] >= 0 and box["right"] <= SIZES["phone"][0] for box in boxes]
 
 
-def test_names_and_dates_of_writers_stay_on_a_phone(opened):
+def test_names_and_dates_of_writers_are_visible_on_a_phone(opened):
     page = opened(size=SIZES["phone"])
     page.wait_for_function("document.querySelector('.map .names').hasAttribute('transform')")
     names = is_on_phone(page, ".names .writer, .names .date")

@@ -120,7 +120,7 @@ def test_a_map_of_many_runtimes_has_room_for_all():
     assert all(float(one.find("rect").get("x")) + 24 <= width for one in squares if one.find("title") is not None)
 
 
-def test_a_map_of_only_jaxlibs_is_unchanged():
+def test_a_map_of_jaxlib_alone_is_drawn_as_recorded():
     drawn = map_svg(release_map(Run(*broken_run())), links=True)
     assert (
         hashlib.sha256(drawn.encode()).hexdigest() == "d0f3b6ba5d93f05b8dc3debfd540e5c6c0720c504d0484cbc39fa2184b3f3035"

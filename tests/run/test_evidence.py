@@ -254,7 +254,7 @@ def test_every_report_says_what_in_the_project_has_changed(project, jaxexport, c
     jaxexport("judge", code=2)
 
 
-def test_a_run_is_judged_where_git_lfs_left_pointers(project, jaxexport):
+def test_a_run_is_judged_though_git_lfs_left_only_pointers(project, jaxexport):
     path = Path("golden/t.a/0.12.0.1-cpu/outputs.npz")
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 9\n"
     path.write_text(pointer.format(sha256(path.read_bytes())))

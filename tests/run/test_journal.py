@@ -137,7 +137,7 @@ def test_whole_lines_of_a_truncated_file_are_read(tmp_path, data):
     assert (tmp_path / RESULTS).read_bytes() == b"".join(line + b"\n" for line in LINES[: whole[:end].count(b"\n")])
 
 
-def test_results_not_retained_by_a_resume_leave_the_file(tmp_path):
+def test_results_that_a_resume_drops_are_removed_from_the_file(tmp_path):
     begun(tmp_path, *LINES, LINES[0])
     with Journal(tmp_path, record(), resume=True) as journal:
         assert journal.retain(lambda line: line != LINES[1]) == [LINES[0], LINES[2]]
@@ -427,7 +427,7 @@ def test_a_password_in_a_policy_is_not_stored():
     assert policy_hash(stored) == made.policy != record().policy
 
 
-def test_results_read_from_a_file_share_equal_values(tmp_path):
+def test_equal_values_of_results_read_from_a_file_are_one_object(tmp_path):
     written = [result(reader=reader, message="as before") for reader in ("0.10.2", "0.11.0")]
     (tmp_path / RESULTS).write_bytes(b"".join(safe_json(one) + b"\n" for one in written))
     first, second = read = read_results(tmp_path)

@@ -203,7 +203,7 @@ def test_options_of_a_script_have_the_limits_of_the_command(kind, given, expecte
         kind(**given)
 
 
-def test_every_number_of_a_run_has_limits():
+def test_every_numeric_option_of_a_run_has_limits():
     numbers = {name for name, option in OPTIONS.items() if option.kind in (int, float)}
     assert {"timeout", "memory", "jobs", "device_jobs", "repeat"} <= numbers
     for name in numbers:

@@ -60,7 +60,7 @@ def the_golden(folder: Path):
     return golden
 
 
-def test_the_golden_has_the_given_arrays_and_verifies(add, tmp_path):
+def test_an_added_golden_has_the_given_arrays_and_verifies(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", code=0)
     assert ended.out == "golden/models.old/0.9.2-cpu: new, by jaxlib 0.9.2\n"
     golden = the_golden(tmp_path)

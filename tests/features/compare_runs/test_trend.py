@@ -26,7 +26,7 @@ def lines(*results: Result) -> list[str]:
     return list(trend_lines(Trend(number_drift(results))))
 
 
-def test_changed_bits_show_both_releases_and_errors():
+def test_a_change_of_bits_shows_both_releases_and_their_errors():
     assert lines(
         read("0.10.0"), read("0.10.2", "a", 0.8), read("0.11.0", "a", 0.8), read("0.11.2", "b", 30183.0, case="t.g")
     ) == [

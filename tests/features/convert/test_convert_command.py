@@ -130,7 +130,7 @@ def test_option_for_accepts_the_name_of_a_deployment_target(convert, refused_gol
     assert_bad_input(convert(*words, reader="servin"), "(serving), found 'servin'. Did you mean 'serving'?")
 
 
-def test_replacing_a_different_golden_needs_replace(convert, refused_golden, tmp_path):
+def test_replacing_a_different_golden_needs_option_replace(convert, refused_golden, tmp_path):
     other = write_golden(GoldenStore(tmp_path / "converted"), refused_golden.manifest, files())
     assert_bad_input(convert(refused_golden.folder, "-o", "converted", "-q"), f"--replace {refused_golden.id}")
     other.verify()
@@ -188,7 +188,7 @@ def test_a_file_that_the_output_option_names_is_replaced(convert, refused_golden
     assert read("new.jaxexport")
 
 
-def test_a_file_in_the_output_folder_needs_replace(convert, tmp_path):
+def test_replacing_a_file_in_the_output_folder_needs_option_replace(convert, tmp_path):
     (tmp_path / "out").mkdir()
     there = tmp_path / "out" / "mlp.jaxexport"
     there.write_bytes(NEW.read_bytes())

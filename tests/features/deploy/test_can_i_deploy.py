@@ -86,7 +86,7 @@ def answers(ended) -> list[tuple[str, str, str]]:
     return [(each.target, each.artifact, str(each.answer)) for each in found.answers]
 
 
-def test_without_a_case_all_goldens_of_a_target_count(project, jaxexport):
+def test_without_a_case_each_golden_of_a_target_gets_an_answer(project, jaxexport):
     write_golden(GoldenStore(project / "golden"), manifest("tests.test_a.test_g", "0.9.2"))
     found = answers(jaxexport("can-i-deploy", "--to", "edge", "--json"))
     assert found == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -501,7 +501,7 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
 
 
-def test_results_of_the_printed_command_are_found(ask):
+def test_results_in_the_folder_of_the_printed_command_are_found(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     stored(ran(Verdict.PASS, "0.10.2"), folder=".jaxexport/deploy")
     assert ask(CASE, "all").code == 0

@@ -48,7 +48,7 @@ def test_option_only_promised_also_plans_cells_of_targets():
     assert [cell.golden.id for cell in plan.cells if not cell.promised] == ["a/0.12.0.1-cpu"]
 
 
-def test_a_target_is_planned_only_if_its_platform_is():
+def test_a_targets_cells_are_planned_only_if_its_platform_is():
     both = Options(platforms=("cpu", "cuda"))
     goldens = [golden("a", "0.12.0.1", options=both)]
     targets = (DeploymentTarget(name="gpu", jaxlib="0.9.2", platform="cuda"),)

@@ -140,7 +140,7 @@ def test_the_bundles_issue_has_last_good_and_first_bad_release(choice, tmp_path,
     assert "Pin: it works in jaxlib 0.9.2, 0.10.0." in explanation.steps
 
 
-def test_the_issue_shows_the_newest_release_that_works(choice, tmp_path):
+def test_the_bundles_issue_shows_the_newest_release_that_works(choice, tmp_path):
     works, crashes = judged(choice, Verdict.PASS, stage=Stage.COMPARE), judged(choice, Verdict.CRASH)
     unknown = Release(jax="0.1; ls | @all", jaxlib="<img src=x>", built=datetime.date(2026, 9, 1))
     readers = (*(choice.release(name) for name in ("0.10.2", "0.11.1")), unknown)
@@ -153,7 +153,7 @@ def test_the_issue_shows_the_newest_release_that_works(choice, tmp_path):
     assert r"jaxlib \<img src=x\> | 2026-09-01 | pass |" in text
 
 
-def test_untrusted_text_in_the_issue_is_escaped(choice, tmp_path):
+def test_untrusted_text_in_the_bundles_issue_is_escaped(choice, tmp_path):
     message = "\x1b[2J[here](https://example.org) @all\r# Heading\n```\n</details>\N{RIGHT-TO-LEFT OVERRIDE}"
     left = reduced(tmp_path / "reduced", choice)
     for verdict in (Verdict.CRASH, Verdict.NUMERICS):
@@ -180,7 +180,7 @@ def test_a_bundle_is_not_written_into_an_existing_folder(choice, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
+def test_a_bundle_of_a_golden_that_registers_modules_is_refused(choice, tmp_path):
     golden = choice.cell.golden
     options = msgspec.structs.replace(golden.manifest.options, register=("my_nodes",))
     golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, options=options))

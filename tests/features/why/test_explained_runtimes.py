@@ -132,7 +132,7 @@ def test_an_explanation_names_a_runtime_if_only_it_differs(right, wrong, sentenc
     assert bool(alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG))) is bool(sentence)
 
 
-def test_jaxs_lists_are_not_used_for_another_runtimes_calls():
+def test_a_refusal_of_a_runtime_is_not_explained_by_jaxs_lists():
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "pjrt==0.12.0.1")
     found = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.COMPILE, message="No FFI handler"))
     assert "jaxlib pjrt" not in str(found)

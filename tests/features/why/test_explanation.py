@@ -95,7 +95,7 @@ def test_declaring_a_target_is_not_advised_if_it_is_declared():
     assert "`deployed:`" not in " ".join(explain(choice, result).earlier)
 
 
-def test_wrong_numbers_are_explained_with_a_reference():
+def test_wrong_numbers_are_explained_with_a_float64_reference():
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
     result = judged(
         choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=0.5, looks_like="rounding: errors of both signs"

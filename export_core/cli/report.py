@@ -354,9 +354,9 @@ def judging_policy(
 
 
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:
-    """Return the goldens that a whole run lacks although a reader of it is promised to run them.
+    """Return the goldens that a run lacks although one of its readers is promised to run them.
 
-    Returns the build date of each golden's writer by the golden's id; an empty dict for a partial run.
+    The golden's id is the key, and the build date of its writer the value. Empty for a run that is not whole.
     """
     from export_core.readers.cell import promise_of_golden
 

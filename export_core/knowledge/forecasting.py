@@ -205,7 +205,9 @@ def forecasts(
         consumer.answer()
     converted = about.converted if refused else about
     for family, known_refused in refused.items():
-        if _Consumer(converted, family, platform, ()).may_refuse:
+        if (consumer := consumers.get((family, ""))) is None or consumer.about is not converted or consumer.settings:
+            consumer = _Consumer(converted, family, platform, ())
+        if consumer.may_refuse:
             _say_where_no_conversion_helps(artifact, known_refused, platform)
     return iter(found)
 

@@ -308,7 +308,7 @@ def unplanned_sentence(summary: Summary) -> str:
 
 
 def _unplanned(summary: Summary) -> tuple[list[str], dict[str, int]]:
-    """Return the goldens that a run does not have, and its missing cells of other goldens by reader."""
+    """Return the promised goldens that a run left out, and the number of missing cells of its own goldens by reader."""
     goldens = [name for name in summary.unplanned if name in summary.later]
     return goldens, {name: count for name, count in summary.unplanned.items() if name not in summary.later}
 

@@ -41,7 +41,7 @@ KINDS = {
 
 
 class Judge(Protocol):
-    """A hook as the kernel declares one."""
+    """An example of a protocol by which the kernel declares what a feature's hook takes and returns."""
 
     def __call__(self, results: list[str], policy: str, *baselines: str, strict: bool) -> list[str]:
         """Return the judged results."""

@@ -214,7 +214,7 @@ def test_output_that_cannot_be_written_is_an_error(small, tmp_path, words):
 
 
 def on_a_terminal(small: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
-    """Start a run on a real terminal of 100 columns, interrupt it after three results, and return both."""
+    """Start a run on a real terminal, interrupt it after three results, and return it with all that it printed."""
     ours, theirs = pty.openpty()
     run = Run(small, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
     os.close(theirs)

@@ -81,11 +81,17 @@ def test_chosen_sizes_satisfy_the_constraints(constraints, given, sizes):
     assert made_inputs([Aval("float32", ("b", "h"))], given, constraints=constraints)[1] == sizes
 
 
-@pytest.mark.parametrize(("given", "found"), [({}, "found none. Give"), ({"b": 4}, "found none with b = 4.")])
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, "found none among the small sizes that were tried. Give"),
+        ({"b": 4}, "found none among the small sizes that were tried with b = 4."),
+    ],
+)
 def test_constraints_that_no_size_satisfies_are_an_error(given, found):
     with pytest.raises(GoldenError) as raised:
         made_inputs([Aval("float32", ("b",))], given, constraints=["b >= 1000000"])
-    assert "its constraints hold (b >= 1000000), " + found in str(raised.value)
+    assert "the artifact's constraints hold (b >= 1000000), " + found in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,10 @@ def test_new(export_golden):
 
 @pytest.fixture(scope="module")
 def missing(projects: Projects) -> SimpleNamespace:
-    """A run for a changed test, a new one, one with a new call, and one with a golden by another writer only."""
+    """A run with `--update-goldens=missing`.
+
+    Its tests: a changed one, a new one, one with a new call, and one that has only another writer's golden.
+    """
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens").code == 0
     older = project.add_older_generation("test_a.test_older")

@@ -44,7 +44,7 @@ CHECK = "import sys, tiny; print(sys.prefix)"
 
 
 def build(*content: object, salt: str = "", **options: object) -> Built:
-    """Build an environment by a recipe of this content, and release it."""
+    """Build an environment from a recipe with this content, and let go of its lock."""
     with EnvironmentLocks() as locks:
         return module.build(Recipe(*content, salt=salt), locks, **options)
 

@@ -73,7 +73,10 @@ def rich() -> Xml.Element:
 
 
 def is_shown(element: Element) -> bool:
-    """Return whether JUnit has an element: cells with their evidence, and what is about the run or several cells."""
+    """Return whether the JUnit file must show a part of the report.
+
+    It shows the headline, the counts, the findings about the run or several cells, and the details of failing cells.
+    """
     finding = element.finding
     if finding is None:
         return element.sort in ("headline", "counts")

@@ -349,7 +349,7 @@ def test_mistakes_in_a_runtime_file_are_found_when_loading(old, new, message, tm
 def test_results_of_a_missing_runtime_are_not_judged():
     reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
     stored = msgspec.structs.replace(result(), reader=reader)
-    with pytest.raises(ReleaseError, match=r"found 'acme'\. A package that adds another one has to be installed"):
+    with pytest.raises(ReleaseError, match=r"found 'acme'\. For any other, install the package that adds it"):
         judge_again(stored, Policy())
 
 

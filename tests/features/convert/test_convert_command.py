@@ -154,7 +154,7 @@ def test_a_golden_with_the_same_artifact_is_not_replaced(convert, refused_golden
 @pytest.mark.parametrize("file", ["artifact.jaxexport", "golden.yaml", "new.jaxexport", "new/a.jaxexport"])
 def test_converting_into_a_golden_is_bad_input(convert, refused_golden, file):
     before = content_of(refused_golden.folder)
-    assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "is in the golden")
+    assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "found one in the golden")
     folder = convert(refused_golden.folder, "-o", refused_golden.folder / "new")
     assert_bad_input(folder, "expected a path outside goldens")
     assert content_of(refused_golden.folder) == before

@@ -157,7 +157,7 @@ def test_a_worker_without_the_jobs_runtime_runs_nothing(cells):
     reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
     (ended,) = run_job(make_job([dataclasses.replace(cells[0], reader=reader)], OPTIONS)).outcomes
     assert (ended.verdict, ended.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    assert ended.message.startswith("this machine does not know acme 1.0: Expected a runtime of jaxlib, iree,")
+    assert ended.message.startswith("this machine does not know acme 1.0: Expected one of the runtimes jaxlib, iree,")
 
 
 class LosesJobs(ThreadPoolExecutor):

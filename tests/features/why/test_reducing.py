@@ -290,9 +290,9 @@ def refused(jaxexport, tmp_path, monkeypatch) -> Callable[..., None]:
     ("words", "message"),
     [
         ("", ("Missing option", "--output")),
-        ("-o .", (".: is the current folder, which is not replaced.",)),
-        ("-o link", ("link: is the current folder, which is not replaced.",)),
-        ("-o out --good 0.10.2", ("--good 0.10.2: is the release in which the cell fails.",)),
+        ("-o .", (".: expected a folder that can be replaced, found the current folder.",)),
+        ("-o link", ("link: expected a folder that can be replaced, found the current folder.",)),
+        ("-o out --good 0.10.2", ("--good 0.10.2: expected a release in which the cell works, found this one",)),
         ("-o out --good 0.10.3", ("0.10.3",)),
         ("-o mine", ("mine: expected no folder or an empty one, found files in it.", "--resume")),
     ],

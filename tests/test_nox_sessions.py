@@ -43,7 +43,7 @@ def single(reader: str, platform: str = "cpu") -> str:
     return f"compat_matrix(reader={reader!r}, platform={platform!r})"
 
 
-def test_the_session_of_a_reader_outside_the_window_gets_unpromised(registered):
+def test_only_sessions_outside_the_window_pass_the_unpromised_option(registered):
     ran = registered("platforms: [cpu, cuda]\ndeployed:\n- {name: serving, reader: tensorflow==2.21.0}\n")
     unpromised = {name for name, words in ran.items() if "--unpromised" in words}
     assert single("0.12.0.1") in unpromised, "216 days after the writer"

@@ -153,7 +153,7 @@ def test_an_unknown_field_makes_only_jaxlib_undecided():
         (12, {"jax before 0.8.2 refuses serialization version 12": ("0.4.20", "0.8.1")}),
     ],
 )
-def test_a_refused_serialization_version_is_told_with_one_limit(version, refused):
+def test_a_refused_serialization_version_names_one_limit(version, refused):
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     mlp.envelope = mlp.envelope._replace(serialization_version=version, vjp=None)
     found: dict[str, list[str]] = {}

@@ -283,7 +283,7 @@ def test_an_unknown_expression_is_an_error_and_not_empty(text):
         ("${{ !cancelled() }}", "failure", True),
     ],
 )
-def test_an_emulated_step_runs_after_a_failure_only_if_told_to(condition, status, runs):
+def test_an_emulated_step_runs_after_a_failure_only_with_always(condition, status, runs):
     assert wanted(condition, CONTEXTS, status) is runs
 
 

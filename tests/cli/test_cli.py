@@ -190,7 +190,7 @@ def test_all_bad_input_messages_share_one_prefix(words, jaxexport, project):
 @pytest.mark.parametrize(
     "words", [["inspect", "no-file"], ["nope"]], ids=" ".join
 )  # inspect has an entry point of its own
-def test_bad_input_of_a_real_process_is_one_line(words, project):
+def test_a_real_process_reports_bad_input_in_one_line(words, project):
     assert_bad_input(process(*words, cwd=project), words[-1])
 
 

@@ -83,7 +83,7 @@ def test_printing_the_listing_copies_no_constant(exported):
     assert peak_of(lambda: api.module_text(produced.exported, produced.artifact.module)) < 1
 
 
-def test_writing_and_verifying_a_golden_copy_no_file(tmp_path, exported):
+def test_golden_files_are_written_and_verified_without_copies(tmp_path, exported):
     produced = exported(sums(WEIGHTS), X)
     store = GoldenStore(tmp_path)
     write = partial(store.write, produced.manifest, produced.files)

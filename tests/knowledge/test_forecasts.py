@@ -103,7 +103,7 @@ def test_lapack_loads_in_0_9_2_and_crashes_there():
     assert answers(of(stored_artifact("cholesky", "0.9.2"), "0.10.0")) == (YES, YES, YES, YES)
 
 
-def test_a_platform_that_the_artifact_is_not_exported_for_gives_no():
+def test_an_artifact_not_exported_for_a_platform_does_not_compile_there():
     known = of(stored_artifact("mlp"), "0.12.0.1", "tpu")
     assert answers(known) == (YES, NO, NO, NO)
     assert str(known.compiles.reasons[0]) == "it was exported for cpu, and not for tpu"

@@ -190,7 +190,7 @@ def test_a_tests_name_given_as_a_case_gets_a_pattern_suggested(named, patterns):
 
 
 @pytest.mark.parametrize("named", ["tests.test_physlib.test_atention", "tests.test_physlib.test_atention*"])
-def test_a_misspelled_case_is_suggested(named):
+def test_a_misspelled_case_gets_a_suggestion(named):
     goldens = [golden("tests.test_physlib.test_attention"), golden("tests.test_physlib.test_blur")]
     with pytest.raises(MatrixError) as error:
         planned(goldens, cases=(named,))

@@ -81,7 +81,7 @@ def test_outputs_that_are_factors_are_never_undecided(made):
     assert names(golden, plain=(LARGE, LARGE, LARGE)) == {"2": 2, "vjp1/0": 2, "vjp1/1": 2, "vjp1/2": 2}
 
 
-def test_elements_moved_out_of_proportion_are_not_undecided(made):
+def test_jumping_elements_do_not_count_as_undecided(made):
     golden = made(ONES, ONES)
     jumping = {"0": (1, 5), "1": (2, 5), "vjp1/1": (2, 5)}
     assert names(golden, jumping, plain=(LARGE, LARGE)) == {"0": 1, "vjp1/0": 2}

@@ -175,7 +175,7 @@ def test_a_run_without_a_marked_test_deletes_nothing(projects):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_run_of_only_some_tests_is_told_with_the_option_to_blame(pytester, words, why):
+def test_why_a_run_is_partial_names_the_option_or_path(pytester, words, why):
     pytester.makeini("[pytest]\ntestpaths = tests more*\naddopts = -m 'not matrix'\nmarkers =\n  matrix: m")
     for folder in ("tests", "more"):
         (pytester.path / folder).mkdir()

@@ -77,7 +77,7 @@ def test_each_device_is_described_for_1_4_and_8_devices(named):
         target("tpu=v5e").described(4096)
 
 
-def test_descriptions_of_gpus_have_the_same_fields():
+def test_all_descriptions_of_nvidia_gpus_have_the_same_fields():
     fields = {}
     for path in resources.files("export_core.readers").joinpath("data/gpus").iterdir():
         fields[path.name] = set(re.findall(r"^ *(\w+)[:{ ]", path.read_text(), re.MULTILINE)) - {"dnn_version_info"}

@@ -221,7 +221,7 @@ def test_no_processor_is_blamed_for_numbers_too_far_off(changes, size, processor
     ],
     ids=["few times the noise", "less than 100 times what is allowed", "without noise", "equal values"],
 )
-def test_numbers_that_rounding_may_give_name_the_processor(changes):
+def test_numbers_off_by_rounding_alone_blame_the_other_processor(changes):
     own = wrong("0.9.2", processors=BOTH, **changes)
     assert [finding.title for finding in (*findings(own), broken_cell(own))] == ["OTHER PROCESSOR"] * 2
 
@@ -405,7 +405,7 @@ def test_different_changes_of_numbers_are_separate_findings(results, found, endi
     assert by_kind[0].sentence.endswith(ending)
 
 
-def test_a_finding_whose_bits_change_again_names_the_trend():
+def test_a_finding_whose_bits_change_again_points_to_the_trend_report():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
     (finding,) = findings(*results, folder=Path("out"))
     see = "`jaxexport report out --trend numbers`"

@@ -119,7 +119,7 @@ def test_tensorflow_runs_an_artifact(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.matrix
-def test_a_refusal_of_tensorflow_is_told_with_its_stage(tmp_path):
+def test_a_refusal_of_tensorflow_names_its_stage(tmp_path):
     python, value = interpreter_of(IN_TENSORFLOW), np.eye(3, dtype=np.float32)
     called = call_half(
         "tensorflow", exported(jnp.linalg.cholesky, *types_of(value)), value, folder=tmp_path, python=python

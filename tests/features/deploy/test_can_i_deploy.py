@@ -266,7 +266,7 @@ def test_the_error_for_only_later_goldens_names_the_asked_day(project, jaxexport
 
 
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])
-def test_unmatched_patterns_of_a_target_not_asked_are_warned_of(to, ended, project, jaxexport):
+def test_unmatched_patterns_warn_even_for_targets_not_asked_about(to, ended, project, jaxexport):
     """Its patterns have no answer, so that nobody would see that they are misspelled."""
     edge = f"{{name: edge, jaxlib: 0.10.2, cases: [slover]{ended}}}"
     Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: 0.9.2}}, {edge}]\n")

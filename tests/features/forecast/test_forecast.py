@@ -68,7 +68,7 @@ def test_each_day_lists_its_events():
     assert [each.in_days for each in found.days] == [(each.day - day("2026-11-01")).days for each in found.days]
 
 
-def test_leaving_adopted_goldens_are_said_to_need_a_release_kept():
+def test_leaving_adopted_goldens_need_a_release_that_is_kept():
     adopted = msgspec.structs.replace(GOLDENS[2].manifest, test="")
     found = look_ahead([*GOLDENS[:2], Golden(adopted, GOLDENS[2].folder)], when=day("2026-11-01"))
     texts = {
@@ -139,7 +139,7 @@ def test_the_forecast_counts_goldens_a_runtime_cannot_read(stored_goldens):
     )
 
 
-def test_a_runtime_foreseen_to_read_no_golden_is_said_to_read_none():
+def test_a_runtime_foreseen_to_read_no_golden_is_shown_as_reading_none():
     reasons = {f"reason {number}": [f"a{number}", *["b"] * number] for number in range(5)}
     nothing = ForeseenReader("litert==2.3.0", ("phone",), None, 15, reasons, {}, {})
     assert foreseen_line(nothing) == (
@@ -397,6 +397,6 @@ def test_known_failures_of_the_same_issue_are_separate_events():
     assert len(set(subjects)) == 2
 
 
-def test_a_reader_leaving_the_window_is_told_tested_or_not():
+def test_a_reader_leaving_the_window_is_shown_as_tested_or_not():
     (closing, *_) = [each for one in look_ahead(days=30, when=day("2026-11-01")).days for each in one.events]
     assert closing.text.startswith("reader 0.12.0 (built 2026-10-16), whether you test with it or not, is outside")

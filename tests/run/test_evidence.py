@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import filelock
 import msgspec
 import pytest
 from making import golden, manifest, write_golden
@@ -32,7 +33,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.run import plan_record, session
 from export_core.run.plan_record import PLAN, Evidence, PlanRecord, record_of, recorded_plan
-from export_core.run.results import FINISHED, SUMMARY, read_summary
+from export_core.run.results import FINISHED, LOCK, SUMMARY, read_summary
 
 HERE = Path(__file__)
 PACKAGE = HERE.parents[2] / "export_core"
@@ -454,6 +455,17 @@ def test_every_reader_names_the_unfinished_run(project, jaxexport, words):
     assert " --resume` continues it. The finished run that was there before is in .jaxexport/finished." in message
     assert "Run `jaxexport matrix` first" not in message, "it would replace the part that is there"
     assert ended.code == (3 if "can-i-deploy" in words else 2)
+
+
+@pytest.mark.parametrize("words", ["report", "judge", "explain", "can-i-deploy --to serving"])
+def test_every_reader_says_that_a_run_is_still_written(project, jaxexport, words):
+    folder = unfinished(jaxexport)
+    with filelock.FileLock(folder / LOCK):
+        message = " ".join(jaxexport(*words.split(), code=None).err.split())
+    assert "found a run that another process is writing, with " in message
+    assert "so far. Wait for it." in message
+    assert "--resume" not in message, "it would be refused"
+    assert "found a run that has not finished: " in jaxexport(*words.split(), code=None).err
 
 
 @pytest.mark.parametrize("given", ["a part", "files"])

@@ -33,7 +33,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.run import plan_record, session
 from export_core.run.plan_record import PLAN, Evidence, PlanRecord, record_of, recorded_plan
-from export_core.run.results import FINISHED, LOCK, SUMMARY, read_summary
+from export_core.run.results import FINISHED, LOCK, RESULTS, SUMMARY, read_summary
 
 HERE = Path(__file__)
 PACKAGE = HERE.parents[2] / "export_core"
@@ -413,6 +413,17 @@ def test_the_printed_command_continues_an_unfinished_run(project, jaxexport, giv
     assert ended.code != 2, ended.err
     assert "cells already have a result" in ended.out
     assert (folder / SUMMARY).exists()
+
+
+def test_a_continued_run_says_which_cells_its_time_lacks(project, jaxexport):
+    folder = unfinished(jaxexport)
+    results = folder / RESULTS
+    first, *_ = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(first)
+    ended = jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--resume", code=None)
+    before = "(continued: 1 cell ran before)"
+    assert f" s {before}, exit code " in " ".join(ended.out.split())
+    assert before in jaxexport("report", "--html", "-", code=0).out
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,22 @@ def test_several_runs_show_what_changed_between_them(jaxexport):
     assert "from run to run" not in jaxexport("report", "b", "--trend", code=0).out
 
 
+def test_numbers_of_several_runs_list_what_their_page_draws(tmp_path, jaxexport):
+    crashed = result(case="t.g", reader="0.10.0", verdict=Verdict.CRASH, judgement=Judgement.BROKEN)
+    finished(tmp_path / "a", read("0.10.0", "x", 0.0), read("0.10.0", case="t.g"), as_of=day("2026-11-20"))
+    finished(tmp_path / "b", read("0.10.0", "x", 412.0), crashed, as_of=day("2026-11-21"))
+    printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
+    days = "1: as of 2026-11-20 -> 2: as of 2026-11-21"
+    assert printed.splitlines()[-3:] == [
+        "from run to run, 1: as of 2026-11-20 to 2: as of 2026-11-21: 2 changes in cells that both runs have",
+        f"  golden   0 x noise -> 412 x noise  {days}  t.f/0.9.2-cpu in jaxlib 0.10.0",
+        f"  verdict  pass -> crash             {days}  t.g/0.9.2-cpu in jaxlib 0.10.0",
+    ]
+    steps = json.loads(jaxexport("report", "a", "b", "--trend", "numbers", "--json", code=0).out)["runs"]
+    assert [(step["what"], step["verdicts"]) for step in steps] == [("golden", None), ("verdict", ["pass", "crash"])]
+    assert json.loads(jaxexport("report", "a", "b", "--trend", "cost", "--json", code=0).out)["runs"] == []
+
+
 @pytest.mark.usefixtures("two_days")
 def test_json_has_what_changed_between_runs(jaxexport):
     printed = json.loads(jaxexport("report", "a", "b", "--trend", "cost", "--json", code=0).out)

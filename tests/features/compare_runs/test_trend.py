@@ -1,5 +1,6 @@
 """`jaxexport report --trend`: in which release outputs or costs of a golden changed, and by how much."""
 
+import datetime
 import json
 
 import jsonschema
@@ -10,6 +11,7 @@ from making import day, of_runtime, result
 from export_core.features.compare_runs.trend import Trend, cost_lines, cost_steps, number_drift, trend_lines
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import failing_stretches
+from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Timings
@@ -207,6 +209,21 @@ def test_numbers_of_several_runs_list_what_their_page_draws(tmp_path, jaxexport)
     steps = json.loads(jaxexport("report", "a", "b", "--trend", "numbers", "--json", code=0).out)["runs"]
     assert [(step["what"], step["verdicts"]) for step in steps] == [("golden", None), ("verdict", ["pass", "crash"])]
     assert json.loads(jaxexport("report", "a", "b", "--trend", "cost", "--json", code=0).out)["runs"] == []
+
+
+def test_runs_of_one_day_are_named_by_when_they_began(tmp_path, jaxexport):
+    begun = [datetime.datetime(2026, 11, 20, 14, 5, 2, tzinfo=datetime.UTC)]
+    begun += [begun[0] + datetime.timedelta(hours=1), begun[0] + datetime.timedelta(days=1)]
+    for name, moment, outputs in zip("abc", begun, "xyz", strict=True):
+        identity = RunIdentity(started=moment)
+        finished(tmp_path / name, read("0.10.0", outputs, 0.5), as_of=day("2026-11-20"), identity=identity)
+    printed = jaxexport("report", "c", "b", "a", "--trend", "numbers", code=0).out
+    first, second = "1: as of 2026-11-20, begun 14:05:02", "2: as of 2026-11-20, begun 15:05:02"
+    assert f"{first} -> {second}" in printed
+    assert f"{second} -> 3: as of 2026-11-20, begun 2026-11-21 14:05:02" in printed
+    page = jaxexport("report", "a", "b", "c", "--html", "-", code=0).out
+    assert f'<option value="0">{first}</option>' in page
+    assert f'<option value="1">{second}</option>' in page
 
 
 @pytest.mark.usefixtures("two_days")

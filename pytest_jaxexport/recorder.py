@@ -529,7 +529,7 @@ class Recorder:
         if not generations:
             self._fail(
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
-                f"Write it: {self._remedy(manifest.test)}"
+                f"Write it: {self._remedy(manifest.test)}{self._why_not_written(produced)}"
                 + (f"\n{hint}" if (hint := self._rename_hint(produced)) else "")
             )
         # The golden by this very writer, else the newest one.
@@ -571,6 +571,14 @@ class Recorder:
         if wrong := [result for result in results if result.judgement.fails_run]:
             findings = (broken_cell(result, known_issues(policy.known_issues), policy.goldens) for result in wrong)
             self._fail("\n\n".join(map(_as_text, findings)))
+
+    def _why_not_written(self, produced: ProducedGolden) -> str:
+        """Return, on a line of its own, why a golden that is missing cannot be written; empty if it may be written."""
+        try:
+            require_values(produced, self._marked["nothing_to_compare"])
+        except ExportCompatError as error:
+            return f"\nBefore that: {str(error).removeprefix(f'{produced.case.test}: ')}"
+        return ""
 
     def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:
         """Fail a test that exports something different from its golden.

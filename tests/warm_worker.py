@@ -25,6 +25,8 @@ from typing import NoReturn
 LONGEST_REQUEST = 1 << 17
 LATE = ("CUDA_ROOT", "SCALE_LIBRARY", "XLA_FLAGS")
 """Variables that are not read when jax is imported. Pallas sets the first one when a test imports it."""
+OWN_PATH = os.environ.get("PYTHONPATH")
+"""Where this process, and so the warm one, finds modules: a checkout may be tested without being installed."""
 
 
 # --- in the coordinator -----------------------------------------------------------------------------------------------
@@ -107,6 +109,8 @@ def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
         deciding = dict(deciding_variables(environment.variables))
         for name in LATE:
             deciding.pop(name, None)
+        if deciding.get("PYTHONPATH") == OWN_PATH:
+            deciding.pop("PYTHONPATH", None)
         usual = str(environment.python) == sys.executable and environment.half == JAXLIB_WORKER
         path = path_of(deciding) if usual else None
         if path is None:

@@ -1,8 +1,13 @@
 """Settings and plugins of all tests: pytester, the fixtures of the modules named below, and the marker newest."""
 
+import fcntl
 import gc
 import os
+from collections.abc import Generator
 from contextlib import suppress
+from pathlib import Path
+
+import pytest
 
 # Releases that write the corpus load this file too, in environments that lack packages of this project's tests.
 with suppress(ModuleNotFoundError):
@@ -34,3 +39,27 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
+
+
+def _one_at_a_time(path: Path) -> Generator[None, object, object]:
+    """Run a hook while no other process of xdist runs it for the same file."""
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, object, object]:
+    """Let one process of xdist import a module of tests first, and others read the bytecode that it has written.
+
+    In a new checkout, rewriting the assertions and compiling takes three times as long as all else of the collection.
+    """
+    if isinstance(collector, pytest.Module):
+        return (yield from _one_at_a_time(collector.path))
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems() -> Generator[None, object, object]:
+    """Let one process of xdist collect the constants of all modules for Hypothesis, which stores them for others."""
+    return (yield from _one_at_a_time(Path(__file__)))

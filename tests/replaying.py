@@ -143,25 +143,24 @@ def flaky() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def usual_workers(tmp_path_factory, compiled_folder) -> Iterator[Path]:
+def usual_workers(shared_folder, compiled_folder) -> Iterator[Path]:
     """The socket of a process of warm_worker.py, whose forks are workers of this interpreter."""
-    path = tmp_path_factory.mktemp("workers") / "usual"
-    with warm_worker(path, CELL_VARIABLES, compiled_folder):
+    with warm_worker(shared_folder / "warm-workers", CELL_VARIABLES, compiled_folder) as path:
         yield path
 
 
 @pytest.fixture(scope="session")
-def warm_programs(usual_workers, tmp_path_factory) -> Iterator[Path | None]:
+def warm_programs(usual_workers, shared_folder, tmp_path_factory) -> Iterator[Path | None]:
     """A folder of programs `python` and `jaxexport` that are forks of a process of warm_commands.py, if it can fork."""
-    with warm_commands(tmp_path_factory.mktemp("commands"), usual_workers) as programs:
+    with warm_commands(shared_folder / "warm-commands", tmp_path_factory.mktemp("commands"), usual_workers) as programs:
         yield programs
 
 
 @pytest.fixture(scope="session")
-def misbehaving_workers(tmp_path_factory, compiled_folder) -> Iterator[Path]:
+def misbehaving_workers(shared_folder, compiled_folder) -> Iterator[Path]:
     """The socket of a process of warm_worker.py, whose forks are workers with misbehaving cells."""
-    path = tmp_path_factory.mktemp("workers") / "misbehaving"
-    with warm_worker(path, {**CELL_VARIABLES, **MISBEHAVING}, compiled_folder):
+    variables = {**CELL_VARIABLES, **MISBEHAVING}  # FLAKY among them is read in cells, which have their own variables
+    with warm_worker(shared_folder / "warm-misbehaving", variables, compiled_folder) as path:
         yield path
 
 

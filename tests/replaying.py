@@ -61,14 +61,18 @@ def replayed(
 HASHED = installed.HashedFiles()
 
 
-@pytest.fixture(autouse=True)
-def _environments_read_once(request, monkeypatch) -> None:
-    """A test in other releases reads a file of an environment only if no test of this process has read it.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a test in other releases read a file of an environment only if no test of this process has read it.
 
-    Where a cell fails, a run looks for damage in all files of its environment, which takes half a second.
+    Where a cell fails, a run looks for damage in all files of its environment, which takes half a second. A fixture
+    for this would take a fifth of what pytest itself needs for each of the thousands of other tests.
     """
-    if request.node.get_closest_marker("matrix"):
-        monkeypatch.setattr(installed, "HashedFiles", lambda: HASHED)
+    if item.get_closest_marker("matrix") is None:
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(installed, "HashedFiles", lambda: HASHED)
+        return (yield)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.base.callables import name_of
+from export_core.base.checked_arguments import path_of, require_type
 from export_core.base.text import did_you_mean, few, rounded_text
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
@@ -27,12 +28,12 @@ from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.noise import output_paths, outputs_to_name
 from export_core.numbers.shows_nothing import leaf_paths, remark_lines, unknown_leaves
 from export_core.numbers.user_code import UserCode
-from export_core.policy import Policy, find_policy
+from export_core.policy import Policy, PolicyError, find_policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.packages import import_problems
 from export_core.run.case_options import comparison, export_options
 from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited, require_first_call
-from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, read_keywords
+from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, read_keywords, unused_tolerances
 
 __all__ = ["ExportError", "KeywordError", "WrittenGolden", "export_artifact", "write_golden"]
 
@@ -112,9 +113,12 @@ def write_golden(
         )
     if not is_plain_name(case):
         raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {case!r}.")
-    prepared = _prepared(f"write_golden({case!r})", policy, function, args, keywords, case)
+    where = f"write_golden({case!r})"
+    folder = None if goldens is None else path_of(goldens, f"{where}: goldens", "a folder of goldens", GoldenError)
+    also, refused = (_calls(f"{where}: {name}", calls) for name, calls in (("also", also), ("refused", refused)))
+    prepared = _prepared(where, policy, function, args, keywords, case)
     with prepared as (exported, rules, values, user_code):
-        store = GoldenStore(Path(rules.goldens if goldens is None else goldens))
+        store = GoldenStore(rules.goldens if folder is None else folder)
         for golden in store.generations(case):
             if golden.manifest.test or golden.manifest.is_adopted:
                 maker = golden.manifest.test or "an artifact without its source"
@@ -158,6 +162,18 @@ def write_golden(
     )
 
 
+def _calls(where: str, calls: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the positional arguments of each further call. Raises `KeywordError` unless each call is a tuple."""
+    expected = "a list with a tuple of positional arguments for each call, such as [(x,)]"
+    # An array is iterable too, and its rows would count as calls.
+    if not isinstance(calls, Iterable) or hasattr(calls, "shape"):
+        require_type(calls, (), where, expected, KeywordError)
+    calls = list(calls)
+    for call in calls:
+        require_type(call, (tuple, list), where, expected, KeywordError)
+    return calls
+
+
 @contextmanager
 def _prepared(
     where: str,
@@ -177,9 +193,12 @@ def _prepared(
         given: keywords of the marker, and keyword arguments of the function.
         case: the name of the case; "" uses the name of the function.
     """
-    rules = find_policy(Path(), None if policy is None else os.fspath(policy))
+    file = None if policy is None else path_of(policy, f"{where}: policy", "a policy file", PolicyError)
+    rules = find_policy(Path(), file)
     _check_names(where, function, args, given)
     own = {name: value for name, value in given.items() if name in ALL_KEYWORDS}
+    if unused := unused_tolerances(own, f"{where}:"):
+        raise KeywordError("\n".join(unused))
     kwargs = {name: value for name, value in given.items() if name not in ALL_KEYWORDS}
     with closing(UserCode(variables=rules.environment)) as user_code:
         values = read_keywords(own, f"{where}:", lambda: user_code)
@@ -210,3 +229,10 @@ def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mappin
                 )
     if mistakes:
         raise KeywordError("\n".join(mistakes))
+    # The values of abstract arguments are given as `inputs`, which the function need not take.
+    left_out = {*ALL_KEYWORDS, *({"inputs"} - signature.parameters.keys())}
+    own = {name: value for name, value in given.items() if name not in left_out}
+    try:
+        signature.bind(*args, **own)
+    except TypeError as error:
+        raise KeywordError(f"{where}: {error}. Pass the function's own arguments after it.") from None

@@ -17,6 +17,7 @@ import numpy as np
 
 from export_core.artifact import ArtifactError, read_bytes
 from export_core.artifact.export_changes import export_changes, independent_changes, operations_that_differ
+from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS, ROUNDING
 from export_core.base.untrusted import read_regular
 from export_core.export.produce import ProducedGolden, outputs_for
@@ -291,7 +292,7 @@ def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
     shown = [line if len(line) <= WIDTH else f"{line[:WIDTH]}… ({len(line) - WIDTH} more characters)" for line in lines]
     if len(shown) <= most:
         return shown
-    return [*shown[:most], f"… {len(shown) - most} more lines of this difference"]
+    return [*shown[:most], f"… {plural(len(shown) - most, 'more line')} of this difference"]
 
 
 def _bound(jaxpr: str) -> frozenset[str]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from export_core.base.tolerances import Sources
+from export_core.base.tolerances import Sources, takes_tolerances
 from export_core.goldens import Comparison, Golden
 from export_core.goldens.store import ComparedAs, ComparedGolden
 from export_core.matrix.comparisons import under_rules
+from export_core.numbers.compare import comparison_of
 from export_core.run import case_options
 from pytest_jaxexport.marker import Marked
 from pytest_jaxexport.settings import Settings
@@ -44,12 +45,23 @@ def marked_now(golden: Golden, marked: Marked, settings: Settings) -> ComparedGo
 def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) -> dict[str, Any] | None:
     """Return the comparison of this run as a rule of the policy, if `jaxexport matrix` compares differently; else None.
 
-    A matrix sees no marker, only what goldens recorded and the rules of the policy.
+    A matrix sees no marker, only what goldens recorded and the rules of the policy. The rule has no tolerances that its
+    comparator does not use, which the policy refuses.
     """
     numbers = settings.policy.numbers
     for golden in goldens:
-        now = under_rules(marked_now(golden, marked, settings), numbers).compared_as.comparison
-        if now != under_rules(golden, numbers).compared_as.comparison:
-            fields = msgspec.to_builtins(comparison(marked, settings)).items()
+        now = under_rules(marked_now(golden, marked, settings), numbers)
+        if _comparisons_of_calls(now) != _comparisons_of_calls(under_rules(golden, numbers)):
+            fields = msgspec.to_builtins(_as_used(comparison(marked, settings))).items()
             return {name: value for name, value in fields if value not in (None, Comparison().compare)}
     return None
+
+
+def _comparisons_of_calls(golden: Golden) -> list[Comparison]:
+    """Return how the outputs of each call of a golden are compared."""
+    return [_as_used(comparison_of(check, golden.compared_as.comparison)) for check in golden.calls.values()]
+
+
+def _as_used(how: Comparison) -> Comparison:
+    """Return a comparison without the tolerances that its comparator does not use."""
+    return how if takes_tolerances(how.compare) else Comparison(how.compare)

@@ -43,6 +43,7 @@ class CheckedCase(_AnyEvent):
     without_outputs: int  # How many have no outputs.
     corrected: Mapping[str, Any] | None  # The comparison of this run, if a matrix compares differently.
     runtimes: Sequence[str]  # The titles of other runtimes in which the case is deployed.
+    run_deployed: str  # The command that tests it there; empty if there are none.
 
 
 Event: TypeAlias = WrittenCase | CheckedCase

@@ -6,7 +6,8 @@ longer runs. The messages below are what pytest prints; `...` stands for names.
 
 1. Write the test. Give the jitted function its example arguments:
 
-    @pytest.mark.export_compat def test_wave(export_golden):
+    @pytest.mark.export_compat
+    def test_wave(export_golden):
         export_golden(jax.jit(wave), np.arange(8.0))
 
 2. Run `pytest`. The test fails, since it has no golden:
@@ -58,7 +59,7 @@ longer runs. The messages below are what pytest prints; `...` stands for names.
 
     | unused: ...
 
-`jaxexport goldens list` shows all goldens, `jaxexport goldens show CASE` one of them. The keywords of the marker:
+`jaxexport goldens list` shows all goldens, `jaxexport inspect CASE` those of one case. The keywords of the marker:
 
 """
 

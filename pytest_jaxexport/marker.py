@@ -37,7 +37,7 @@ KEYWORDS: dict[str, Keyword] = {
     ),
     "compare": (
         "'allclose'",
-        "allclose, exact, shape, eigh, eig, svd, qr, lu, schur, or your own function as 'module:function'",
+        "allclose, exact (every bit), shape, eigh, eig, svd, qr, lu, schur, or your own 'module:function'",
         "'exact'",
     ),
     "allow": (

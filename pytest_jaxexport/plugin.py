@@ -352,15 +352,17 @@ class GoldensReporter:
                 f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
-            from pytest_jaxexport.summary import shown_lines  # YAML and msgspec: 36 ms
+            from pytest_jaxexport.summary import shown_lines, updating  # YAML and msgspec: 36 ms
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
-            for line in shown_lines(self.events, self.unused, verbose=config.getoption("verbose") > 0):
+            verbose, repeated = config.getoption("verbose") > 0, options.repeated_options(config)
+            for line in shown_lines(self.events, self.unused, verbose=verbose, repeated=repeated):
                 terminalreporter.write_line(line)
             if config.getoption("update_goldens") == options.DRY_RUN:
-                terminalreporter.write_line("dry run: nothing was written; pytest --update-goldens writes it")
+                terminalreporter.write_line(f"dry run: nothing was written; {updating(repeated)} writes it")
             elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED:
-                terminalreporter.write_line("interrupted: pytest --update-goldens=missing writes what is missing")
+                command = updating(repeated, "=missing")
+                terminalreporter.write_line(f"interrupted: {command} writes what is missing")
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)
 
@@ -512,9 +514,10 @@ def _finish(item: pytest.Item) -> None:
     if item.stash[FAILED]:
         return
     if not ledger.called:
+        request = "" if RECORDER in item.stash else "request the fixture (in unittest, take self.export_golden) and "
         pytest.fail(
-            f"never called export_golden, though it is marked with {marker.NAME}: request the fixture (in a class of "
-            "unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the marker.",
+            f"never called export_golden, though it is marked with {marker.NAME}: {request}call "
+            "export_golden(jax.jit(f), *args), or remove the marker.",
             pytrace=False,
         )
     item.stash[RECORDER].finish()

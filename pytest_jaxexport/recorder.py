@@ -332,9 +332,9 @@ class Recorder:
 
     @property
     def _exports_new_twice(self) -> bool:
-        """Whether a second process also exports what is written.
+        """Whether a second process also exports a new golden's function.
 
-        It does not if that is left for later, since the first run that checks the golden has another hash seed anyway.
+        Not with --noise=later: the first run that checks the golden has another hash seed, and so is a second export.
         """
         return self._settings.second_export and not (self._settings.noise_later or self._settings.dry_run)
 
@@ -484,7 +484,7 @@ class Recorder:
     def _remark_lines(self, golden: Golden, produced: ProducedGolden) -> list[str]:
         """Return lines about what a golden does not show.
 
-        Of one whose noise was measured earlier, only under `-v`: what its files show without further runs.
+        If its noise was measured earlier, there are only lines that its files show without further runs, under `-v`.
         """
         if self._marked["nothing_to_compare"]:  # a golden without values has a reason, which is in its marker
             return []
@@ -561,6 +561,7 @@ class Recorder:
                 without_outputs=sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 corrected=correction(generations, self._marked, self._settings),
                 runtimes=[title_of(target.release) for target in deployed],
+                run_deployed=shlex.join(self._replayer.command("matrix", "--readers", "deployed")) if deployed else "",
             )
         )
         if wrong := [result for result in results if result.judgement.fails_run]:
@@ -608,7 +609,8 @@ class Recorder:
         if other and self._settings.policy.changed_inputs == "fail":
             self._fail(
                 f"Example arguments are not the inputs of the golden in {reference.folder}, and changed_inputs is "
-                f"fail: {few(other)}.\nIf the change is intended: {self._remedy(produced.manifest.test)}"
+                f"fail: {few(other)}.\nIf they are random, seed them, else they differ in each run. If the change is "
+                f"intended: {self._remedy(produced.manifest.test)}"
             )
         return other
 
@@ -620,7 +622,7 @@ class Recorder:
         return hint
 
     def _can_rename(self, old: str, produced: ProducedGolden) -> bool:
-        """Return whether a case can get the name of one that was just written: all that this one has is equal."""
+        """Return whether the case `old` can be renamed to the case just written: it has equals of all its goldens."""
         try:
             rename_case(self._store, old, produced.manifest.case, produced.manifest.test, dry_run=True)
         except GoldenError:

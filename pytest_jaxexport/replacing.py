@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+from export_core.base.text import few
 from export_core.export.produce import ProducedGolden
-from export_core.goldens import Check, Comparison, GoldenError
-from export_core.goldens.store import INPUTS, MANIFEST, OUTPUTS
+from export_core.goldens import Check, Comparison, Golden, GoldenError
+from export_core.goldens.store import INPUTS, MANIFEST, OUTPUTS, sha256
 from export_core.numbers.compare import GoldenOutputs
 from pytest_jaxexport.changes import changed_inputs, changes_since
 from pytest_jaxexport.summary import ENVELOPE, MODULE
@@ -31,8 +32,22 @@ def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]
         if names := changed_inputs(produced, wanted.golden):
             parts.append(f"inputs: {', '.join(names)}")
     except GoldenError:
-        return [*parts[: bool(changed)], "what is stored is damaged"]
-    return parts or [name for name in {**then, **now} if now.get(name) != then.get(name)] or [MANIFEST]
+        return [*parts[: bool(changed)], _damage(wanted.golden) or "what is stored is damaged"]
+    # Damaged files for the eye, such as module.mlir, are not read above.
+    damage = [text] if (text := _damage(wanted.golden)) else []
+    return [*parts, *damage] or [name for name in {**then, **now} if now.get(name) != then.get(name)] or [MANIFEST]
+
+
+def _damage(golden: Golden) -> str:
+    """Return which stored files of a golden are damaged or missing, in words; "" if all are as they were written."""
+    names = []
+    for name, expected in golden.manifest.files.items():
+        try:
+            is_whole = sha256(golden.content(name)) == expected
+        except GoldenError:
+            is_whole = False
+        names += [] if is_whole else [name]
+    return f"damaged: {few(names)}" if names else ""
 
 
 def _changed_comparison(now: Comparison, then: Comparison) -> Iterator[str]:

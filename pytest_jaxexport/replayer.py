@@ -65,8 +65,12 @@ class Replayer:
     @property
     def noise_command(self) -> list[str]:
         """The command that measures missing noise, for the folder where pytest was called."""
+        return self.command("goldens", "verify", "--noise")
+
+    def command(self, *words: str) -> list[str]:
+        """Return a command of jaxexport with the goldens and the policy of this run, for where pytest was called."""
         project = ProjectOptions(self._options.goldens, self._options.policy_file)
-        return ["jaxexport", "goldens", "verify", "--noise", *option_words(project)]
+        return ["jaxexport", *words, *option_words(project)]
 
     @functools.cached_property
     def _cases(self) -> list[str]:

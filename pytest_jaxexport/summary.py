@@ -1,6 +1,7 @@
 """The lines about goldens at the end of a pytest run. Only a run that has some loads this."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -21,29 +22,38 @@ ENVELOPE = "envelope: "
 """The beginning of a part of `WrittenCase.replaced` that is about the envelope."""
 
 
-def shown_lines(events: Sequence[Event], unused: Sequence[str], *, verbose: bool) -> Iterator[str]:
+def shown_lines(
+    events: Sequence[Event], unused: Sequence[str], *, verbose: bool, repeated: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield the lines of `summary_lines` and those about unused goldens, as a terminal may show them."""
-    yield from map(shown, summary_lines(events, verbose=verbose))
+    yield from map(shown, summary_lines(events, verbose=verbose, repeated=repeated))
     yield from map(shown, unused)
 
 
-def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator[str]:
+def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: Sequence[str] = ()) -> Iterator[str]:
     """Yield lines about what was written, replayed and judged, and what is missing.
 
-    With `verbose`, also how many goldens have the outcome of an earlier run.
+    With `verbose`, also how many goldens have the outcome of an earlier run. `repeated` are the options of this run
+    that a command of pytest in such a line has to repeat.
     """
+    update = updating(repeated)
     checked = [event for event in events if "judgements" in event]
     yield from _written([event for event in events if "written" in event])
     if checked:
         yield from _judged(checked, verbose=verbose)
-    yield from _noted(checked)
+    yield from _noted(checked, update)
     yield from _corrected([event for event in checked if event["corrected"] is not None])
     if unmeasured := [event for event in events if event["unmeasured"]]:
         count = sum(event["unmeasured"] for event in unmeasured)
         yield f"{plural(count, 'golden')} without noise yet: {unmeasured[0]['measure']} measures it"
     if missing := [event for event in checked if not event["own"]]:
         cases = few([event["case"] for event in missing], most=3)
-        yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"
+        yield f"no golden by {missing[0]['writer']} yet of {cases}: {update} adds it"
+
+
+def updating(repeated: Sequence[str], value: str = "") -> str:
+    """Return the command of pytest that writes goldens, with the options of this run; `value` is that of its option."""
+    return shlex.join(["pytest", f"--update-goldens{value}", *repeated])
 
 
 def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
@@ -97,8 +107,8 @@ def _judged(events: Sequence[CheckedCase], *, verbose: bool) -> Iterator[str]:
         yield f"  {stored} of them by the outcome of an earlier run, since nothing has changed (--no-export-cache)"
 
 
-def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
-    """Yield remarks on cases that were checked."""
+def _noted(events: Sequence[CheckedCase], update: str) -> Iterator[str]:
+    """Yield remarks on cases that were checked; the command `update` writes their goldens."""
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (line for event in events for line in event["shown"]):
@@ -109,8 +119,9 @@ def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
         without = sum(event["without_outputs"] for event in events)
         outputs = f", {without} of them without outputs" if without else ""
         yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu{outputs}"
-    for title, count in Counter(title for event in events for title in event["runtimes"]).items():
-        yield f"{plural(count, 'case')} deployed in {title}: `jaxexport matrix --readers deployed` tests them there"
+    in_runtimes = [(title, event["run_deployed"]) for event in events for title in event["runtimes"]]
+    for (title, command), count in Counter(in_runtimes).items():
+        yield f"{plural(count, 'case')} deployed in {title}: `{command}` tests {'it' if count == 1 else 'them'} there"
     if by_outputs := [event["case"] for event in events if event["compared_by_outputs"]]:
         cases = few(by_outputs, most=3)
         yield f"{plural(len(by_outputs), 'case')} compared only by their outputs, since two exports differ: {cases}"
@@ -120,7 +131,8 @@ def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
         if event["other_inputs"]:
             yield (
                 f"  {event['case']}: example arguments are not the golden's inputs, which were compared: "
-                f"{few(event['other_inputs'], most=3)}. pytest --update-goldens stores the new ones"
+                f"{few(event['other_inputs'], most=3)}. {update} stores the new ones; if they are random, seed them, "
+                "else they differ in each run"
             )
 
 

@@ -183,7 +183,7 @@ def rename_hint(
     settings: Settings,
     config: pytest.Config,
 ) -> tuple[str, str]:
-    """Return the unused case that a test may have had before, and what to do; both empty unless exactly one case fits.
+    """Return the unused case from which a test may have been renamed, and what to do; empty unless just one case fits.
 
     `manifest` is that of the missing golden, `own` has the cases of its test, and `agrees` returns whether the test
     exports what a golden has.
@@ -223,7 +223,7 @@ def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Gold
 
 
 def _may_be_renamed(golden: Golden, test: str, own: Collection[str], config: pytest.Config) -> bool:
-    """Return whether no test seems to export a golden any more, before the run has ended."""
+    """Return whether no test seems to export a golden any more, as far as can be told before the run has ended."""
     old = golden.manifest.test
     if old == test:  # a call was renamed
         return golden.manifest.case not in own

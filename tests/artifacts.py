@@ -1,4 +1,4 @@
-"""Artifacts for tests: stored ones, changed where a test needs one that no writer here makes."""
+"""Stored artifacts for tests, changed where a test needs an artifact that no writer here makes."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Fixtures of tests marked `browser`: Chromium, its contexts, the folder of pictures, and the opened page of a run.
 
-A page follows some actions later, in an event of its own: a test uses `expect` for what comes after an action.
+A page handles some actions in a later event, so a test waits with `expect` for the effect of an action.
 """
 
 import os

@@ -1,6 +1,6 @@
 """One run, made without jax, whose report has every kind of finding, a table, pictures, and an earlier run.
 
-What a report says of it is tested once, in report/test_document.py; that a medium shows all of it, once for each.
+The content of its report is tested in report/test_document.py. Each medium has a test that it shows all of the content.
 """
 
 import functools
@@ -211,7 +211,7 @@ def _of_finding(finding: Finding, title: str, sentence: str, detail: str) -> Ite
 def assert_shown(text: str, is_shown: Callable[[Element], bool], *, labels: bool = True) -> None:
     """Check that a text has each element of the report that its medium shows.
 
-    Lines, capital letters and the colon behind a label are its own. Without `labels`, so are they.
+    Line breaks, capital letters and the colon behind a label may differ. Without `labels`, labels may be missing.
     """
     plain = _plain(text)
     expected = [element for element in elements(rich_document()) if is_shown(element)]

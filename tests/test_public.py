@@ -76,7 +76,7 @@ def test_no_name_is_listed_twice():
     assert len(set(LISTED)) == len(LISTED)
 
 
-def test_errors_of_the_functions_of_export_core_are_there_too():
+def test_export_core_has_the_errors_of_its_functions():
     """`except export_core.ArtifactError` fails at the moment when the first bad file comes."""
     for module, name in LISTED:
         if name in export_core.__all__:

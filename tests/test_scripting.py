@@ -1,5 +1,6 @@
 """`export_core.export_artifact` and `write_golden`, by which a script does what a marked test does."""
 
+import datetime
 import functools
 import importlib
 import re
@@ -21,8 +22,14 @@ from export_core.base.errors import ExportCompatError
 from export_core.export.errors import ExportError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.manifest import UNKNOWN
+from export_core.policy import Policy, find_policy, load_policy
 from export_core.policy.load import FILE
+from export_core.policy.run_options import RunOptions, Selection
+from export_core.releases import Windows, promise
+from export_core.run import read_run
+from export_core.run.session import run_matrix
 
+DAY = datetime.date(2026, 1, 1)
 X = np.linspace(0.0, 1.0, 4, dtype=np.float32)
 
 
@@ -93,6 +100,10 @@ def test_an_artifact_names_no_path_of_this_machine():
         ({"vjp_order": -1}, "export_artifact: vjp_order=-1: expected a derivative's order of 0 or more"),
         ({"platforms": ["gpu"]}, "export_artifact: platforms: unknown platform 'gpu'; jax.export knows cpu"),
         ({"rtol": -1.0}, "export_artifact: rtol: expected"),
+        (
+            {"compare": "exact", "rtol": 1.0},
+            "export_artifact: rtol=1.0: expected none: compare='exact' takes no tolerances",
+        ),
         ({"compare": "alclose"}, "export_artifact: .*'allclose'"),
         ({"compare": "nowhere:close"}, "export_artifact: compare='nowhere:close'"),
         ({"vjp_oder": 1}, "a keyword of the marker or of the function, found 'vjp_oder'. Did you mean 'vjp_order'?"),
@@ -103,6 +114,53 @@ def test_an_artifact_names_no_path_of_this_machine():
 def test_a_wrong_keyword_is_an_error_as_in_a_marker(keywords, message):
     with pytest.raises(ExportCompatError, match=message.replace("(", r"\(").replace(")", r"\)").replace("?", r"\?")):
         export_core.export_artifact(jax.jit(lambda x, mesh=1: x * mesh), X, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: export_core.export_artifact(f), "export_artifact: missing a required argument: 'x'. Pass the"),
+        (lambda f: export_core.export_artifact(f, X, policy={"platforms": ["cpu"]}),
+         "export_artifact: policy: expected the path of a policy file, found {'platforms': ['cpu']} of type dict."),
+        (lambda f: export_core.write_golden("a", f, X, policy=Policy()),
+         "write_golden('a'): policy: expected the path of a policy file, found Policy("),
+        (lambda f: export_core.write_golden("a", f, X, goldens=GoldenStore("golden")),
+         "write_golden('a'): goldens: expected the path of a folder of goldens, found GoldenStore("),
+        (lambda f: export_core.write_golden("a", f, X, also=X),
+         "write_golden('a'): also: expected a list with a tuple of positional arguments for each call, such as [(x,)]"),
+        (lambda f: export_core.write_golden("a", f, X, also=[X]), "write_golden('a'): also: expected a list with"),
+        (lambda f: export_core.write_golden("a", f, X, refused=3), "write_golden('a'): refused: expected a list with"),
+        (lambda f: export_core.check(export_core.export_artifact(f, X).data, platform=["cpu"]),
+         "platform: expected one of cpu, cuda, rocm, tpu, found ['cpu'] of type list."),
+        (lambda f: find_policy(None), "find_policy: expected the path of a project's folder, found None of type None"),
+        (lambda f: find_policy(".", {"goldens": "golden"}), "policy: expected the path of a policy file, found {"),
+        (lambda f: load_policy(Policy()), "load_policy: expected the path of a policy file, found Policy("),
+        (lambda f: load_policy(["a.yaml"]), "load_policy: expected the path of a policy file, found ['a.yaml']"),
+        (lambda f: GoldenStore(None), "GoldenStore: expected the path of a folder of goldens, found None"),
+        (lambda f: GoldenStore(["golden"]), "GoldenStore: expected the path of a folder of goldens, found ['golden']"),
+        (lambda f: read_run(None), "read_run: expected the path of a folder of results, found None of type NoneType."),
+        (lambda f: read_run([".jaxexport"]), "read_run: expected the path of a folder of results, found ['.jax"),
+        (lambda f: promise("0.9.2", "0.10.0", Windows()),
+         "promise: writer_built: expected the build date of a jaxlib, a datetime.date, such as load_calendar().built("),
+        (lambda f: promise(DAY, datetime.datetime(2026, 2, 1), None), "promise: reader_built: expected the build date"),
+        (lambda f: promise(DAY, DAY, 180), "promise: windows: expected Windows(180, 21) or None, found 180."),
+        (lambda f: run_matrix("policy", Selection(), RunOptions()),
+         "run_matrix: policy: expected a Policy, which find_policy('.') or load_policy('export_compat.yaml') reads, "
+         "found 'policy' of type str."),
+        (lambda f: run_matrix(Policy(), "all", RunOptions()), "run_matrix: selection: expected a Selection, such as"),
+        (lambda f: run_matrix(Policy(), Selection(), {}), "run_matrix: options: expected RunOptions, such as"),
+        (lambda f: run_matrix(Policy(), Selection(), RunOptions(), goldens="golden"),
+         "run_matrix: goldens: expected goldens as GoldenStore('golden').goldens() reads them, or None, found '"),
+    ],
+)  # fmt: skip
+def test_an_argument_of_a_wrong_type_is_one_clear_error(call, message):
+    with pytest.raises(ExportCompatError) as raised:
+        call(jax.jit(lambda x: x * 2))
+    assert str(raised.value).startswith(message)
+
+
+def test_windows_may_be_a_plain_pair():
+    assert promise(DAY, DAY + datetime.timedelta(5), (4, 21)) == promise(DAY, DAY + datetime.timedelta(5), Windows(4))
 
 
 def test_an_argument_named_like_a_keyword_can_be_bound():

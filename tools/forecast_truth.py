@@ -55,7 +55,7 @@ def surface_cells() -> Iterator[RunCell]:
     """Yield the cells of docs/evidence/surface.csv."""
     for golden, by_reader in surface_page.read(surface_page.DATA).items():
         for name, outcome in by_reader.items():
-            jaxlib, _, jax = name.partition(" with jax ")
+            jaxlib, _, jax = name.removesuffix(")").partition(" (jax ")
             yield RunCell(golden, jaxlib, jax or jaxlib, "cpu", outcome.endswith(" pass"), outcome)
 
 

@@ -109,7 +109,11 @@ def runs_of_programs() -> Iterator[Run]:
 
 
 def runs_of_goldens() -> Iterator[Run]:
-    """Yield the runs of the goldens of record.json for one device, in the readers that load them."""
+    """Yield the runs of goldens in record.json that passed, and those that failed because of an operation.
+
+    A failure says nothing about operations if the reader does not load the golden, or if the golden needs several
+    devices.
+    """
     record, terms = read_record(RECORD), Terms(shipped_entries())
     goldens = {golden.id: golden for golden in GoldenStore(GOLDENS).goldens()}
     readers = [find_reader(name, terms) for name in record.readers]
@@ -126,7 +130,7 @@ def runs_of_goldens() -> Iterator[Run]:
 
 
 def failing(found: ReleasesThatRan, runs: Iterable[Run]) -> ReleasesThatRan:
-    """Return what releases fail with in each program that was run.
+    """Return the operations, element types and custom calls with which releases fail in each program that was run.
 
     An operation is there with the type "*", an element type with the operation "*". A custom call is there with its
     target in place of a type. For it one program is enough, since a runtime has a target or lacks it.

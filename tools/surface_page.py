@@ -35,7 +35,7 @@ def outcomes(results: Iterable[Result]) -> Outcomes:
     found: dict[str, dict[str, str]] = {}
     for result in sorted(results, key=lambda each: (each.reader.built, each.reader.jax), reverse=True):
         jax, jaxlib = result.reader.jax, result.reader.jaxlib
-        reader = jaxlib if jax == jaxlib else f"{jaxlib} with jax {jax}"
+        reader = jaxlib if jax == jaxlib else f"{jaxlib} (jax {jax})"
         found.setdefault(result.golden, {})[reader] = _outcome(result)
     return dict(sorted(found.items()))
 

@@ -14,6 +14,7 @@ from export_core.artifact.saved_model import FILE as SAVED_MODEL
 from export_core.artifact.saved_model import OPERATION, SavedModel, is_saved_model, read_saved_model
 from export_core.artifact.unread import Unread, unread_parts
 from export_core.base.quick_hash import sha256_of
+from export_core.base.text import plural
 from export_core.base.untrusted import UnexpectedFileError, read_regular
 
 
@@ -163,7 +164,7 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
         _ = artifact.module.tables  # raises for a damaged one, as the decoder of the envelope does below
         return artifact
     if len(data) < 8:
-        raise ArtifactError("an artifact of at least 8 bytes", f"{len(data)} bytes", 0, name=name)
+        raise ArtifactError("an artifact of at least 8 bytes", f"{plural(len(data), 'byte')}", 0, name=name)
     if is_saved_model(data):
         return Artifact(name, data, None, read_saved_model(data, name))
     if mistake := _mistake(data):

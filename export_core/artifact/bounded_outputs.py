@@ -51,7 +51,8 @@ class _Bounds(Trace):
     def bounded(self, value: Value) -> Bounded | None:
         """Return the operation, such as tanh or a clamp, that limits a value to a range; None if there is none.
 
-        Masks (`where`) that were applied after the operation are looked through; their numbers are returned too.
+        A mask (`where`) after the operation does not hide it: the constants that the mask puts in are returned as
+        `fills`.
         """
         fills: list[float] = []
         while made := self._made(value):

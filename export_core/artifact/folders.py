@@ -62,7 +62,7 @@ class Found(NamedTuple):
 
 
 def is_archive(path: str) -> bool:
-    """Return whether a path is a folder that may hold artifacts: any folder but a SavedModel, itself an artifact."""
+    """Return whether a path is a folder that may hold artifacts: not a SavedModel, which is an artifact itself."""
     return os.path.isdir(path) and saved_model_in(path) == path  # noqa: PTH112 - a path is text, as messages show it
 
 

@@ -77,7 +77,7 @@ class Wire:
                 raise self.error(f"a field of {what} with wire type 0, 1, 2 or 5", f"wire type {wire}", at)
             if stop > end:
                 raise self.error(
-                    f"a field of {what} that fits in the {end - after} bytes left", f"one of {length} bytes", at
+                    f"a field of {what} that fits in the {end - after} bytes left", f"a field of {length} bytes", at
                 )
             yield Field(number, wire, value, after, stop)
             at = stop
@@ -94,7 +94,7 @@ class Wire:
             if byte < 128:
                 return value & (1 << 64) - 1, place + 1
             shift += 7
-        raise self.error(f"a number in {what}", "one that does not end", at)
+        raise self.error(f"a number in {what}", "a number that does not end", at)
 
     def packed(self, field: Field, what: str) -> list[int]:
         """Return the numbers in an entry of a repeated field: several if the field is packed, otherwise one."""

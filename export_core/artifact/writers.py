@@ -11,7 +11,7 @@ from typing import NamedTuple
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import AuditFinding, audit
 from export_core.artifact.envelope.fields import Envelope
-from export_core.artifact.envelope.formats import FIRST_JAX, LAST_JAX
+from export_core.artifact.envelope.formats import FIRST_JAX, LAST_JAX, format_in_words
 from export_core.releases.calendar_entries import CalendarEntry, shipped_entries
 from export_core.releases.names import version_numbers
 from export_core.releases.stable_targets import stable_targets
@@ -122,9 +122,8 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
             return f"expected an artifact by jax {jax}, found one by jax {envelope.jax_version}."
         since, until = _format_by(envelope)
         if not since <= version_numbers(jax) <= until:
-            oldest, newest = envelope.format_range
-            found = f"format {oldest}" if oldest == newest else f"format {oldest} to {newest}"
-            return f"expected an artifact in a format that jax {jax} writes, found {found}."
+            found = format_in_words(*envelope.format_range)
+            return f"expected an artifact in a format that jax {jax} writes, found format {found}."
         if not _writes(jax, artifact):
             found = ", ".join(sorted({str(level.calling_convention_version) for level in envelope.levels}))
             return f"expected a calling convention that jax {jax} writes, found {found}."

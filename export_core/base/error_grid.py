@@ -1,6 +1,6 @@
-"""The places in an array where numbers differ, by parts of it, and how far off numbers are beside what is allowed.
+"""The places in an array where numbers differ: the worst error of each part of the array, and the allowed error there.
 
-Each part has its worst error and the allowed error.
+Also whether an error is garbage, or larger than rounding explains.
 """
 
 import math
@@ -39,9 +39,9 @@ class ErrorGrid(msgspec.Struct, frozen=True, gc=False):
 
 
 def times_allowed(max_noise_error: float | None, grid: ErrorGrid | None) -> float | None:
-    """Return how many times the largest error is what is allowed: by noise, else in one output.
+    """Return the largest error as a multiple of the allowed error; None if no error is allowed, or it is not known.
 
-    None if that is not known, as for elements that must be equal.
+    Without noise, it is the largest multiple in the output of `grid`.
 
     Args:
         max_noise_error: the largest error in units of the noise; None without noise.

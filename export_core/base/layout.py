@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from export_core.base.text import plain_text
 
 INDENT = 13  # Where the texts of a finding begin, behind their labels.
-_COMMANDS = ("reproduce", "next")  # Labels of texts that are copied into a shell: each stays on one line.
+_COMMANDS = ("reproduce", "explain", "next")  # Labels of texts that are copied into a shell: each stays on one line.
 _CUT = " ..."
 
 

@@ -11,7 +11,7 @@ class PlatformError(ExportCompatError):
 
 
 def similar_platform(name: str) -> str:
-    """Return a hint at the platform that a wrong name may mean, to follow a sentence; "" if none is similar."""
+    """Return the hint " Did you mean 'cuda'?" for the wrong name of a platform; "" if no platform is similar."""
     # What JAX's own `jax.devices("gpu")` takes; an artifact is exported for one of the two.
     if name.lower() == "gpu":
         return " Did you mean 'cuda' or 'rocm'?"

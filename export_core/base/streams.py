@@ -1,4 +1,4 @@
-"""The standard streams of a command: what is printed where one is closed, is full, or lacks a character."""
+"""The standard streams of a command, which may be closed or full, or have an encoding that lacks a character."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IN_ASCII = {"·": "|", "–": "-", "—": "-", "−": "-", "×": "x", "→": "-
 
 
 def prepare_streams() -> None:
-    """Make the standard streams of a command such that its exit code is its own, whatever they are.
+    """Prepare the standard streams of a command, so that none of their faults changes its exit code.
 
     A closed stream is opened as the null device, messages that standard error cannot take are dropped, and characters
     that an encoding lacks are written as ASCII text.

@@ -153,6 +153,8 @@ _SENTENCES = (
     (r"Input data was truncated", "it ends in the middle"),
 )
 """Patterns of msgspec's messages, and the words of this project for them."""
+QUOTED_AS_WRITTEN = 'in quotes as you wrote it, such as "0.10": without them, YAML reads 0.10 as the number 0.1'
+"""How text is written that YAML would read as a number; how it was written is lost where the number is found."""
 
 
 def plural(count: int, noun: str) -> str:
@@ -231,11 +233,13 @@ def schema_problem(error: Exception) -> str:
         if match := re.fullmatch(pattern, message):
             parts = match.groupdict()
             keyed = f"{path}.{parts['key']}".removeprefix(".") if "key" in parts else f"`{path}`: " if path else ""
-            return sentence.format(
-                key=keyed, expected=_type_names(parts.get("expected")), found=_type_names(parts.get("found"))
-            )
+            expected, found = parts.get("expected") or "", parts.get("found") or ""
+            hint = ""
+            if "str" in expected.split(" | ") and found in ("float", "int", "date"):
+                hint = f"; put it {QUOTED_AS_WRITTEN if found == 'float' else 'in quotes'}"
+            return sentence.format(key=keyed, expected=_type_names(expected), found=_type_names(found)) + hint
     return f"{message}, at `{path}`" if path else message
 
 
-def _type_names(types: str | None) -> str:
-    return " or ".join(_TYPES.get(name, name) for name in (types or "").split(" | "))
+def _type_names(types: str) -> str:
+    return " or ".join(_TYPES.get(name, name) for name in types.split(" | "))

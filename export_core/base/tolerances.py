@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple
 
@@ -22,6 +22,11 @@ WITHOUT_TOLERANCE = ("exact", "shape")  # Comparators that look at no tolerance.
 
 AMOUNTS = ("rtol", "atol", "ulp")  # The kinds of tolerances.
 
+LEVELS = (
+    " Write them by platform and dtype, such as tolerances: {cpu: {float32: {rtol: 1e-3}}}. Those of new goldens on "
+    "all platforms are a key of their own, such as rtol: {float32: 1e-3}."
+)
+"""How the tolerances of a policy are written, for a message about one that lacks a level."""
 
 DEFAULT_RTOL = {
     "float64": 1e-10,
@@ -58,6 +63,8 @@ FLOATS = (
 
 ROUNDING = "rounding: "
 """The beginning of the description of a difference that looks like rounding: see numbers/diagnosis.py."""
+WITHIN_NOISE = f"{ROUNDING}within "
+"""The beginning of the description of a difference that only fails because less than the noise is allowed."""
 ALL_ZERO, NAN_TO_ZERO = "the elements that differ are zero", "NaN replaced by zeros"
 BEYOND = "beyond the range: "
 GARBAGE = (ALL_ZERO, NAN_TO_ZERO, BEYOND)
@@ -203,21 +210,23 @@ def read_amount(value: object, *, whole: bool = False) -> Any:
     return {dtype: _number(value[dtype], whole=whole, where=f"{dtype}: ") for dtype in sorted(value)}
 
 
-def problem_of_tolerances(tolerances: Tolerances) -> str:
-    """Return what is wrong with tolerances by platform and dtype; "" if nothing is."""
+def problems_of_tolerances(tolerances: Tolerances) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield everything that is wrong with tolerances by platform and dtype, as (path, message)."""
     for platform, by_dtype in tolerances.items():
         if platform not in PLATFORMS:
-            return f"{platform}: expected a platform of {', '.join(PLATFORMS)}.{similar_platform(platform)}"
+            advice = similar_platform(platform) or LEVELS
+            yield (platform,), f"expected a platform of {', '.join(PLATFORMS)}.{advice}"
+            continue
         for dtype, tolerance in by_dtype.items():
             if problem := _problem_of_dtype(dtype):
-                return f"{platform}: {dtype}: {problem}"
+                yield (platform, dtype), problem + (LEVELS if dtype in (*AMOUNTS, *PLATFORMS) else "")
+                continue
             for name in tolerance.__struct_fields__:
                 if (value := getattr(tolerance, name)) is not None:
                     try:
                         _number(value, whole=name == "ulp")
                     except ValueError as error:
-                        return f"{platform}: {dtype}: {name}: {error}"
-    return ""
+                        yield (platform, dtype, name), str(error)
 
 
 def problem_of_name(name: str) -> str:

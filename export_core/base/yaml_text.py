@@ -59,8 +59,48 @@ def decode_yaml(data: bytes, kind: Any = Any) -> Any:
             lambda place: f" in {place[2]}" if place[2] else f" at {place[1]}", " ".join(str(error).split())
         )
         raise msgspec.DecodeError(text) from None
-    except (RecursionError, ValueError, TypeError) as error:
-        raise decode_error(error) from None
+    except (RecursionError, ValueError, TypeError, AttributeError, KeyError) as error:
+        raise (_refused_scalar(data) or decode_error(error)) from None
+
+
+EXPECTED = {"timestamp": "a date such as 2026-10-25", "int": "a number such as 180", "bool": "true or false"}
+"""What a value must be that looks like one of these types of YAML, in words; by the last word of the type's tag."""
+
+
+def refusal(node: Any, error: Exception) -> str:
+    """Return why a value such as 2026-13-31 is refused, with what was expected, as a sentence without its full stop.
+
+    `error` is what PyYAML raised while it made the value of `node`.
+    """
+    expected = EXPECTED.get(node.tag.rpartition(":")[2], "a value such as 2026-10-25 or 180")
+    # Of `!!timestamp x`, PyYAML raises an AttributeError or a KeyError of its own, which says nothing.
+    why = f": {error}" if isinstance(error, ValueError) else ""
+    return f"expected {expected}, found {str(node.value)[:40]}{why}"
+
+
+def _refused_scalar(data: bytes) -> msgspec.DecodeError | None:
+    """Return the error about the first value that YAML itself refuses, with its line; None if there is none."""
+    try:
+        loader = _Loader(data)
+        waiting = [loader.get_single_node()]
+    except (yaml.YAMLError, RecursionError):
+        return None
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            waiting += reversed([part for pair in node.value for part in pair])
+            continue
+        if isinstance(node, yaml.SequenceNode):
+            waiting += reversed(node.value)
+            continue
+        try:
+            loader.construct_object(node)
+        except (ValueError, AttributeError, KeyError) as error:
+            text = f"in line {_line(node)}: {refusal(node, error)}; correct it, or put it in quotes if it is text"
+            return msgspec.DecodeError(text)
+        except yaml.YAMLError:
+            return None
+    return None
 
 
 def _check_shape(data: bytes) -> None:

@@ -1,1 +1,1 @@
-"""The command `jaxexport`: one file a command. `cli.entry` starts it; nothing is imported before a command needs it."""
+"""The command `jaxexport`: a file for each command. `cli.entry` starts it, and imports only what a command needs."""

@@ -16,7 +16,7 @@ from export_core.cli.goldens import goldens_group
 from export_core.cli.help import PACKAGE, HelpfulGroup, meant_option
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
-from export_core.cli.output import echo, is_written
+from export_core.cli.output import code_of_lost_output, echo
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
 from export_core.cli.report import report
@@ -112,9 +112,7 @@ def main() -> None:
     try:
         # Not standalone: click would print its own errors, with another prefix.
         exit_code = jaxexport(prog_name="jaxexport", standalone_mode=False) or 0
-        if exit_code == 0 and not is_written():  # any other code is an answer, which stays
-            exit_code = ExportCompatError.exit_code
-        sys.exit(exit_code)
+        sys.exit(exit_code or code_of_lost_output())  # any other code is an answer, which stays
     except ExportCompatError as error:
         echo(f"{PREFIX}{error}", err=True)
         sys.exit(error.exit_code)

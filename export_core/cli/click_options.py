@@ -104,6 +104,7 @@ class Project(NamedTuple):
 
     store: GoldenStore
     policy: Policy
+    policy_file: str | None = None  # The file that --policy names.
 
 
 def project_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -116,7 +117,7 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
         from export_core.goldens import GoldenStore
 
         policy = policy_of(policy_file)
-        command(Project(GoldenStore(Path(goldens or policy.goldens)), policy), **options)
+        command(Project(GoldenStore(Path(goldens or policy.goldens)), policy, policy_file), **options)
 
     return with_project
 

@@ -75,7 +75,8 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
 def verify(project: click_options.Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
     """Compare every file with its SHA-256 in golden.yaml, audit every artifact, and find files of no golden.
 
-    A file that was changed together with its SHA-256 in golden.yaml is not found: `git log` of the folder shows it.
+    A file that was changed together with its SHA-256 in golden.yaml, or a tolerance there, is not found: `git log` of
+    the folder shows it. An edit of golden.yaml is found where its form changes, or where the artifact contradicts it.
     The build date of each writer must be that of the calendar, and the summary of the noise that of noise.npz. Beside
     the cases, a README and hidden files may lie.
 
@@ -86,7 +87,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     from export_core.cli.steps import Steps
     from export_core.goldens import GoldenError
     from export_core.goldens.upkeep import strays, unlisted_files
-    from export_core.goldens.verify import verify_goldens
+    from export_core.goldens.verify import check_forms, verify_goldens
     from export_core.matrix.comparisons import under_policy
     from export_core.matrix.outcome import audit_problem
     from export_core.numbers.measuring_noise import add_noise
@@ -121,6 +122,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
         goldens = project.store.goldens()
     with steps:
         check_noise(goldens)
+        check_forms(goldens)
     if stray_files:
         raise GoldenError(
             "\n".join(map(str, stray_files)) + f"\n{belong} "
@@ -188,6 +190,7 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     from export_core.judge.retention import retention_status
     from export_core.judge.unmatched import unmatched_pins
     from export_core.policy import PolicyError
+    from export_core.policy.load import find_locations
 
     policy = project.policy
     day = click_options.day_of(as_of)
@@ -196,7 +199,8 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
         goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
     decisions = list(retention_status(goldens, policy, calendar, day))
     # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
-    if problems := unmatched_pins(goldens, policy):
+    location = find_locations(policy, project.policy_file)
+    if problems := [pin.located(location) for pin in unmatched_pins(goldens, policy)]:
         if not dry_run:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
         for problem in problems:

@@ -221,7 +221,9 @@ class Follower:
         self._progress = self.shown.enter_context(RunProgress(self._screen, plan, quiet=self._quiet))
         self._note = self._progress.note
         if self._options.resume:
-            self._progress.note(f"{len(results)} of {self._planned} cells already have a result")
+            self._progress.note(
+                f"{len(results)} of {self._planned} cells already {'has' if len(results) == 1 else 'have'} a result"
+            )
         for result in results:
             self._progress.result(result)
 
@@ -244,7 +246,8 @@ class Follower:
         # Counted in the file: a signal may come after a result is written and before it is shown.
         folder = self._options.results or RESULTS
         done = results_written(folder)
+        left = "1 is" if self._planned - done == 1 else f"{self._planned - done} are"
         return (
-            f"{done} of {self._planned} cells have a result, in {folder}, and {self._planned - done} are left: "
+            f"{done} of {self._planned} cells {'has' if done == 1 else 'have'} a result, in {folder}, and {left} left: "
             f"the same command with --resume continues. Nothing was judged.{finished_before(folder)}"
         )

@@ -10,9 +10,9 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from export_core.base.errors import PREFIX
+from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.json_text import safe_json
-from export_core.base.streams import FailSafe, accept_any_text
+from export_core.base.streams import NOBODY_READS, FailSafe, accept_any_text
 from export_core.base.text import plain_text, shown, without_commands, without_credentials
 
 if TYPE_CHECKING:
@@ -65,8 +65,18 @@ _NOT_WRITTEN: list[OSError] = []  # Why standard output could not be written to.
 
 
 def is_written() -> bool:
-    """Return whether standard output could be written to: else the answer is lost."""
-    return not _NOT_WRITTEN
+    """Return whether standard output could be written to: else the answer is lost. A closed pipe loses nothing."""
+    return code_of_lost_output() in (0, NOBODY_READS)
+
+
+def code_of_lost_output() -> int:
+    """Return the exit code of a command that did its work, but could not print: `NOBODY_READS` for a closed pipe.
+
+    The code is 0 if all was printed.
+    """
+    if not _NOT_WRITTEN:
+        return 0
+    return NOBODY_READS if isinstance(_NOT_WRITTEN[0], BrokenPipeError) else ExportCompatError.exit_code
 
 
 def _cleaned(text: str) -> str:
@@ -82,7 +92,8 @@ class _Screen(FailSafe):
         return len(text)
 
     def _give_up(self, error: OSError) -> None:
-        if self._stream is sys.stdout and not isinstance(error, BrokenPipeError):  # a closed pipe is no error
+        if self._stream is sys.stdout:
             _NOT_WRITTEN.append(error)
-            echo(f"{PREFIX}cannot write to standard output: {error.strerror}.", err=True)
+            if not isinstance(error, BrokenPipeError):  # a closed pipe is no error
+                echo(f"{PREFIX}cannot write to standard output: {error.strerror}.", err=True)
         super()._give_up(error)

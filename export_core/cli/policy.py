@@ -84,8 +84,9 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     known_issues(policy.known_issues)
     stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens_so_far(), policy.calendar()
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
+    location = load.find_locations(policy, policy_file)
     for unmatched in unmatched_patterns(policy, stored, calendar):
-        echo(f"warning: {unmatched.text}")
+        echo(f"warning: {unmatched.located(location)}")
     uncalled = targets_without_golden(stable_targets, stored, calendar, click_options.day_of(as_of))
     for problem in uncalled:
         echo(problem)

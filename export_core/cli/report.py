@@ -1,4 +1,4 @@
-"""The command `jaxexport report`: a finished run in the terminal, in files, as a badge, and how it moves."""
+"""The command `jaxexport report`: a finished run in the terminal, in files, as a badge, and how its figures change."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ def judging_policy(
         )
     if changed := recorded.changed_since(policy):
         raise RunError(
-            f"{folder}: expected a run made with what decides verdicts today, found one made with {changed}. Run "
+            f"{folder}: expected a run whose verdicts hold today, found one made with {changed}. Run "
             "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
         )
     goldens = goldens_here(recorded, policy)

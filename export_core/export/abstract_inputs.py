@@ -10,6 +10,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from export_core.artifact import Aval
 from export_core.artifact.main_check import dimension_names
+from export_core.base.text import plural
 from export_core.export import api
 from export_core.export.arguments import Arguments, array_from, require_kept
 from export_core.export.errors import ExportError
@@ -62,7 +63,7 @@ def with_values(
 def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
     if len(inputs) != len(structs):
         raise ExportError(
-            f"{test}: inputs= has {len(inputs)} values: expected {len(structs)}, one for each "
+            f"{test}: inputs= has {plural(len(inputs), 'value')}: expected {len(structs)}, one for each "
             "jax.ShapeDtypeStruct among the arguments, in their order."
         )
     values = []

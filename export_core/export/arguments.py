@@ -107,8 +107,8 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
     # ArgInfo is what jax puts in place of arrays: here a node took it for no array, and into its structure.
     if not matching and "ArgInfo(" in str(dynamic_tree):
         raise ExportError(
-            f"{test}: a tree node in the arguments decides by type which leaves are arrays, and jax.export fails "
-            f"on it (Too many leaves for PyTreeDef). {PASS_LEAVES} The arguments of the function are "
+            f"{test}: a pytree node in an argument decides by type which leaves are static: jax.export cannot export "
+            f"such nodes (Too many leaves for PyTreeDef). {PASS_LEAVES} The arguments of the function are "
             f"{tree_text(dynamic_tree)}."
         )
     if len(matching) != 1:
@@ -228,7 +228,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 
 
 def _narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a NumPy array or a Python float as it is given and as jax takes it; None if jax keeps its dtype."""
+    """Return a NumPy array or a Python number before and after jax narrows its dtype; None if jax keeps the dtype."""
     if not isinstance(value, (np.ndarray, np.generic, float, complex)) or str(np.asarray(value).dtype) not in _WIDE:
         return None
     given = np.asarray(value)

@@ -32,7 +32,7 @@ from export_core.export.arguments import (
     is_reference,
     require_kept,
 )
-from export_core.export.errors import ExportError, value_and_type
+from export_core.export.errors import ExportError, value_and_type, what_to_pass
 from export_core.goldens import Comparison, Leaf
 
 _LONGEST_ID = 120  # characters of an id before its digest: file systems take 255 bytes of a name, and paths are longer
@@ -153,7 +153,7 @@ class Case:
         return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
 
     def _misfit(self, given: tuple[tuple[Any, ...], dict[str, Any]], arguments: Arguments) -> str | None:
-        """Return which array `symbolic_shapes` does not fit; None where jax says more, such as of a wrong syntax.
+        """Return which array `symbolic_shapes` does not fit; None if jax's message says more, as about a wrong syntax.
 
         `given` is what `_by_argument` returns.
         """
@@ -356,9 +356,9 @@ def _way_of_passing(leaf: Any, inside: str) -> str:
 
 
 def _registering(leaf: Any) -> str:
-    """Return how to make a tree node of an object with arrays as fields; empty for an object without.
+    """Return advice to make the class of an object a tree node of jax; empty for an object without arrays as fields.
 
-    A dataclass that has no hash is one too: it cannot be static.
+    A dataclass that has no hash gets the advice even without arrays, since it cannot be static.
     """
     if isinstance(leaf, (type, np.ndarray, np.generic)):
         return ""
@@ -424,7 +424,7 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
 
 
 def _error_for(leaf: Any, text: str | None, constraints: tuple[str, ...]) -> Exception | None:
-    """Return why an array cannot have the dimensions of a text; `IndexError` for another number of them."""
+    """Return the error of an array that cannot have the dimensions in a text: `IndexError` if their number differs."""
     try:
         spec = api.symbolic_args_specs(leaf, text, constraints)
     except (ValueError, TypeError, IndexError) as error:
@@ -488,7 +488,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             )
         raise ExportError(
             f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
-            + (_how_to_jit(function, args) if callable(function) else "Pass the function, and its arguments after it.")
+            + (_how_to_jit(function, args) if callable(function) else what_to_pass(function))
         )
     return _library_call(test, function, (args, dict(kwargs)))
 
@@ -570,7 +570,8 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
         expected = [leaf for leaf in leaves if not _is_traced(leaf)]
         if constants != expected:
             raise ExportError(
-                f"{test}: a further call has other constants: expected {expected}, found {constants}. Pass the same."
+                f"{test}: a further call has other constants: expected {expected}, found {constants}. Pass the same "
+                "constants in each call."
             )
         args, kwargs = _arrays_of((args, dict(kwargs)))
         return args, dict(kwargs)

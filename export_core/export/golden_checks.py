@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from export_core.base.patterns import problem_of_pattern
+from export_core.base.text import plural
 from export_core.export import api, meshes
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import (
@@ -243,7 +244,7 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
 
 
 def _passed_otherwise(first: Arguments, further: Arguments) -> str:
-    """Return how a further call passes other arguments than the first: by position, by name, or as other trees."""
+    """Return in what way a further call passes its arguments differently: by position, by name, or as other trees."""
     missing = ", ".join(name for name in first.kwargs if name not in further.kwargs)
     added = ", ".join(name for name in further.kwargs if name not in first.kwargs)
     if missing and not added and len(further.args) > len(first.args):
@@ -273,8 +274,10 @@ def _call_check(
     devices, count = produced.exported.nr_devices, math.prod(axes.values())
     if axes and call.refused is None and count != devices:
         raise ExportError(
-            f"{produced.case.test}: call {number}: expected arguments on {devices} devices, as the function was "
-            f"exported for, found a mesh of {count}: {axes}. Place them on {devices} devices, or expect the refusal: "
+            f"{produced.case.test}: call {number}: expected arguments on {plural(devices, 'device')}, "
+            "as the function was "
+            f"exported for, found a mesh of {count}: {axes}. Place them on "
+            f"{plural(devices, 'device')}, or expect the refusal: "
             "exported.refused(…, match=…)."
         )
     specs = meshes.specs_given(arguments, produced.exported, mesh) if mesh else ()
@@ -307,7 +310,8 @@ def _mesh_checks(produced: ProducedGolden) -> list[Check]:
         if options.mesh:
             raise ExportError(
                 f"{produced.case.test}: spread_over={spread}: only a function that was exported for one device can be "
-                f"called with arguments sharded over several; this one was exported for {options.devices} devices."
+                "called with arguments sharded over several; this one was exported for "
+                f"{plural(options.devices, 'device')}."
             )
         return [Check("spread", outputs=outputs, mesh={"spread": spread}, spread=True)]
     if options.devices == 1:

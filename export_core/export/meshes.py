@@ -10,6 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from export_core.artifact import Artifact
+from export_core.base.text import plural
 from export_core.export import api
 from export_core.export.arguments import Arguments, plain, whole
 from export_core.export.case import Case
@@ -26,7 +27,8 @@ def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
     count, devices = math.prod(axes.values()), jax.devices()
     if len(devices) < count:
         raise ExportError(
-            f"{test}: a mesh {dict(axes)} needs {count} devices; this process has {len(devices)}. Give it logical "
+            f"{test}: a mesh {dict(axes)} needs {plural(count, 'device')}; this process has "
+            f"{len(devices)}. Give it logical "
             f"devices before jax starts: export_devices = {count} in pytest's ini file, or "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={count}."
         )

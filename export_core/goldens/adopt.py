@@ -134,8 +134,8 @@ def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writ
     if not jaxlib:
         by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "it names no writer"
         raise GoldenError(
-            f"{artifact.name}: expected an artifact that only one jaxlib can have written, since windows are counted "
-            f"from its build date; {by}. Name the jaxlib with --writer; these fit: "
+            f"{artifact.name}: cannot tell which jaxlib wrote it, and windows are counted from the build date of that "
+            f"jaxlib: {by}. Name it with --writer; these fit: "
             f"{', '.join(clues.candidates) or 'none in the calendar'}."
         )
     # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.

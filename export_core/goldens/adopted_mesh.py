@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from export_core.artifact import Artifact, Envelope, HloSharding, NamedSharding
 from export_core.artifact.hlo_sharding import MOST_DEVICES, Spec, spec_on, tiles_of
-from export_core.base.text import few
+from export_core.base.text import few, plural
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.made_inputs import parse_sizes
 
@@ -136,7 +136,7 @@ def _named_meshes(envelope: Envelope) -> list[tuple[tuple[int, ...], tuple[str, 
 def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
     """Return why an artifact cannot be called on a mesh; "" if it can."""
     if math.prod(mesh.values()) != envelope.nr_devices:
-        return f"it was exported for {envelope.nr_devices} devices, and names the mesh {_as_option(mesh)}."
+        return f"it was exported for {plural(envelope.nr_devices, 'device')}, and names the mesh {_as_option(mesh)}."
     named = {*_named_meshes(envelope)}
     if named and (tuple(mesh.values()), tuple(mesh)) not in named:
         meshes = " or ".join(_as_option(dict(zip(names, sizes, strict=False))) for sizes, names in sorted(named))
@@ -162,7 +162,7 @@ def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | No
 
 
 def _whole(spec: Spec) -> list[tuple[str, ...]]:
-    """Return the axes that a spec has for each dimension, so that equal specs are equal: P('x') as P(('x',), None)."""
+    """Return the axes of each dimension in one form for specs that mean the same, as P('x') and P(('x',), None) do."""
     axes = [() if axes is None else (axes,) if isinstance(axes, str) else tuple(axes) for axes in spec]
     while axes and not axes[-1]:
         axes.pop()

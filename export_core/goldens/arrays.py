@@ -65,8 +65,13 @@ class Leaf:
 
     dtype: str  # JAX's name of its dtype.
     data: Array
-    """NumPy data of a plain dtype with the same bits, in the array's shape; for PRNG keys with one axis more, that of
-    the key data."""
+    """NumPy data of a plain native dtype with the same bits, in the array's shape; for PRNG keys with one axis more,
+    that of the key data."""
+
+    def __post_init__(self) -> None:
+        """Bring the data into native byte order: a file of another program may have it in the other one."""
+        if not self.data.dtype.isnative:
+            object.__setattr__(self, "data", self.data.astype(self.data.dtype.newbyteorder("=")))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -125,6 +130,7 @@ def key_leaf(dtype: str, key_data: Any) -> Leaf:
     return Leaf(dtype, np.asarray(key_data, np.uint32))
 
 
+@np.errstate(all="ignore")  # NaN, infinities are counted, not warned of
 def nothing_to_compare(outputs: Sequence[Leaf]) -> str:
     """Return why outputs show nothing about a function, as part of a sentence; "" if an element shows something.
 
@@ -140,11 +146,13 @@ def nothing_to_compare(outputs: Sequence[Leaf]) -> str:
     return "all values of its outputs are NaN" if is_nan else ""
 
 
+@np.errstate(all="ignore")  # NaN, infinities are counted, not warned of
 def count_nan(leaves: Iterable[Leaf]) -> int:
     """Return how many elements of all leaves are NaN."""
     return sum(int((leaf.numpy() != leaf.numpy()).sum()) for leaf in leaves if leaf.dtype in FLOATS)
 
 
+@np.errstate(all="ignore")  # NaN, infinities are looked for, not warned of
 def is_finite(leaves: Iterable[Leaf]) -> bool:
     """Return whether no element of any leaf is NaN or infinite."""
     floats = (leaf.numpy() for leaf in leaves if leaf.dtype in FLOATS)
@@ -196,7 +204,10 @@ def _member(name: str, data: Array) -> tuple[int, Leaf]:
     else:
         fits = stored == ("bool" if dtype == "float0" else f"uint{8 * data.itemsize}")
     if not index.isdecimal() or not fits:
-        raise ValueError(f"member {name!r} of dtype {stored} is not named like 0000.float32")
+        raise ValueError(
+            f"member {name!r}: expected a name NUMBER.DTYPE that fits its array, such as 0000.float32, found an array "
+            f"of dtype {stored}"
+        )
     return int(index), Leaf(dtype, data)
 
 

@@ -124,13 +124,13 @@ def _sizes_for(symbols: Sequence[str], given: Mapping[str, int], constraints: Se
 
 
 def _holds(constraint: str, sizes: Mapping[str, int]) -> bool:
-    """Return whether a constraint such as ``b >= 2``, as jax prints it, holds for these sizes.
+    """Return whether a constraint such as ``b >= 2``, as an artifact has it, holds for these sizes.
 
     It is True, too, for a constraint that cannot be evaluated here: another form, or a symbol without a size.
     """
     for comparison, holds in _COMPARISONS.items():
-        left, found, right = constraint.partition(f" {comparison} ")
-        first, second = size_of(left, sizes), size_of(right, sizes)
+        left, found, right = constraint.partition(comparison)  # as its writer spaced it: `m<=n` too
+        first, second = size_of(left.strip(), sizes), size_of(right.strip(), sizes)
         if found and first is not None and second is not None:
             return holds(first, second)
     return True

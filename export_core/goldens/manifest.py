@@ -207,7 +207,7 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The trees of a function whose artifact cannot hold them all: there, such a node is a tuple of its leaves."""
+    """The trees of a function with nodes that no artifact can hold: in the artifact, each is a tuple of its leaves."""
 
     inputs: tuple[str, ...]
     """The path of each flat argument in the function's own trees, such as `args[0].layers[1].weight`."""
@@ -237,8 +237,8 @@ class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
-    Nothing in it depends on the time. On the machine it depends only by the instruction set of its processor, on which
-    outputs and noise depend.
+    Nothing in it depends on the time. The machine matters only through its processor's instruction set, which affects
+    outputs and noise.
     """
 
     case: str  # The id of the case.

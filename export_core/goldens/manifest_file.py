@@ -18,7 +18,7 @@ from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.numerics import REQUIRED
 from export_core.base.errors import Problem
 from export_core.base.patterns import problem_of_pattern
-from export_core.base.text import schema_problem
+from export_core.base.text import plural, schema_problem
 from export_core.base.tolerances import problem_of_name, read_amount
 from export_core.base.untrusted import read_regular
 from export_core.base.yaml_text import decode_yaml
@@ -279,7 +279,7 @@ def _comparison(manifest: Manifest) -> Problems:
     outputs = [output for group in manifest.factors for output in group.outputs]
     count = len(manifest.signature.outputs)
     if len({*outputs}) < len(outputs) or not all(0 <= output < count for output in outputs):
-        yield "factors", f"expected numbers of its {count} outputs, each once, found {outputs}."
+        yield "factors", f"expected numbers of its {plural(count, 'output')}, each once, found {outputs}."
     for group in manifest.factors:
         if group.compare not in REQUIRED:
             yield "factors", f"expected a comparator of {', '.join(REQUIRED)}, found {group.compare!r}."

@@ -20,6 +20,7 @@ from pathlib import Path
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.numerics import factored_outputs, has_factorization
 from export_core.base import atomic
+from export_core.base.checked_arguments import path_of
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import did_you_mean
 from export_core.base.tolerances import Sources
@@ -208,7 +209,7 @@ class ComparedGolden(Golden):
 
 
 def hint_at_cases(name: str, cases: Iterable[str]) -> str:
-    """Return what follows a message that no case has a name: a case of a similar name, and what shows all cases."""
+    """Return the end of a message about a name that no case has: a similar case, and the command that lists cases."""
     return f"{did_you_mean(name, cases)} `jaxexport goldens list` shows all cases."
 
 
@@ -219,7 +220,7 @@ class GoldenStore:
     root: Path  # The folder of goldens.
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        object.__setattr__(self, "root", Path(root))
+        object.__setattr__(self, "root", path_of(root, "GoldenStore", "a folder of goldens", GoldenError))
 
     def goldens(self) -> list[Golden]:
         """Return every golden, by case, then by the build date of its writer.
@@ -278,7 +279,7 @@ class GoldenStore:
         return goldens
 
     def find(self, name: str) -> tuple[list[Golden], Golden]:
-        """Return all goldens of a case that a person names, and the named one: the writer's, or else the newest.
+        """Return all goldens of a case that a person names, and the golden by the named writer, or else the newest.
 
         Args:
             name: ``CASE`` or ``CASE/WRITER``; or the path of its folder, as a shell completes it.
@@ -295,7 +296,7 @@ class GoldenStore:
         raise GoldenError(f"{self.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
 
     def meant(self, name: str) -> tuple[list[Golden], Golden] | None:
-        """Return what `find` does for a name that is no path; None if it is neither a case nor similar to one.
+        """Return the goldens that `find` returns, for a name that need not mean a case; None if it means none.
 
         Raises `GoldenError` for a writer that the case does not have, and for a misspelled case.
         """
@@ -377,7 +378,7 @@ class GoldenStore:
         return self._holds(manifest, {MANIFEST: manifest_file.dump_manifest(manifest), **files})
 
     def _holds(self, manifest: Manifest, content: Mapping[str, bytes]) -> bool:
-        """Return what `holds` does, of a golden whose `content` includes its manifest as bytes."""
+        """Return whether a golden is stored already with this content: its files, and its manifest as bytes."""
         target = self.root / manifest.case / manifest.writer.id
         same = [content]
         with contextlib.suppress(GoldenError):  # it is damaged, and written again

@@ -7,7 +7,8 @@ be those that the artifact's bytes and the calendar show.
 import datetime
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,25 @@ from export_core.artifact import Artifact, ArtifactError, Envelope
 from export_core.artifact.audit import unread_findings
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
+from export_core.base.errors import Problem
 from export_core.base.json_text import decode_json
+from export_core.base.text import plural, shortened
 from export_core.base.untrusted import read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of
-from export_core.goldens.manifest_file import RESTORE
-from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore, no_goldens, readable_goldens
+from export_core.goldens.manifest_file import RESTORE, dump_manifest
+from export_core.goldens.store import (
+    ARTIFACT,
+    INPUTS,
+    MANIFEST,
+    NOISE,
+    OUTPUTS,
+    Golden,
+    GoldenStore,
+    no_goldens,
+    readable_goldens,
+)
 from export_core.releases import Calendar, ReleaseError, load_calendar
 
 MOST = 10  # The most goldens that one error names: a clone without the files of Git LFS would list all.
@@ -76,7 +89,7 @@ def verify_goldens(
             problems.append(str(error))
     if problems:
         more = len(problems) - MOST
-        raise GoldenError("\n".join([*problems[:MOST], *([f"and {more} more goldens"] if more > 0 else [])]))
+        raise GoldenError("\n".join([*problems[:MOST], *([f"and {plural(more, 'more golden')}"] if more > 0 else [])]))
     check_dates(goldens, calendar, all_known=all_known)
     return goldens
 
@@ -151,18 +164,54 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
                 raise GoldenError(f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {RESTORE}")
 
 
+def check_forms(goldens: Iterable[Golden]) -> None:
+    """Raise `GoldenError` for each golden.yaml that is not written as this package writes it: somebody has edited it.
+
+    No hash protects golden.yaml, so a changed value is found only where the artifact, the calendar or another field
+    contradicts it.
+    """
+    if problems := [problem for golden in goldens for problem in _edits(golden)]:
+        raise GoldenError.about(*problems)
+
+
+def _edits(golden: Golden) -> Iterator[Problem]:
+    """Yield what in a golden.yaml shows that it was edited: a line in another form, or files without their call."""
+    path, form = golden.folder / MANIFEST, dump_manifest(golden.manifest).decode()
+    lines = itertools.zip_longest(form.splitlines(), read_regular(path).decode(errors="replace").splitlines())
+    for number, (expected, found) in enumerate(lines, 1):
+        if expected != found:
+            wanted = "no more lines" if expected is None else repr(shortened(expected, 60))
+            given = "no more lines" if found is None else repr(shortened(found, 60))
+            problem = f"edited by hand: expected {wanted}, as pytest-jaxexport writes it, found {given}."
+            yield Problem(path, problem, line=number, advice=RESTORE)
+            break
+    of_calls = {name for check in golden.manifest.checks for name in (check.inputs, check.outputs)}
+    for name in golden.manifest.files:
+        if name.endswith(".npz") and name not in {INPUTS, OUTPUTS, NOISE, *of_calls}:
+            problem = f"expected the call of {name} under `checks`, found none."
+            yield Problem(path, problem, "files", advice=RESTORE)
+
+
 def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> list[tuple[str, Any, Any]]:
     """Return each field of a manifest that its artifact shows too, as (name, value in artifact, value in manifest)."""
     options, signature = manifest.options, signature_of(envelope)
     fields: list[tuple[str, Any, Any]] = [
         ("options.platforms", envelope.platforms, options.platforms),
-        ("options.mesh", f"{envelope.nr_devices} devices", f"{options.devices} devices"),
+        ("options.mesh", f"{plural(envelope.nr_devices, 'device')}", f"{plural(options.devices, 'device')}"),
         ("custom_calls", tuple(sorted({call.target for call in artifact.custom_calls})), manifest.custom_calls),
     ]
     fields += [
         (f"signature.{name}", getattr(signature, name), getattr(manifest.signature, name))
         for name in signature.__struct_fields__
     ]
+    if options.calling_convention_version is not None:
+        fields.append(
+            (
+                "options.calling_convention_version",
+                envelope.calling_convention_version,
+                options.calling_convention_version,
+            )
+        )
     # An adopted artifact has no test with a marker for these, and no calls of its derivatives.
     if manifest.test:
         fields.append(("options.vjp_order", envelope.vjp_order, options.vjp_order))

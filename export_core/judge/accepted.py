@@ -16,7 +16,7 @@ import numpy as np
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.unread import DIALECTS
-from export_core.base.text import few
+from export_core.base.text import few, plural
 from export_core.base.tolerances import (
     AMOUNTS,
     FLOATS,
@@ -54,7 +54,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
     @property
     def brief(self) -> str:
-        """The sentence with the reason, which stands before the names: a short report may cut its end off."""
+        """The sentence with the reason before the names of the cases, since a short report may cut off its end."""
         return f"{self.what} ({self.reason}){f': {few(self.cases)}' if self.cases else ''}."
 
 
@@ -177,9 +177,12 @@ def not_reproducible(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def own_comparison(golden: Golden, _: Policy) -> Told:
-    """Yield an entry if golden.yaml asks for a comparison that is neither the default nor `exact`, the strictest."""
+    """Yield an entry if golden.yaml asks for a comparison that is neither the default nor `exact`, the strictest.
+
+    Older versions recorded the project's tolerances beside `exact`, which uses none.
+    """
     own = _stored_comparison(golden)
-    if own in (Comparison(), Comparison("exact")):
+    if own == Comparison() or own.compare == "exact":
         return
     what = f"comparison: {comparison_in_words(own)}"
     if own.compare == "shape":
@@ -188,8 +191,6 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
         reason = f"accepts zeros in place of {few(outputs)}"
     elif ":" in own.compare:
         reason = "only a function of the project compares the outputs"
-    elif own.compare == "exact":
-        reason = "derivatives are compared within these tolerances"
     elif own.compare != Comparison().compare:
         reason = "factors are unique only up to signs, phases and order"
     else:
@@ -401,7 +402,7 @@ def shorter_windows(_: Sequence[Golden], policy: Policy) -> Told:
     """Yield an entry if a window of the policy is shorter than the window that JAX promises."""
     asked, jax = policy.windows, WindowDays()
     if asked.backward < jax.backward or asked.forward < jax.forward:
-        what = f"windows: {asked.backward} days backward, {asked.forward} forward"
+        what = f"windows: {plural(asked.backward, 'day')} backward, {asked.forward} forward"
         yield Accepted(what, f"JAX promises {jax.backward} and {jax.forward}", ())
 
 

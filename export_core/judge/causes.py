@@ -13,6 +13,7 @@ import bisect
 import datetime
 import hashlib
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -122,16 +123,19 @@ class Cause(msgspec.Struct, frozen=True):
 def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> tuple[list[Result], list[Cause]]:
     """Return the results of a whole run or shard, failing ones with the id of their cause, and the causes.
 
-    The causes are those of `causes_in`. Without a `calendar`, only the readers of the run are known releases.
+    A known issue of a runtime about numbers is taken from a cell where another runtime gives the same numbers. The
+    causes are those of `causes_in`. Without a `calendar`, only the readers of the run are known releases.
     """
-    results = list(results)
+    results = _without_refuted_issues(list(results))
     changes = _changes(results)
-    # Their own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
-    in_own_writer = {(one.golden, cell_signature(one)) for one in results if fails_in_own_writer(one)}
+    own: dict[str, list[Result]] = {}
+    for result in filter(fails_in_own_writer, results):
+        own.setdefault(result.golden, []).append(result)
     for place, result in enumerate(results):
         if not result.verdict.works:
-            own = (result.golden, cell_signature(result)) in in_own_writer
-            results[place] = replace(result, cause=_cause_id(result, changes.get(result.key), not_replayable=own))
+            # Their own writer fails alike: no release is to blame, and it is not the cause of other goldens.
+            unfit = failing_alike_in_writer(result, own.get(result.golden, ())) is not None
+            results[place] = replace(result, cause=_cause_id(result, changes.get(result.key), not_replayable=unfit))
     return results, causes_in(results, calendar, changes)
 
 
@@ -235,6 +239,57 @@ def fails_in_own_writer(result: Result) -> bool:
     A cell that the audit stops shows nothing, since the artifact was not replayed.
     """
     return result.verdict.fails and is_own_writer(result) and not result.fails_audit
+
+
+def failing_alike_in_writer(result: Result, results: Iterable[Result]) -> Result | None:
+    """Return the cell among `results` in which the golden of a failing cell fails alike in its own writer, or None.
+
+    It fails alike with the same signature. Numbers also do with the same difference, which a cell of another runtime,
+    or one with another known issue, never has by its signature.
+    """
+    signature = cell_signature(result)
+    own = (one for one in results if one.golden == result.golden and fails_in_own_writer(one))
+    return next((one for one in own if cell_signature(one) == signature or differs_alike(result, one)), None)
+
+
+_ALIKE = 0.1
+"""The largest relative difference between the errors of two cells that differ alike: each has rounding of its own."""
+
+
+def differs_alike(result: Result, other: Result) -> bool:
+    """Return whether the numbers of a cell differ from the stored outputs as those of another cell do.
+
+    Both are cells of the same golden. Rounding must not explain the numbers of `other`: it differs in each release.
+    """
+    if result.verdict is not Verdict.NUMERICS or not other.is_beyond_rounding or other.upstream:
+        return False
+    if result.outputs and result.outputs == other.outputs:
+        return True
+    errors = [math.inf if one.max_abs_error is None else one.max_abs_error for one in (result, other)]
+    return all(map(math.isfinite, errors)) and math.isclose(*errors, rel_tol=_ALIKE)
+
+
+def _without_refuted_issues(results: list[Result]) -> list[Result]:
+    """Return the results, without known issues about numbers of a runtime where another one gives the same numbers.
+
+    Then the fault is not in that runtime, but in the golden's stored outputs or its writer.
+    """
+    known = {result.golden for result in results if _is_runtimes_issue(result)}
+    others: dict[str, list[Result]] = {}
+    for result in results:
+        if result.golden in known and result.is_beyond_rounding:
+            others.setdefault(result.golden, []).append(result)
+
+    def is_refuted(result: Result) -> bool:
+        alike = (one for one in others.get(result.golden, ()) if one.reader.family != result.reader.family)
+        return _is_runtimes_issue(result) and any(differs_alike(result, one) for one in alike)
+
+    return [replace(result, upstream="") if is_refuted(result) else result for result in results]
+
+
+def _is_runtimes_issue(result: Result) -> bool:
+    """Return whether a known issue of a runtime other than jaxlib explains the numbers of a cell."""
+    return bool(result.upstream and result.reader.family) and result.verdict is Verdict.NUMERICS
 
 
 def cell_signature(result: Result) -> tuple[str, ...]:

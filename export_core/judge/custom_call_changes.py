@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from export_core.base.text import plural
 from export_core.matrix import Verdict
 from export_core.matrix.result import Result
 from export_core.matrix.verdicts import Judgement
@@ -160,7 +161,7 @@ def _exports_sentence(change: CustomCallChange, phase: Phase, new_from: datetime
         return f"exports no longer have to use {change.old} since {new_from}"
     if phase is Phase.FORWARD:
         return (
-            f"exports use {change.old} until {new_from}, {windows.forward_days} days after {change.new} was "
+            f"exports use {change.old} until {new_from}, {plural(windows.forward_days, 'day')} after {change.new} was "
             f"introduced: readers built before {change.introduced} are still promised, and do not have it"
         )
     return f"exports may use {change.new} since {new_from}: every promised reader has it"
@@ -170,7 +171,7 @@ def _readers_sentence(
     change: CustomCallChange, phase: Phase, delete_from: datetime.date | None, windows: Windows
 ) -> str:
     run = f"readers run {change.new} too, and" if change.new and phase is not Phase.BEFORE else "readers run"
-    days = f"{windows.backward_days} days"
+    days = plural(windows.backward_days, "day")
     if change.release is None or delete_from is None:
         return f"{run} {change.old}: no release is declared, so the {days} have not begun"
     if phase is Phase.OVER:

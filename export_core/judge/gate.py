@@ -286,9 +286,9 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
 
 
 def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:
-    """Return a sentence if cells that were a bonus in the baseline fail now, and the policy's `fail_on` forbids it.
+    """Return one sentence if cells that were a bonus in the baseline fail now and the policy's `fail_on` forbids it.
 
-    Otherwise the list is empty. `cells` are pairs of results: the cell in the baseline, and in this run.
+    Otherwise the list is empty. `cells` are pairs of results: of the cell in the baseline, and in this run.
     """
     both = [(then, now) for then, now in cells if then and now]
     lost = sum(then.judgement is Judgement.BONUS and now.verdict.fails for then, now in both)
@@ -336,7 +336,9 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
         if platform not in planned_on
     ]
     if len(ran) < required.cells:
-        missing.append(f"required.cells: expected at least {required.cells} cells that ran, found {len(ran)}.")
+        missing.append(
+            f"required.cells: expected at least {plural(required.cells, 'cell')} that ran, found {len(ran)}."
+        )
     seen = {
         "readers": by_build_date(result.reader for result in ran),
         "writers": by_build_date(result.writer for result in ran),
@@ -363,7 +365,9 @@ def _nothing_promised(results: Sequence[Result], policy: Policy, facts: RunFacts
     # A deployment target of the policy is a reason to run it, as good as a promise.
     if not results or any(result.promised or result.deployed for result in results):
         return ""
-    where = f"is inside its window ({policy.windows.backward} days backward, {policy.windows.forward} forward)"
+    where = (
+        f"is inside its window ({plural(policy.windows.backward, 'day')} backward, {policy.windows.forward} forward)"
+    )
     choose = "Choose readers of the window (--readers window), write goldens with newer releases"
     if all(result.reader.runtime for result in results):
         where = "is promised by the runtime that reads it"
@@ -402,7 +406,11 @@ def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str
     if not newest_built:  # of a run by an earlier version
         return ""
     days = (as_of - datetime.date.fromisoformat(newest_built)).days
-    return f"the calendar of releases ends on {newest_built}, {days} days before" if days > policy.calendar_days else ""
+    return (
+        f"the calendar of releases ends on {newest_built}, {plural(days, 'day')} before"
+        if days > policy.calendar_days
+        else ""
+    )
 
 
 def _selection_of(facts: RunFacts, policy: Policy) -> Selection:

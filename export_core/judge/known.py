@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from export_core.artifact import ArtifactError
+from export_core.base.text import plural
 from export_core.goldens import Golden, GoldenError
 from export_core.judge.causes import Cause
 from export_core.knowledge.concerns import About, is_concerned
@@ -76,7 +77,8 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
     for number, entry in enumerate(known):
         if (count := sum(covers(entry, scope) for scope in scopes)) > entry.at_most:
             raise PolicyError(
-                f"{entry.location or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} cells in "
+                f"{entry.location or 'policy'}: known_failures[{number}]: expected at most "
+                f"{plural(entry.at_most, 'cell')} in "
                 f"its globs that are promised or of a deployment target, found {count}. Name cases, writers and "
                 f"readers more exactly, or write `at_most: {count}` and the `reason`."
             )
@@ -134,7 +136,8 @@ def _untruths(
     matching = [result for result in counted if covers(entry, scope_of(result))]
     if (width := len({scope_of(result) for result in matching})) > entry.at_most:
         yield (
-            f"expected at most {entry.at_most} cells that it can excuse, found {width}: wrong numbers and owed cells "
+            f"expected at most {plural(entry.at_most, 'cell')} that it can excuse, found {width}: "
+            "wrong numbers and owed cells "
             "outside the window count too. Name cases, writers and readers more exactly, or write "
             f"`at_most: {width}` and the `reason`."
         )
@@ -143,12 +146,16 @@ def _untruths(
     needs_run = entry.stage in (Stage.RUN, Stage.COMPARE)
     working = [result for result in originals if result.verdict.works]
     if passing := [result for result in working if not (needs_run and result.mode is Mode.COMPILE)]:
-        yield f"{len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list."
+        yield (
+            f"{len(passing)} of its cells {'passes' if len(passing) == 1 else 'pass'} now: "
+            f"{_cells(passing)}. Take them off the list."
+        )
     failing = [result for result in originals if result.judgement in excusable]
     if differing := [result for result in failing if not _fails_so(entry, result)]:
         first = differing[0]
         yield (
-            f"{len(differing)} of its cells fail in another way: expected {entry.verdict} in stage {entry.stage} with "
+            f"{len(differing)} of its cells {'fails' if len(differing) == 1 else 'fail'} in another "
+            f"way: expected {entry.verdict} in stage {entry.stage} with "
             f"{entry.message!r}, found {first.verdict} in stage {first.stage} with {first.message[:200]!r} in "
             f"{_cells(differing)}."
         )

@@ -6,7 +6,7 @@ in `OTHER_KEYS`.
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -19,9 +19,10 @@ from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
 from export_core.matrix.selection import problem_of_reader
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, Quirk, matches
-from export_core.policy.feature_keys import feature_keys
+from export_core.policy.feature_keys import Key, feature_keys
 from export_core.policy.model import LOCATED
 from export_core.policy.run_options import comma_separated
+from export_core.policy.source import dotted
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.runtimes import known_runtimes
 from export_core.releases.stable_targets import stable_targets
@@ -72,15 +73,24 @@ class ReportedBy(Enum):
 
 
 class Unmatched(NamedTuple):
-    """A pattern, or several of one entry, that match nothing, in a sentence."""
+    """A sentence about patterns of one entry that match nothing, and in which runs it is reported."""
 
     text: str
     reported_by: ReportedBy = ReportedBy.NO_RUN
     target: str = ""  # The name of the deployment target whose cells it decides; empty for none.
     pattern: str = ""  # Of a deployment target: the pattern itself.
+    key: Key = ()  # The path to the pattern in the policy; empty if the text names file and line already.
+
+    def located(self, location: Callable[[Key], str]) -> str:
+        """Return the sentence with the place of its key, such as ``export_compat.yaml:12``, which `location` returns.
+
+        `location` returns "" for a key whose place is not known.
+        """
+        place = location(self.key) if self.key else ""
+        return f"{place}: {self.text}" if place else self.text
 
     def is_reported(self, *, whole: bool) -> bool:
-        """Return whether a run reports it, at the end of a run of all cells (`whole`) or of a part of them."""
+        """Return whether the sentence is reported by a run of all cells (`whole`), or of a part of them."""
         return self.reported_by is ReportedBy.ALL_RUNS or (whole and self.reported_by is ReportedBy.WHOLE_RUNS)
 
 
@@ -124,16 +134,23 @@ def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: C
     targets = {target for golden in goldens for target in golden.manifest.custom_calls}
     platforms = names["platforms"]
     unmatched = _lacking(
-        "platforms: no golden was exported for {}.", policy.platforms or (), platforms, ReportedBy.ALL_RUNS
+        ("platforms",),
+        "platforms: no golden was exported for {}.",
+        policy.platforms or (),
+        platforms,
+        ReportedBy.ALL_RUNS,
     )
     for key, noun in (("readers", "reader"), ("writers", "writer"), ("platforms", "golden's platform")):
         for pattern in _matching_none(key, getattr(policy.required, key), names):
-            unmatched.append(Unmatched(f"required.{key}: {pattern!r} matches no {noun}.", ReportedBy.ALL_RUNS))
+            text = f"required.{key}: {pattern!r} matches no {noun}."
+            unmatched.append(Unmatched(text, ReportedBy.ALL_RUNS, key=("required", key)))
     if BONUS_LOST in policy.fail_on:
         # Only commands on stored results have a baseline, and no policy knows of one.
-        unmatched.append(Unmatched(f"fail_on: {NO_BASELINE}", ReportedBy.ALL_RUNS))
-    unmatched += _lacking("tolerances.{0}: no golden was exported for {0}.", policy.tolerances, platforms)
-    unmatched += _lacking("allow: no golden calls {!r}.", policy.allow, targets)
+        unmatched.append(Unmatched(f"fail_on: {NO_BASELINE}", ReportedBy.ALL_RUNS, key=("fail_on",)))
+    unmatched += _lacking(
+        ("tolerances",), "tolerances.{0}: no golden was exported for {0}.", policy.tolerances, platforms
+    )
+    unmatched += _lacking(("allow",), "allow: no golden calls {!r}.", policy.allow, targets)
     for number, quirk in enumerate(policy.quirks):
         unmatched += _quirk(entry_name("quirks", number, quirk), quirk, goldens)
     writers = {name for golden in goldens for name in (golden.manifest.writer.jaxlib, golden.manifest.writer.id)}
@@ -149,17 +166,18 @@ def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: C
         if own and all(rule_of(manifest, policy.numbers[:number]) for manifest in own):
             unmatched.append(Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens."))
     for number, change in enumerate(policy.custom_call_changes):
-        where = f"custom_call_changes[{number}].old"
-        unmatched += _lacking(f"{where}: no golden calls {{!r}}.", [change.old], targets, ReportedBy.ALL_RUNS)
-    return unmatched + [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
+        path: Key = ("custom_call_changes", number, "old")
+        text = f"{dotted(path)}: no golden calls {{!r}}."
+        unmatched += _lacking(path, text, [change.old], targets, ReportedBy.ALL_RUNS)
+    return unmatched + unmatched_pins(goldens, policy)
 
 
 def _unknown_releases(policy: Policy, calendar: Calendar) -> Iterator[Unmatched]:
     for name in comma_separated(policy.readers):
         if not _UNPUBLISHED.search(name) and (problem := problem_of_reader(name, calendar)):
-            yield Unmatched(f"readers: {problem}")
+            yield Unmatched(f"readers: {problem}", key=("readers",))
     text = "retention.deployed: {!r} is no release of the calendar that can be installed."
-    yield from _lacking(text, policy.retention.deployed, calendar.versions())
+    yield from _lacking(("retention", "deployed"), text, policy.retention.deployed, calendar.versions())
     # An index can withdraw a release after this package was made, so a project may say so; no reader is chosen then.
     shipped = load_calendar()
     withdrawn = (version for version in shipped.versions() if calendar.jaxlib[version].yanked)
@@ -168,10 +186,10 @@ def _unknown_releases(policy: Policy, calendar: Calendar) -> Iterator[Unmatched]
 
 
 def _lacking(
-    text: str, names: Iterable[str], known: Iterable[str], reported_by: ReportedBy = ReportedBy.NO_RUN
+    key: Key, text: str, names: Iterable[str], known: Iterable[str], reported_by: ReportedBy = ReportedBy.NO_RUN
 ) -> list[Unmatched]:
-    """Return an entry for each name that is not in `known`; the name is put into the sentence `text`."""
-    return [Unmatched(text.format(name), reported_by) for name in names if name not in known]
+    """Return an entry for each name under `key` that is not in `known`; the name is put into the sentence `text`."""
+    return [Unmatched(text.format(name), reported_by, key=(*key, name)) for name in names if name not in known]
 
 
 def targets_without_golden(
@@ -193,10 +211,13 @@ def targets_without_golden(
     return [text.format(target, release.jax) for target in sorted(asked - called)]
 
 
-def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
-    """Return a sentence for each pattern of a pin that matches no golden: it is misspelled, or all are deleted."""
+def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[Unmatched]:
+    """Return an entry for each pattern of a pin that matches no golden: it is misspelled, or all are deleted."""
     return [
-        f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
+        Unmatched(
+            f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden.",
+            key=("retention", "pinned", number),
+        )
         for number, pin in enumerate(policy.retention.pinned)
         for pattern in pin.goldens
         if not any(matches(golden.id, pattern) for golden in goldens)

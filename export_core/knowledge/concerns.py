@@ -6,16 +6,19 @@ A property of an artifact is computed once, when the first entry asks for it. A 
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, looked_up
-from export_core.artifact.bytecode.element_types import element_types, without_version
-from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.element_types import element_types
+from export_core.artifact.bytecode.module import Module, without_version
 from export_core.artifact.bytecode.sections import STRINGS
+from export_core.artifact.envelope.fields import NamedSharding
+from export_core.base.text import few
+from export_core.knowledge.knowledge_base import Entry
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 # A text, which `re` compiles at its first use: few artifacts need it.
@@ -54,6 +57,10 @@ class About:
     def __init__(self, artifact: Artifact):
         self.artifact = artifact
         self._looked_up: dict[str, frozenset[str]] = {}  # What `looked_up` returned, by platform.
+        # What forecasts keep of an artifact, about which several consumers ask: the entries that may be about it, by
+        # consumer, platform and settings; and whether an entry is about it, by the entry's id.
+        self.asked: dict[tuple[str, str, tuple[str, ...]], list[Entry]] = {}
+        self.concerned: dict[str, bool] = {}
         self._named: dict[str, bool] = {}  # What `names` returned, by its text.
         self._typed: dict[str, bool] = {}  # What `has_type` returned, by its pattern.
 
@@ -91,11 +98,20 @@ class About:
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
         """The element types of each operation, as `element_types` names both; for custom calls, the targets."""
-        found: dict[str, frozenset[str]] = {}
+        found: dict[str, Set[str]] = {}
         for module in self.artifact.modules:
             for name, types in element_types(module).items():
                 found[name] = found[name] | types if name in found else types
-        return found | ({CALL: self.calls} if self.calls else {})
+        if self.calls:
+            found[CALL] = self.calls
+        return {name: frozenset(types) for name, types in found.items()}
+
+    @cached_property
+    def few_uses(self) -> str:
+        """The first of `uses` and the number of the others, as a message names them."""
+        calls = [f"custom call {target}" for target in sorted(self.uses.get(CALL, ()))]
+        uses = {name: types or frozenset(("",)) for name, types in self.uses.items() if name != CALL}
+        return few([*named(uses), *calls])
 
     @cached_property
     def forms(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
@@ -144,6 +160,16 @@ class About:
         return answer
 
     @cached_property
+    def attribute_codes(self) -> frozenset[tuple[str, int]]:
+        """The attributes in the artifact's modules, by dialect and code."""
+        return frozenset().union(*(module.tables.codes(module.tables.attributes) for module in self.artifact.modules))
+
+    @cached_property
+    def type_codes(self) -> frozenset[tuple[str, int]]:
+        """The types in the artifact's modules, by dialect and code."""
+        return frozenset().union(*(module.tables.codes(module.tables.types) for module in self.artifact.modules))
+
+    @cached_property
     def dialects(self) -> frozenset[str]:
         """The names of the dialects in the artifact's modules."""
         return frozenset(name for module in self.artifact.modules for name in module.dialects)
@@ -151,8 +177,16 @@ class About:
     @cached_property
     def devices(self) -> int:
         """The number of devices that the artifact needs: its own number, or the size of its largest mesh if larger."""
-        meshes = (mesh for module in self.artifact.modules if "sdy" in self.dialects for mesh in module.meshes)
+        if "sdy" not in self.dialects:
+            return self.artifact.devices
+        meshes = (mesh for module in self.artifact.modules for mesh in module.meshes)
         return max([self.artifact.devices, *(math.prod(mesh.values()) for mesh in meshes)])
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether nothing but its operations keeps a runtime that is not jaxlib from running the artifact."""
+        is_saved = self.artifact.saved_model is not None
+        return not (self.calls_of_jax or self.calls_of_devices or self.devices > 1 or is_saved)
 
     @cached_property
     def has_branches(self) -> bool:
@@ -175,6 +209,13 @@ class About:
         return any(aval.dtype in WIDE for aval in self.artifact.envelope.in_avals)
 
     @cached_property
+    def is_unreduced(self) -> bool:
+        """Whether devices have parts of an argument or result, such as terms of its sum, as its sharding says."""
+        envelope = self.artifact.envelope
+        shardings = (*envelope.in_shardings, *envelope.out_shardings) if envelope is not None else ()
+        return any(isinstance(sharding, NamedSharding) and sharding.spec.unreduced for sharding in shardings)
+
+    @cached_property
     def donates(self) -> bool:
         """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
         if not any(map(self.names, DONATED)):  # Without reading attributes, for most artifacts.
@@ -194,7 +235,12 @@ class About:
         ``vhlo type 10``.
         """
         if (answer := self._named.get(text)) is None:
-            answer = self._named[text] = _any_names(self.artifact.modules, text)
+            if (coded := _coded(text)) is not None:
+                kind, code = coded
+                answer = code in (self.attribute_codes if kind == "attribute" else self.type_codes)
+            else:
+                answer = _any_contains(self.artifact.modules, text.encode())
+            self._named[text] = answer
         return answer
 
     @property
@@ -226,27 +272,26 @@ class AboutConverted(About):
         return kept
 
 
-def _any_names(modules: Iterable[Module], text: str) -> bool:
-    coded, as_bytes = _coded(text), text.encode()
+def named(operations: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return the names of operations, each with one of its element types: ``stablehlo.add of f32->f32``."""
+    return [f"{name}{f' of {of}' if of else ''}" for name, types in operations.items() for of in sorted(types)]
+
+
+def _any_contains(modules: Iterable[Module], text: bytes) -> bool:
+    """Return whether the strings of one of the modules contain a text."""
     for module in modules:
-        tables = module.tables
-        if coded is not None:
-            dialect, kind, code = coded
-            if (dialect, code) in tables.codes(tables.attributes if kind == "attribute" else tables.types):
-                return True
-        else:
-            strings = tables.sections[STRINGS]
-            if tables.data.find(as_bytes, strings.at, strings.end) >= 0:
-                return True
+        strings = module.tables.sections[STRINGS]
+        if module.tables.data.find(text, strings.at, strings.end) >= 0:
+            return True
     return False
 
 
 @lru_cache(maxsize=256)
-def _coded(text: str) -> tuple[str, str, int] | None:
-    """Return the dialect, the kind and the code in a text such as ``sdy attribute 12``; None for any other text."""
+def _coded(text: str) -> tuple[str, tuple[str, int]] | None:
+    """Return the kind, and dialect and code, in a text such as ``sdy attribute 12``; None for any other text."""
     words = text.split(" ")
     is_code = len(words) == 3 and words[1] in ("attribute", "type") and words[2].isdecimal()
-    return (words[0], words[1], int(words[2])) if is_code else None
+    return (words[1], (words[0], int(words[2]))) if is_code else None
 
 
 @lru_cache(maxsize=1024)  # of the few hundred in the entries
@@ -309,6 +354,7 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "devices": lambda about, least: about.devices >= least,
     "symbolic": lambda about, wanted: about.is_symbolic is wanted,
     "x64": lambda about, wanted: about.is_wide is wanted,
+    "unreduced": lambda about, wanted: about.is_unreduced is wanted,
     "attributes": lambda about, texts: any(map(about.names, texts)),
     "lacks": lambda about, texts: not any(map(about.names, texts)),
     "calls": lambda about, globs: _any_matches(about.calls, globs),

@@ -16,7 +16,7 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, only_jax
 from export_core.artifact.readers import LoadResult, Reader, advises_conversion, loads, without_conversion
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, Uses, is_concerned, operations_of
+from export_core.knowledge.concerns import CALL, About, Uses, is_concerned, named, operations_of
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, places_of
 from export_core.releases.names import parts_of
@@ -62,6 +62,7 @@ class Answer(NamedTuple):
 
 
 _YES = Answer(YES)
+_ALL_YES = (_YES,) * 4
 _NONE_MISSING = frozenset[str]()
 
 
@@ -73,7 +74,7 @@ class Forecast:
 
     def __init__(self, by_bytes: LoadResult) -> None:
         self.by_bytes = by_bytes  # Whether the reader loads the artifact, as far as the artifact's bytes show it.
-        self._answers: tuple[Answer, ...] = ()  # Empty until `answers` is set or, after a refusal, asked for.
+        self._answers: tuple[Answer, ...] = ()  # Empty until they are set or, after a refusal, asked for.
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -127,6 +128,12 @@ class Forecast:
         )
 
     @property
+    def doubts(self) -> tuple[Reason, ...]:
+        """The reasons of `spoiled`; if it is `YES_BUT`, those of the answers after it too, such as other numbers."""
+        spoiled = self.spoiled
+        return (self.numbers if spoiled.answer == YES_BUT else spoiled).reasons
+
+    @property
     def in_words(self) -> str:
         """What the reader will do with the artifact, in a few words without reasons, such as ``does not load it``."""
         for answer, what in ((self.loads, "load"), (self.compiles, "compile"), (self.runs, "run")):
@@ -177,18 +184,23 @@ def forecasts(
     found = [*map(Forecast, results)]
     consumers: dict[tuple[str, str], _Consumer] = {}
     refused: dict[str, list[Forecast]] = {}  # What releases of each other runtime do not load.
-    for load, known in zip(results, found, strict=True):
-        release = load.reader.release
-        if load.ok is False:  # What a reader does not load, it does not run.
-            if release.runtime:
-                refused.setdefault(release.family, []).append(known)
+    for (reader, ok, _), known in zip(results, found, strict=True):
+        release = reader.release
+        runtime = release.runtime
+        if ok is False:  # What a reader does not load, it does not run.
+            if runtime:
+                family = parts_of(runtime)[0]
+                if family not in refused:
+                    refused[family] = []
+                refused[family].append(known)
             continue
-        family, _, in_brackets = parts_of(release.runtime)
+        family, _, in_brackets = parts_of(runtime)
         key = family, release.with_settings or in_brackets
         if (consumer := consumers.get(key)) is None:
             of_reader = _abilities(settings, release.x64) + release.settings
             consumer = consumers[key] = _Consumer(about, family or "jaxlib", platform, of_reader)
         consumer.forecasts.append(known)
+        consumer.built.append(release.built)
     for consumer in consumers.values():
         consumer.answer()
     converted = about.converted if refused else about
@@ -217,9 +229,11 @@ def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], plat
     found = [Forecast(LoadResult(reader, True, ())) for reader in readers]
     consumers: dict[str, _Consumer] = {}
     for known in found:
-        name = known.reader.release.family
+        release = known.reader.release
+        name = release.family
         consumer = consumers.setdefault(name, _Consumer(about, name, platform or usual_platform(artifact), ()))
         consumer.forecasts.append(known)
+        consumer.built.append(release.built)
     for consumer in consumers.values():
         consumer.answer()
     return found
@@ -253,6 +267,7 @@ class _Consumer:
         self.platform = platform
         self.settings = settings
         self.forecasts: list[Forecast] = []  # Those for its releases that may load the artifact.
+        self.built: list[str] = []  # The build date of the release of each of `forecasts`.
         self._unmeasured: dict[int, _Unmeasured] = {}  # What `unmeasured` returned.
         # None for a jaxlib, in which operations are not measured one by one.
         self.table = None if name == "jaxlib" else measured().get(name)
@@ -272,6 +287,9 @@ class _Consumer:
     def unmeasured(self, places: int) -> _Unmeasured:
         """Return what the artifact uses that the measured releases `places` were not seen to run."""
         if (known := self._unmeasured.get(places)) is None and self.table is not None:
+            if self.table.is_outside(places) and self.needed is self.about.uses:
+                known = self._unmeasured[places] = _Unmeasured(unseen=self.about.few_uses)
+                return known
             unseen = self.table.unseen(self.needed, places)
             failing = self.table.failing(unseen, places)
             left = (
@@ -281,38 +299,45 @@ class _Consumer:
             if CALL in unseen:
                 denied.update(self.about.calls_of_jax, () if self.about.has_branches else self.about.calls_of_devices)
             calls, left_calls = failing.pop(CALL, frozenset()) - denied, left.pop(CALL, frozenset()) - denied
-            unknown = [*_named(left), *(f"custom call {target}" for target in sorted(left_calls))]
+            unknown = [*named(left), *(f"custom call {target}" for target in sorted(left_calls))]
             partly = self.table.in_some_forms(self.needed, places)
-            texts = ", ".join(sorted(calls)), few(_named(failing)), few(partly), few(unknown)
+            texts = ", ".join(sorted(calls)), few(named(failing)), few(partly), few(unknown)
             known = self._unmeasured[places] = _Unmeasured(*texts)
         return known or _Unmeasured()
-
-    @cached_property
-    def built(self) -> list[str]:
-        """The build date of the release of each of `forecasts`."""
-        return [known.by_bytes.reader.release.built for known in self.forecasts]
 
     @cached_property
     def entries(self) -> list[Entry]:
         """The entries that are about the artifact, and may hold for one of the releases."""
         first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
-        asked = _asked(self.name, self.platform, self.settings)
+        known = self.about.concerned
         return [
             entry
-            for entry in asked.among(self.about.operations)
+            for entry in self.asked
             if (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
-            and is_concerned(self.about, entry.concerns)
+            and (known[entry.id] if entry.id in known else self._is_concerned(entry))
         ]
+
+    @property
+    def asked(self) -> list[Entry]:
+        """The consumer's entries for its platform and settings that may be about the artifact, by its operations."""
+        known, key = self.about.asked, (self.name, self.platform, self.settings)
+        if (entries := known.get(key)) is None:
+            entries = known[key] = _asked(*key).among(self.about.operations)
+        return entries
+
+    def _is_concerned(self, entry: Entry) -> bool:
+        """Return whether an entry is about the artifact; what was asked before is not computed again."""
+        known = self.about.concerned
+        if entry.id not in known:
+            known[entry.id] = is_concerned(self.about, entry.concerns)
+        return known[entry.id]
 
     @property
     def may_refuse(self) -> bool:
         """Whether anything is known by which a release of the runtime, whichever it is, may fail with the artifact."""
-        about, asked = self.about, _asked(self.name, self.platform, self.settings)
         return bool(
-            about.calls_of_jax
-            or about.calls_of_devices
-            or about.devices > 1
-            or any(is_concerned(about, entry.concerns) for entry in asked.among(about.operations))
+            not self.about.is_plain
+            or any(map(self._is_concerned, self.asked))
             or (self.table is not None and self.table.may_fail(self.needed))
         )
 
@@ -339,15 +364,17 @@ class _Consumer:
                     places = 0
             elif called and not reader.release.runtime:
                 missing = called - stable_targets(reader.release.jax)
-            era = bisect_right(dates, built) if built else -1
+            era = -1 if not built else bisect_right(dates, built) if dates else 0
             alike = (era, missing, places, ok, reasons)
             if alike != last:  # Neighbours are mostly alike.
                 last = alike
                 answers = found.get(alike) or found.setdefault(alike, self._answers(_Kind(*alike), reader))
-            known.answers = answers
+            known._answers = answers  # The setter would take as long as all else that happens to a reader.
 
     def _answers(self, kind: _Kind, reader: Reader) -> tuple[Answer, ...]:
         """Return the answers for the releases of a kind, of which `reader` is one."""
+        if self.table is not None and self.about.is_plain and not (kind.places or kind.reasons or self.entries):
+            return _ALL_YES  # Most runtimes, and nothing below would be found.
         facts = [(LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons]
         facts += self._by_bytes(kind, reader)
         facts += self._by_entries(reader)
@@ -424,10 +451,10 @@ class _Asked(NamedTuple):
 
     def among(self, operations: frozenset[str]) -> list[Entry]:
         """Return the entries that may be about an artifact with these operations, in the order of `entries`."""
-        places = self.of_any
-        if named := self.by_operation.keys() & operations:
-            places = sorted({*places, *(place for name in named for place in self.by_operation[name])})
-        return [self.entries[place] for place in places]
+        places = {*self.of_any}
+        for name in self.by_operation.keys() & operations:
+            places.update(self.by_operation[name])
+        return [self.entries[place] for place in sorted(places)]
 
 
 @lru_cache(maxsize=64)
@@ -445,11 +472,6 @@ def _asked(name: str, platform: str, settings: tuple[str, ...]) -> _Asked:
         if not operations:
             of_any.append(place)
     return _Asked(entries, by_operation, of_any)
-
-
-def _named(operations: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return the names of operations, each with one of its element types: ``stablehlo.add of f32->f32``."""
-    return [f"{name}{f' of {of}' if of else ''}" for name, types in operations.items() for of in sorted(types)]
 
 
 def _holds_for(entry: Entry, built: str) -> bool:
@@ -473,7 +495,7 @@ def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
     The worst of all found about a question and the questions before it is its answer, with all reasons for that answer.
     """
     if not found:
-        return (_YES,) * 4
+        return _ALL_YES
     answers = []
     last, worst, reasons = _YES, YES, list[Reason]()
     for question in range(4):

@@ -78,7 +78,7 @@ class Measured(NamedTuple):
             needed: The element types of each operation of the artifact.
             places: The releases, as bits.
         """
-        if places >> len(self.releases):  # outside all that were measured
+        if self.is_outside(places):
             return {name: types or frozenset(("",)) for name, types in needed.items()}
         found = {}
         for name, types in needed.items():
@@ -97,7 +97,7 @@ class Measured(NamedTuple):
         """
         kinds = self.failed.get("*", {})
         found: dict[str, frozenset[str]] = {}
-        if places >> len(self.releases):  # outside all that were measured
+        if self.is_outside(places):
             return found
         for name, types in unseen.items():
             own = self.failed.get(name, {})
@@ -138,6 +138,10 @@ class Measured(NamedTuple):
             and all(_has(self.types.get(kind, 0), places) for kind in kinds)
             and bool(kinds)
         )
+
+    def is_outside(self, places: int) -> bool:
+        """Return whether `places` stand for a release that is newer or older than all that were measured."""
+        return bool(places >> len(self.releases))
 
     def places(self, release: str) -> int:
         """Return the measured releases that stand for `release`, as bits.

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
-from export_core.base.tolerances import AMOUNTS, GOLDEN, Tolerance, takes_tolerances
+from export_core.base.tolerances import AMOUNTS, GOLDEN, WITHOUT_TOLERANCE, Tolerance, takes_tolerances
 from export_core.goldens import Comparison, Golden, Manifest
 from export_core.goldens.store import ComparedAs, ComparedGolden
 from export_core.matrix.selection import MatrixError
@@ -50,7 +50,12 @@ def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
 
 
 def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
-    """Return a comparison in words, such as ``eigh, rtol 0.001``; ``the default`` if nothing is set."""
+    """Return a comparison in words, such as ``eigh, rtol 0.001``; ``the default`` if nothing is set.
+
+    A tolerance that an older version recorded beside `exact` or `shape` is left out: they use none.
+    """
+    if comparison.compare in WITHOUT_TOLERANCE:
+        return comparison.compare
     comparator = [] if comparison.compare == Comparison().compare else [comparison.compare]
     return ", ".join([*comparator, *tolerances_in_words(comparison)]) or "the default"
 

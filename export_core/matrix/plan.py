@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from export_core.base.text import few
+from export_core.base.text import few, plural
 from export_core.goldens import Golden, hint_at_cases
 from export_core.goldens.store import check_output_folder
 from export_core.goldens.verify import check_dates
@@ -158,7 +158,8 @@ def _cells(
         )
     else:
         why = (
-            f"the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none for "
+            f"the {plural(len(goldens), 'selected golden')} {'was' if len(goldens) == 1 else 'were'} "
+            f"exported for {_platforms(goldens)}, and none for "
             f"{', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
     return _asked_for(_some(cells, why), readers, selection, deployed)
@@ -332,7 +333,8 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
     """
     if shard.count > len(plan.cells):
         raise MatrixError(
-            f"--shard {shard}: the plan has {len(plan.cells)} cells, too few for {shard.count} shards. Choose a "
+            f"--shard {shard}: the plan has {plural(len(plan.cells), 'cell')}, too few for "
+            f"{shard.count} shards. Choose a "
             "smaller N."
         )
     return replace(plan, cells=split(plan.cells, shard.count)[shard.index - 1])

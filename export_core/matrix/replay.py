@@ -513,7 +513,7 @@ class _Bytecode:
 
     @contextlib.contextmanager
     def shared_with(self, environment: Environment) -> Iterator[None]:
-        """Give a new environment the bytecode of others before the block, which starts a worker and runs cells in it.
+        """Give a new environment the bytecode of other environments; in the block, a worker then runs cells in it.
 
         If the first reader is compiling, this waits until its first cell has run, `FIRST_SECONDS` at most.
         """

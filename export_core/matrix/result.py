@@ -113,7 +113,7 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
 
 
 def is_of_cell(result: Result, cell: Cell) -> bool:
-    """Return whether a result belongs to a cell: it has all fields that follow from the cell.
+    """Return whether a result belongs to a cell: each field that the cell determines has the cell's value.
 
     The mode may differ, since a result has the mode in which the cell was run.
     """
@@ -215,17 +215,17 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def times_allowed(self) -> float | None:
-        """Its largest error as a multiple of what is allowed: by noise, else in the output that the message names.
+        """Its largest error as a multiple of the allowed error; None if no error is allowed, or it is not known.
 
-        None if that is not known, as for elements that must be equal.
+        Without noise, it is the largest multiple in the output that the message names.
         """
         return times_allowed(self.max_noise_error, self.error_grid)
 
     @property
     def is_beyond_rounding(self) -> bool:
-        """Whether no rounding is known to give its numbers: they are garbage, or far more off than rounding is.
+        """Whether rounding does not explain its numbers: they are garbage, or far beyond the allowed error.
 
-        False if nobody knows how far they may be off.
+        False if the allowed error is not known.
         """
         return self.is_garbage or (self.verdict is Verdict.NUMERICS and is_far_off(self.times_allowed))
 

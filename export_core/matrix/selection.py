@@ -82,7 +82,7 @@ def readers_left_out(readers: str, policy: Policy) -> set[str]:
 
 
 def is_whole(selection: Selection, policy: Policy) -> bool:
-    """Return whether a selection has every golden, with the readers that the policy selects, or those of a group."""
+    """Return whether a selection has every golden, with the policy's readers or a group of readers such as `all`."""
     return selection.has_every_golden and (selection.has_group or not readers_left_out(selection.readers, policy))
 
 
@@ -124,7 +124,7 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
 
 
 def _check_letters(text: str) -> None:
-    """Raise `MatrixError` for letters alone that are neither a word of --readers nor a runtime: no release has such."""
+    """Raise `MatrixError` for a text without digits, which names no release, unless --readers knows it as a word."""
     if text not in WORDS and not any(letter.isdigit() for letter in text) and not names_runtime(text):
         raise MatrixError(
             "--readers: expected window, all, newest, deployed, jaxlib versions such as 0.9.2,0.12.0.1, or "
@@ -338,6 +338,7 @@ def _check_date(wheel: Wheel, calendar: Calendar) -> None:
     # Otherwise two releases of one version would be judged by one date, which is wrong for one of them.
     if calendar.built(wheel.version) != wheel.built:
         raise MatrixError(
-            f"{wheel.path}: this wheel was built on {wheel.built}, and jaxlib {wheel.version} of the release calendar "
-            f"on {calendar.built(wheel.version)}: it is not that release. Give it another version."
+            f"{wheel.path}: this wheel was built on {wheel.built}, but the release calendar has "
+            f"{calendar.built(wheel.version)} for jaxlib {wheel.version}: the wheel is not that release. Give the "
+            "wheel another version."
         )

@@ -148,8 +148,9 @@ RUN_CONTROL = (
 )
 """The first advice if nobody knows whether a failure is a `DEVICE_LIMIT`; ``{}`` is the release of the writer."""
 BUSY_MACHINE = (
-    "The machine may be busy: run fewer cells at a time (--jobs), and {again}. How long a worker may take to start "
-    "does not depend on --timeout."
+    "The machine may be busy: run fewer cells at a time (--jobs), and {again}. Or the disk with the environments is "
+    "slow: JAXEXPORT_CACHE names a folder on another one. How long a worker may take to start does not depend on "
+    "--timeout."
 )
 """The advice about a cell whose worker did not start in time; ``{again}`` is how to run the cell again."""
 FAIL_ON = failing("FAIL ON")

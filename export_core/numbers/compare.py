@@ -24,6 +24,8 @@ from export_core.base.tolerances import (
     GOLDEN,
     PLATFORM_RTOL,
     ROUNDING,
+    WITHIN_NOISE,
+    WITHOUT_TOLERANCE,
     Allowed,
     Sources,
     Tolerance,
@@ -37,7 +39,7 @@ from export_core.goldens import Check, Comparison, FactorGroup, Golden, Leaf
 from export_core.goldens.arrays import Array
 from export_core.numbers import CompareError
 from export_core.numbers.diagnosis import diagnose, error_grid
-from export_core.numbers.elements import largest, to_double, ulp_distance
+from export_core.numbers.elements import in_hex, largest, to_double, ulp_distance
 from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
 from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, call_noise, noise_with_floors
 from export_core.numbers.user_code import UserCode
@@ -90,7 +92,7 @@ class Difference:
 
     @property
     def is_beyond_rounding(self) -> bool:
-        """Whether no rounding is known to give these numbers. False if nobody knows how far they may be off."""
+        """Whether rounding does not explain these numbers. False if the allowed error is not known."""
         is_far = is_far_off(times_allowed(self.max_noise_error, self.grid))
         return not self.ok and (is_far or is_garbage(self.max_abs_error, self.kind))
 
@@ -118,6 +120,7 @@ class Difference:
         return "\n".join(lines)
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are compared, not warned of
 def compare_leaves(
     expected: Sequence[Leaf],
     actual: Sequence[Leaf],
@@ -133,7 +136,7 @@ def compare_leaves(
     cannot be compared in this way, or if a user's own comparator fails.
     """
     if len(expected) != len(actual):
-        return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
+        return Difference(False, problem=f"expected {plural(len(expected), 'output')}, got {len(actual)}")
     for number, (leaf, got) in enumerate(zip(expected, actual, strict=True)):
         if str(leaf) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
             return Difference(False, problem=f"output {number}: expected {leaf}, got {got}", output=number)
@@ -168,11 +171,13 @@ def compare_leaves(
 
 
 def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """Return the comparison for a call: for a derivative (VJP), `allclose` replaces any comparator but `shape`.
+    """Return the comparison for a call: for a derivative (VJP), `allclose` replaces comparators of certain outputs.
 
-    The derivative of a factorization is not a factorization itself.
+    These are factorizations, whose derivatives are no factorizations, and a user's own function. `exact` and `shape`
+    hold for any outputs.
     """
-    return structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
+    is_for_any = how.compare in WITHOUT_TOLERANCE
+    return structs.replace(how, compare="allclose") if check.vjp and not is_for_any else how
 
 
 @dataclass(frozen=True)
@@ -311,13 +316,16 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
     is_float = rule.dtype in FLOATS and errors is compared.in_noise
     if is_float and (errors[bad] > 0).all() and not (errors > rule.factor).any():
         # What was allowed is less than the writer's own noise. Without an error bits may differ, as for -0.0.
-        within = f"{ROUNDING}within {rule.factor:g} times the noise that the writer measured"
+        within = f"{WITHIN_NOISE}{rule.factor:g} times the noise that the writer measured"
         diagnosis = replace(diagnosis, looks_like=within)
     masks = _masks(expected, actual, bad)
 
     def element(index: Sequence[Any]) -> DifferingElement:
         place = tuple(int(position) for position in index)
-        return DifferingElement(place, str(expected[place]), str(actual[place]))
+        want, got = expected[place], actual[place]
+        if str(want) == str(got):  # NaN with another payload
+            return DifferingElement(place, *(f"{value} (bits {in_hex(value)})" for value in (want, got)))
+        return DifferingElement(place, str(want), str(got))
 
     indices = np.argwhere(bad)
     ranked = np.where(bad, errors, -1.0)  # a bad one even where no bad one has an error: -0.0 for 0.0

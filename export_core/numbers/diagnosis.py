@@ -396,9 +396,9 @@ def _is_smooth(elements: _Elements) -> bool:
 
 
 def _is_predicted(elements: _Elements) -> bool:
-    """Return whether the values of a row predict the errors in it, as place and speed do after another time.
+    """Return whether the values in a row predict the row's errors, as position and speed do if the time is wrong.
 
-    That is looked at in arrays with a few columns. With many, rounded weights would make such errors.
+    Only arrays with few columns are looked at. With many columns, rounded weights make such errors too.
     """
     want, errors = elements.expected.real, (elements.actual - elements.expected).real
     if want.ndim < 2 or not 1 < want.shape[-1] <= _FEW_COLUMNS:
@@ -431,7 +431,8 @@ def _power(value: float) -> str:
 def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, dtype: str) -> str:
     """Return a line with how many elements have errors of which size; empty for small or boolean arrays.
 
-    The unit is the allowed error of a float, or its last place if elements must be equal; for integers it is 1.
+    Errors of floats are counted in units of the allowed error, or of the last place if elements must be equal. Errors
+    of integers are counted in units of 1.
     """
     if error.size <= _SMALL or dtype == "bool":
         return ""

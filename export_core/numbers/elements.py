@@ -22,7 +22,8 @@ def finfo(dtype: str) -> "np.finfo[np.floating]":
 
 def to_double(values: Array) -> Array:
     """Return the values in double precision, real or complex, so that computing with them adds no errors that count."""
-    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
 def largest(values: Array, axes: int) -> Array:
@@ -63,6 +64,12 @@ def _steps_from_zero(values: Array) -> tuple[Array, Array]:
         return bits, np.zeros(values.shape, np.bool_)
     sign = np.uint64(1 << (finfo(values.dtype.name).bits - 1))  # narrow floats are in the low bits of a byte
     return bits & (sign - np.uint64(1)), (bits & sign) != 0
+
+
+def in_hex(value: np.generic) -> str:
+    """Return the bits of a number as hexadecimal digits, the highest first; of a complex one its two parts."""
+    width = value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
+    return " ".join(f"{int(part):0{2 * width}x}" for part in np.frombuffer(value.tobytes(), f"u{width}"))
 
 
 def bits_of(leaves: Sequence[Leaf]) -> bytes:

@@ -168,7 +168,7 @@ def lu(sides: Sides) -> list[Part]:
     they belong together.
     """
     if any(output.dtype.kind not in "iu" for output in sides.expected[1:]):
-        raise ValueError("pivots are integers")
+        raise ValueError("expected pivots that are integers")
     # LAPACK chooses complex pivots by |re| + |im| (izamax), not by magnitude: then |l| may be up to the root of 2.
     bound = np.sqrt(2.0) if sides.expected[0].dtype.kind == "c" else 1.0
 

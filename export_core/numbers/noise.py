@@ -79,6 +79,7 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
     return tuple(noises)
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
     """Return a leaf whose floats are each moved at random by up to `ulps` units in the last place, up or down.
 
@@ -135,6 +136,7 @@ class Whole:
         return cls(largest, 0.0 if noise is None else float(_lent(noise)))
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def noise_with_floors(
     expected: Array,
     noise: Array,
@@ -142,7 +144,9 @@ def noise_with_floors(
     scale: Array | None = None,
     whole: Whole | None = None,
 ) -> Array:
-    """Return the noise by which elements are compared: measured, or lent by others, and at least that of rounding.
+    """Return the noise by which elements are compared: the measured noise, but at least what rounding gives.
+
+    Each element also has at least the noise that the elements lend each other (`_lent`).
 
     Args:
         expected: the outputs that the writer saw, or arrays made from them in double precision.
@@ -166,6 +170,7 @@ def _units(eps: float) -> float:
     return next(units for largest, units in UNITS if eps <= largest)
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def _finite_magnitudes(values: Array) -> Array:
     """Return the magnitudes of elements as float64, 0 for those that are not finite."""
     magnitudes = np.abs(to_double(values))
@@ -396,7 +401,7 @@ def proves_nothing_text(record: NoiseRecord) -> str:
 def noise_text(record: NoiseRecord) -> str:
     """Return a line about how the noise was measured, and what it shows."""
     inside = record.inside + record.amplified
-    parts = [f"noise by jaxlib {record.jaxlib}: {record.moved} moved inputs, {inside} moved inside"]
+    parts = [f"noise by jaxlib {record.jaxlib}: {plural(record.moved, 'moved input')}, {inside} moved inside"]
     if record.failed:
         parts.append(f"{plural(len(record.failed), 'kind')} of runs failed, as golden.yaml says")
     if knows_inputs_only(record):

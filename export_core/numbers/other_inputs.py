@@ -71,6 +71,7 @@ def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterat
             yield run("alone", f"alone {turn} {index}", leaves)
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
     """Return a different leaf of the same kind, in the range of the given numbers and with their signs.
 
@@ -154,6 +155,7 @@ def _drawn(leaf: Leaf, random: np.random.Generator, *, again: bool) -> Leaf:
     return Leaf(leaf.dtype, (random.choice(flat, flat.size) if again else random.permutation(flat)).reshape(leaf.shape))
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def _smaller(leaf: Leaf, factor: float) -> Leaf:
     """Return a leaf with its numbers multiplied by `factor`, which is less than 1.
 
@@ -169,6 +171,7 @@ def _smaller(leaf: Leaf, factor: float) -> Leaf:
     return Leaf(leaf.dtype, np.trunc(values.astype(np.float64) * factor).astype(values.dtype).view(leaf.data.dtype))
 
 
+@np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def _changed(leaf: Leaf, turn: int, seed: int) -> Leaf:
     """Return a leaf with each element changed so much that whatever depends on the leaf should change too."""
     random = np.random.default_rng([100 + turn, seed])

@@ -269,6 +269,7 @@ class Seen:
     bounded: Callable[[Collection[int]], Mapping[int, Bounded]] = _nothing
     """Finds, for outputs by number, the functions with bounds that make them."""
 
+    @np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
     def remarks(self) -> tuple[Remark, ...]:
         """Return the remarks on outputs and inputs of which the golden shows nothing."""
         outputs = [Output(leaf) for leaf in self.outputs]

@@ -6,6 +6,7 @@ Whatever such code does (`sys.exit(0)`, a crash, a loop without end) is an error
 import contextlib
 import json
 import secrets
+import shlex
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ PROGRAM = Path(__file__).with_name("user_program.py")
 START_SECONDS = 120.0  # How long the process may take to import NumPy.
 SECONDS = 120.0  # How long the import of a user's module may take, and one comparison.
 _LONGEST_ANSWER = 1 << 24
+_LATE = "did not answer within"  # How the problem of a process begins that took too long.
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -116,9 +118,14 @@ class UserCode:
             )
         except OSError as error:
             raise CompareError(f"{sys.executable}: cannot start the process of comparators: {error}.") from error
-        answer = self._exchange({"path": sys.path, "root": str(self._root)}, START_SECONDS)
+        # Who gives cells more time has a slow machine.
+        answer = self._exchange({"path": sys.path, "root": str(self._root)}, max(START_SECONDS, self._seconds))
         if isinstance(answer, str):
-            raise CompareError(f"{PROGRAM}: the process of comparators did not start: it {answer}.")
+            problem = f"{PROGRAM}: the process that runs comparators did not start: it {answer}."
+            if answer.startswith(_LATE):
+                slow = shlex.join([sys.executable, "-X", "importtime", "-c", "import numpy"])
+                problem += f" `{slow}` shows what takes the time. A longer --timeout of a matrix gives it more."
+            raise CompareError(problem)
 
     def _exchange(self, request: dict[str, object], seconds: float) -> _Answer | str:
         """Send a request line, and return the answer, or a text with what the process did instead of answering.
@@ -135,7 +142,7 @@ class UserCode:
                 return answer
         status = self._end()
         if late:
-            return f"did not answer within {seconds:g} s"
+            return f"{_LATE} {seconds:g} s"
         if line:
             return f"sent something that is no answer: {line[:80]!r}"
         return f"died by {signal_name(-status)}" if status < 0 else f"ended with exit status {status}"

@@ -20,8 +20,8 @@ Entry = TypeVar("Entry", bound=msgspec.Struct)
 class FeatureKey(Generic[Entry]):
     """A table of the policy that belongs to a feature, which names it as its `policy_key`.
 
-    `entry` is the type of its entries. It needs a field `location`, called ``place`` in JSON. The kernel knows what its
-    fields `cases`, `writers`, `readers` and `platforms` are: it reports patterns in them that match nothing.
+    `entry` is the type of its entries, which needs a field `location`, called ``place`` in JSON. If entries have fields
+    `cases`, `writers`, `readers` or `platforms`, the kernel reports patterns in them that match nothing.
     """
 
     name: str  # The key in a policy file.

@@ -49,6 +49,7 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     symbolic: bool | None = None  # Whether an argument has a symbolic dimension.
     donated: bool | None = None  # Whether an argument is donated.
     x64: bool | None = None  # Whether an argument is 64 bits wide.
+    unreduced: bool | None = None  # Whether devices have parts of an argument or result, which are not reduced yet.
 
     @property
     def given(self) -> dict[str, Any]:

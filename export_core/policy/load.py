@@ -1,10 +1,13 @@
 """Finding and reading the policy of a project. Every error names file, line and key."""
 
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from export_core.base.checked_arguments import path_of
 from export_core.policy.entries import ExtraReleases
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import LOCATED, Policy
@@ -21,9 +24,37 @@ PROJECT_FILE = "pyproject.toml"
 
 def find_policy(folder: str | os.PathLike[str], named: str | os.PathLike[str] | None = None) -> Policy:
     """Return the policy of a project with the releases beside it: the named file, that in `folder`, or defaults."""
-    folder = Path(folder)
-    file = policy_file(folder, named)
+    folder = path_of(folder, "find_policy", "a project's folder", PolicyError)
+    file = policy_file(folder, None if named is None else path_of(named, "policy", "a policy file", PolicyError))
     return load_policy(file) if file else _with_releases(Policy(), None, folder / RELEASES)
+
+
+def find_locations(policy: Policy, named: str | os.PathLike[str] | None = None) -> Callable[[Key], str]:
+    """Return a function that returns the place of a key in the policy file, such as ``export_compat.yaml:12``.
+
+    It returns "" if there is no file, or if the file has another value than `policy`, which was then made otherwise.
+
+    Args:
+        policy: the policy whose keys are looked for.
+        named: the policy file; None for that of the working folder.
+    """
+
+    @functools.cache  # warnings are rare, and the file is read again only for one
+    def written() -> tuple[Policy, PolicySource] | None:
+        try:
+            file = policy_file(Path(), named)
+            return read_policy(file) if file else None
+        except PolicyError:  # `policy` is not from this file, or the file was changed since
+            return None
+
+    def location(key: Key) -> str:
+        read = written()
+        table = str(key[0])
+        if read is None or getattr(read[0].without_locations(), table) != getattr(policy.without_locations(), table):
+            return ""
+        return read[1].location(key)
+
+    return location
 
 
 def releases_file(folder: Path, named: str | None = None) -> Path:
@@ -105,7 +136,7 @@ def load_policy(file: str | os.PathLike[str]) -> Policy:
 
     Raises `PolicyError`, which names file, line, key and what was expected.
     """
-    file = Path(file)
+    file = path_of(file, "load_policy", "a policy file", PolicyError)
     policy, source = read_policy(file)
     policy = _with_releases(policy, source, file.with_name(RELEASES))
     # Only now: a deployment target may have a release that the file beside the policy adds.

@@ -14,6 +14,7 @@ from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED, calls_of_jax, only_jax
 from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime
 from export_core.artifact.writers import audit_calls, find_writer
+from export_core.base.checked_arguments import require_type
 from export_core.base.platforms import PLATFORMS, PlatformError, similar_platform
 from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
 from export_core.policy.terms import Terms, promised_days
@@ -112,6 +113,8 @@ def check(
         PlatformError: there is no such platform.
         ReleaseError: the reader is in no calendar, or no jaxlib is installed.
     """
+    if platform:
+        require_type(platform, str, "platform", f"one of {', '.join(PLATFORMS)}", PlatformError)
     if platform and platform not in PLATFORMS:
         expected = f"expected one of {', '.join(PLATFORMS)}, found {platform!r}.{similar_platform(platform)}"
         raise PlatformError(f"platform: {expected}")
@@ -185,7 +188,7 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
     since the audit reports them.
     """
     spoiled = known.spoiled
-    reasons = [reason for reason in spoiled.reasons if not any(call in reason.text for call in unpromised)]
+    reasons = [reason for reason in known.doubts if not any(call in reason.text for call in unpromised)]
     if not known.load.ok or spoiled.answer == YES or not reasons:
         return ""
     why = "; ".join(f"{reason}: {reason.todo.rstrip('.')}" if reason.todo else str(reason) for reason in reasons)

@@ -128,7 +128,7 @@ class CheckedOptions:
 
 
 def _expected(option: Option, kind: Any, value: Any) -> str:
-    """Return what is expected of an option in place of this value, or "" if it can have it. `kind` is its type."""
+    """Return what an option expects instead of this value; "" if the value is allowed. `kind` is the option's type."""
     if get_origin(kind) is tuple:
         return "" if isinstance(value, tuple) and all(isinstance(part, str) for part in value) else "a tuple of texts"
     kinds = get_args(kind) or (kind,)

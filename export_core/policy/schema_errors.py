@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from export_core.base.platforms import PLATFORMS, similar_platform
-from export_core.base.text import close_match, did_you_mean, shortened
+from export_core.base.text import QUOTED_AS_WRITTEN, close_match, did_you_mean, plural, shortened
+from export_core.base.tolerances import LEVELS
 from export_core.policy.entries import WRITTEN
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import policy_schema
@@ -53,8 +54,12 @@ def _problems(schema: Any, value: Any, key: Key, tables: Mapping[str, Any]) -> I
         for number, (kind, item) in enumerate(zip(kinds, value, strict=False)):
             yield from _problems(kind, item, (*key, number), tables)
     elif not meant or not _is_allowed(meant, value):
-        in_months = key[:1] == ("windows",) and re.search(r"\b(month|year)s?\b", str(value))
-        yield key, _wrong_value(schema, meant or {}, value) + (_MONTHS if in_months else "")
+        problem = _wrong_value(schema, meant or {}, value)
+        if key[:1] == ("windows",) and re.search(r"\b(month|year)s?\b", str(value)):
+            problem += _MONTHS
+        elif key[:1] == ("tolerances",) and not meant and schema.get("type") == "object":
+            problem += LEVELS
+        yield key, problem
 
 
 def _problems_of_table(
@@ -68,6 +73,8 @@ def _problems_of_table(
     for name in unknown:
         match = _similar(name, known)
         hint = f"Did you mean `{match}`?" if match else f"Known keys here: {', '.join(known)}."
+        if key[:1] == ("tolerances",) and not match:
+            hint += LEVELS
         yield (*key, name), f"unknown key. {hint}"
     # A misspelled key is already reported as an unknown one, with the hint: it is not missing as well.
     misspelled = {_similar(name, schema.get("required", ())) for name in unknown}
@@ -103,7 +110,7 @@ def _is_allowed(schema: Any, value: Any) -> bool:
 def _wrong_length(schema: Any, found: int) -> Iterator[str]:
     least, most = schema.get("minItems", 0), schema.get("maxItems", found)
     if least == most != found:
-        yield f"expected {least} values, found {found}."
+        yield f"expected {plural(least, 'value')}, found {found}."
     elif found < least:
         choices = ", ".join(schema["items"].get("enum", ()))
         at_least = 'at least one name or glob, found none. ["*"] means all.'
@@ -126,7 +133,7 @@ def _wrong_value(schema: Any, meant: Any, value: Any) -> str:
         choices = schema.get("enum", ())
         hint = similar_platform(value) if set(choices) == {*PLATFORMS} else did_you_mean(value, choices)
     elif "text" in expected and isinstance(value, float):  # how it was written is lost
-        hint = ' Put it in quotes as you wrote it, such as "0.10": without them, YAML reads 0.10 as the number 0.1.'
+        hint = f" Put it {QUOTED_AS_WRITTEN}."
     elif "text" in expected and isinstance(value, (int, datetime.date)):
         hint = " Put it in quotes."
     return f"expected {' or '.join(expected)}, found {_shown(value)}.{hint}"

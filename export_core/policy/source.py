@@ -12,6 +12,7 @@ import yaml
 from export_core.base.errors import ExportCompatError, Problem
 from export_core.base.text import plural
 from export_core.base.untrusted import read_named
+from export_core.base.yaml_text import refusal
 from export_core.policy.feature_keys import Key
 
 TABLE = ("tool", "jaxexport")
@@ -117,7 +118,10 @@ def _parsed(file: Path, text: str) -> dict[str, Any]:
         message, _, position = str(error).rpartition(" (at ")
         match = re.match(r"line (\d+)", position)
         line = int(match[1]) if match else text.rstrip().count("\n") + 1
-        raise PolicyError.about(Problem(file, f"not TOML: {message or error}.", line=line)) from None
+        # The key as it stands in this line, since what is around it is not known: tomllib says only where it stopped.
+        named = re.match(r"\s*([\w.-]+)\s*=", text.split("\n")[line - 1])
+        key, advice = (named[1], "A date is written as 2026-10-25, and text in quotes.") if named else ("", "")
+        raise PolicyError.about(Problem(file, f"not TOML: {message or error}.", key, line, advice)) from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -172,7 +176,7 @@ def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key
         parts: list[tuple[str | int, yaml.Node]] = []
         if isinstance(node, yaml.MappingNode):
             for name, value in node.value:
-                text = _yaml_name(file, loader, name)
+                text = _yaml_name(file, loader, name, key)
                 own = (*key, text)
                 if own in lines:
                     problem = f"{dotted(own)}: duplicate key: also in line {lines[own]}. Keep one."
@@ -182,26 +186,29 @@ def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key
         elif isinstance(node, yaml.SequenceNode):
             parts += enumerate(node.value)
         else:
-            _yaml_value(file, loader, node)
+            _yaml_value(file, loader, node, key)
         waiting += [(value, (*key, name), (*around, node)) for name, value in reversed(parts)]
     return lines
 
 
-def _yaml_name(file: Path, loader: _Loader, name: yaml.Node) -> str:
+def _yaml_name(file: Path, loader: _Loader, name: yaml.Node, table: Key) -> str:
     text = name.value if isinstance(name, yaml.ScalarNode) else None
     # `<<` merges another table into this one (YAML 1.1), and is no key of its own.
-    if text is None or (text != "<<" and not isinstance(_yaml_value(file, loader, name), str)):
+    if text is None or (text != "<<" and not isinstance(_yaml_value(file, loader, name, table), str)):
         found = "a list or table" if text is None else f"{text or 'nothing'}. Put it in quotes"
         raise _yaml_error(file, name, f"expected text as a key, found {found}.")
     return str(text)
 
 
-def _yaml_value(file: Path, loader: _Loader, node: yaml.Node) -> Any:
+def _yaml_value(file: Path, loader: _Loader, node: yaml.Node, key: Key) -> Any:
     try:
         return loader.construct_object(node)
-    except ValueError as wrong:  # 2026-02-30, and numbers with thousands of digits
-        problem = f"expected a value such as 2026-10-25 or 180, found {str(node.value)[:40]}: {wrong}."
-        raise _yaml_error(file, node, problem) from None
+    # 2026-02-30 and numbers with thousands of digits; the other two are what PyYAML raises for `!!timestamp x`.
+    except (ValueError, AttributeError, KeyError) as wrong:
+        problem = f"{refusal(node, wrong)}."
+        advice = "Correct it, or put it in quotes if it is text."
+        line = node.start_mark.line + 1
+        raise PolicyError.about(Problem(file, problem, dotted(key), line, advice)) from None
 
 
 def _yaml_error(file: Path, node: yaml.Node, problem: str) -> PolicyError:

@@ -64,9 +64,9 @@ def _may_have_policy() -> bool:
 
 
 def _terms_path(files: Sequence[str]) -> str | None:
-    """Return the path of the stored terms that belong to these policy files; None if one of the files cannot be read.
+    """Return the path of the stored terms of these policy files; None if a file exists and cannot be read.
 
-    Policy files may be missing.
+    A file may be missing.
     """
     try:
         # A broken link is there too, and cannot be read.

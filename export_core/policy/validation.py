@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name, is_normalized_name
 
 from export_core.base import tolerances
 from export_core.base.platforms import PLATFORMS, similar_platform
+from export_core.base.text import plural
 from export_core.base.tolerances import AMOUNTS
 from export_core.policy.entries import (
     ALL,
@@ -50,9 +51,7 @@ def problems(policy: Policy) -> Problems:
             for name in names:
                 yield from _day((table, number, name), getattr(entry, name))
     yield from _amounts((), policy, ("rtol", "atol"))
-    if problem := tolerances.problem_of_tolerances(policy.tolerances):
-        # "tpu: float32: message": the path to the tolerance comes before its message.
-        *path, message = problem.split(": ")
+    for path, message in tolerances.problems_of_tolerances(policy.tolerances):
         yield ("tolerances", *path), message
     yield from _releases(policy)
     rules: dict[Key, tuple[Iterable[Any], Callable[[Key, Any], Problems]]] = {
@@ -142,7 +141,7 @@ def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
         yield key, f"{expected}, found neither."
     elif not 0 <= (days := (entry.expires - entry.added).days) <= LONGEST_DAYS:
         expected = f"expected a date 0 to {LONGEST_DAYS} days after added, or permanent: true with an approver"
-        found = f"{days} days after it" if days > 0 else f"before {entry.added} (added)"
+        found = f"{plural(days, 'day')} after it" if days > 0 else f"before {entry.added} (added)"
         yield (*key, "expires"), f"{expected}, found {entry.expires}, {found}."
 
 

@@ -186,7 +186,9 @@ def parse_platform(text: str) -> tuple[str, Mode]:
         )
     if platform == "cpu":
         if mode == Mode.COMPILE:
-            raise PlacementError("--platforms cpu:compile: every machine has a CPU, and cells run there: expected cpu.")
+            raise PlacementError(
+                "--platforms cpu:compile: expected cpu: every machine has a CPU, so cells for cpu are always run."
+            )
         return platform, Mode.RUN
     return platform, Mode(mode or Mode.AUTO)
 

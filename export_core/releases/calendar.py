@@ -296,7 +296,7 @@ class Calendar:
         return text + (commas_missing(jaxlib) or self.about_unknown(jaxlib))
 
     def about_unknown(self, jaxlib: str) -> str:
-        """Return what follows a message that the calendar lacks a jaxlib: which it has, and how others come into it."""
+        """Return the end of a message about a jaxlib that the calendar lacks: which it has, and how to add others."""
         return about_unknown(jaxlib, {version: str(self.built(version)) for version in self.versions()})
 
 
@@ -309,7 +309,7 @@ def commas_missing(text: str) -> str:
 
 
 def about_unknown(jaxlib: str, known: Mapping[str, str]) -> str:
-    """Return what follows a message that no known jaxlib is the one that a text names.
+    """Return the end of a message about a text that names no known jaxlib: a similar one, and how to add others.
 
     `known` has the build dates by version, the oldest first.
     """

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from export_core.base.layout import aligned
+from export_core.base.text import plural
 from export_core.releases import Calendar, Windows, promise
 from export_core.releases.runtimes import runtime_named
 
@@ -91,8 +92,8 @@ def runtime_lines(name: str, calendar: Calendar) -> Iterator[str]:
     yield f"{name}: {runtime.about}"
     if runtime.promise:
         yield (
-            f"promises to read artifacts of writers up to {runtime.promise.backward_days} days older and "
-            f"{runtime.promise.forward_days} days younger: {runtime.promise.source}"
+            f"promises to read artifacts of writers up to {plural(runtime.promise.backward_days, 'day')} older and "
+            f"{plural(runtime.promise.forward_days, 'day')} younger: {runtime.promise.source}"
         )
     else:
         yield "promises nothing: only a deployment target of the policy requires anything of it"

@@ -40,7 +40,18 @@ class Promise(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)  # a run needs the same few hundred pairs again and again
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
-    """Judge two build dates, both ends of each window included. Without windows nothing is promised."""
+    """Return the promise between two build dates. Windows include their ends; without windows, nothing is promised.
+
+    Raises `ReleaseError`.
+    """
+    # Only days: a time of day would make the distance depend on the clock.
+    for name, built in (("writer_built", writer_built), ("reader_built", reader_built)):
+        if type(built) is not datetime.date:
+            expected = "expected the build date of a jaxlib, a datetime.date, such as load_calendar().built('0.12.0')"
+            raise ReleaseError(f"promise: {name}: {expected}, found {built!r}.")
+    if windows is not None and not (isinstance(windows, tuple) and len(windows) == len(Windows._fields)):
+        raise ReleaseError(f"promise: windows: expected Windows(180, 21) or None, found {windows!r}.")
+    windows = windows and Windows(*windows)
     days = (reader_built - writer_built).days
     if windows is None:
         direction = Direction.FORWARD if days < 0 else Direction.BACKWARD if days else Direction.SAME

@@ -41,7 +41,10 @@ def map_svg(
     plane = _Plane(drawn, top=74.0 if heading else 24.0)
     legend = [] if links else list(_legend(drawn))
     bottom = plane.bottom + (46 if plane.axis.length else 16)  # Below jaxlib's readers are months and the day.
-    label = f"Map of the run: {len(drawn.rows)} writers (rows) and {len(drawn.readers)} readers by build date"
+    label = (
+        f"Map of the run: {plural(len(drawn.rows), 'writer')} (rows) and "
+        f"{plural(len(drawn.readers), 'reader')} by build date"
+    )
     kind = "release-map" if plane.width == _WIDTH else "release-map wide"
     root = picture(kind, plane.width, bottom + (legend[-1][2] + 12 if legend else 0), label, standalone=standalone)
     names = Xml.Element("g", {"class": "names"}) if links else root
@@ -90,7 +93,8 @@ def map_picture(document: Document) -> str:
     counted = "a number counts the cells that fail"
     # The least useful details are left out where the line has no room for them.
     lines = [
-        " · ".join(filter(None, [*always, *more])) for more in ([f"{summary.results:,} cells", counted], [counted], [])
+        " · ".join(filter(None, [*always, *more]))
+        for more in ([plural(summary.results, "cell"), counted], [counted], [])
     ]
     heading = first, next((line for line in lines if width_of(line, 10.5) <= _WIDTH - 40), lines[-1])
     return map_svg(release_map(document.run), standalone=True, heading=heading)

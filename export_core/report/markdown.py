@@ -165,7 +165,7 @@ def _section(finding: Finding, test: str, *, opened: bool) -> str:
 
 
 def _in_summary(finding: Finding) -> str:
-    """Return the sentence of a finding for a line of HTML; of one about cells, whose message may be long, its start."""
+    """Return the sentence of a finding for a line of HTML; cut if it is about cells, since messages may be long."""
     if finding.results:
         return for_html(shortened(finding.sentence, 500))
     return _with_addresses(shortened(finding.sentence, _LONGEST_SENTENCE), for_html, "<code>{}</code>")

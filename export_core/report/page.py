@@ -85,7 +85,7 @@ def html_page(document: Document) -> str:
 
 
 def _named(look: str, meaning: str) -> str:
-    """Return what a square means, after the name of its judgement, by which the counts above the map call it."""
+    """Return the meaning of a square, which begins with the judgement's name as in the counts above the map."""
     has_name = look not in [*Judgement] or meaning.startswith(look.partition("-")[0])
     return meaning if has_name else f"{look}: {meaning}"
 
@@ -122,7 +122,7 @@ def _notes(document: Document) -> list[tuple[str, str, str]]:
 
 
 def _missing(document: Document) -> list[tuple[str, str, str]]:
-    """Return the note below the title: why the run has no answer and what to do, without what the headline says.
+    """Return the note below the title of a run without an answer: what is missing that the headline does not name.
 
     Findings of what is broken come first on the page: without the note, its first screen would not say what is missing.
     The list is empty for a run with an answer, and if the headline says everything.

@@ -127,7 +127,7 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
         with_jax = f" with jax {cell.reader.jax}" if cell.reader.jax else ""
         line = (
             f"{cell.golden}  in {cell.reader.label}{with_jax} on {cell.platform}  "
-            f"{cell.direction} {cell.days} days  {_PROMISE[cell.promised]}"
+            f"{cell.direction} {plural(cell.days, 'day')}  {_PROMISE[cell.promised]}"
             f"{f'  for {few(cell.deployed)}' if cell.deployed else ''}"
             f"{'' if cell.forecast in ('', YES) else f'  forecast: {cell.forecast}'}"
         )
@@ -145,9 +145,9 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
 
 
 def _just_before_writers(plan: Plan) -> list[str]:
-    """Return the readers that `window` adds to the same jaxlib with its newest jax: what was deployed before a writer.
+    """Return the readers that `window` adds as what was deployed just before a writer: a jaxlib with an older jax.
 
-    Nobody names them, and the counts show a jaxlib twice.
+    The counts explain them, since nobody named them and their jaxlib is there twice.
     """
     named, spelled = {*plan.selection.named}, plan.spelled
     pairs = (reader.pair for reader in plan.readers if not reader.runtime and spelled.get(reader) == reader.pair)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from export_core.base.text import printable, shown
+from export_core.base.text import plural, printable, shown
 from export_core.base.yaml_text import yaml_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
@@ -95,7 +95,7 @@ def _missing_part(summary: Summary) -> str:
     not_run = summary.judgements.get(Judgement.INCOMPLETE, 0)
     if summary.uncovered or summary.unplanned or not_run:
         texts = (*summary.uncovered, unplanned_sentence(summary))
-        own = [f"{not_run} cells that were not run"] if not_run else []
+        own = [f"{plural(not_run, 'cell')} that {'was' if not_run == 1 else 'were'} not run"] if not_run else []
         return "; ".join([*own, *(text.rstrip(".") for text in texts if text)])
     return ""
 

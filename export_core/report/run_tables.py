@@ -54,7 +54,8 @@ class MapRelease:
     @property
     def in_words(self) -> str:
         """The name in the form that `ranges` takes, such as ``iree==3.13.0``; with its jax if there are `several`."""
-        return f"{self.release.name} with jax {self.release.jax}" if self.several else self.release.name
+        # In brackets: "0.10.1 with jax 0.10.2 to 0.11.1" would be a range of jax.
+        return f"{self.release.name} (jax {self.release.jax})" if self.several else self.release.name
 
     @property
     def term(self) -> str:
@@ -159,7 +160,10 @@ def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
 
 
 def named_among(releases: Collection[Release], among: Sequence[Release]) -> str:
-    """Return releases of a run in words, neighbours among all of them as a range: ``0.9.2 to 0.11.0, 0.12.0.1``."""
+    """Return releases of a run in words, neighbours among all of them as a range: ``0.9.2 to 0.11.0, 0.12.0.1``.
+
+    A jaxlib that is among them with several jax is named with its jax: ``0.10.0, 0.10.1 (jax 0.10.2) to 0.11.1``.
+    """
     names = {release: named.in_words for release, named in map_releases(among).items()}
     ordered = [name for release, name in names.items() if release in releases]
     return ranges(list(dict.fromkeys(ordered)), list(dict.fromkeys(names.values())))

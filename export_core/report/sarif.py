@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from export_core.base.json_text import safe_json
-from export_core.base.text import shortened, shown
+from export_core.base.text import plural, shortened, shown
 from export_core.judge import Summary
 from export_core.policy.load import FILE
 from export_core.report.annotations import AffectedTest, SourceLine, affected_tests
@@ -45,7 +45,10 @@ def _invocation(document: Document, left_out: int) -> dict[str, Any]:
     """Return SARIF's `invocation`: the exit code with the headline, and how many results were left out of the file."""
     summary, identity = document.run.summary, document.run.summary.identity
     times = {"startTimeUtc": identity.started, "endTimeUtc": identity.ended}
-    note = f"{left_out:,} more affected tests are not in this file: code scanning stores {MOST:,} results of a run."
+    note = (
+        f"{plural(left_out, 'more affected test')} {'is' if left_out == 1 else 'are'} not in this file: "
+        f"code scanning stores {MOST:,} results of a run."
+    )
     return {
         "executionSuccessful": True,
         "exitCode": summary.exit_code,

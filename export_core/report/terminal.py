@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from export_core.base.exit_code import ExitCode
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.text import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
@@ -15,7 +16,7 @@ from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.releases import Release
 from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
 from export_core.report.run_tables import MapRelease, grid, map_releases, named_among, short_names
-from export_core.report.wording import LEGEND, cell_mark, judged_as, listed_briefly, why_command
+from export_core.report.wording import LEGEND, cell_mark, command_of_plan, judged_as, listed_briefly, why_command
 from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
@@ -95,9 +96,9 @@ def _print_short(console: Console, document: Document) -> None:
 
 
 def _shares(sizes: Sequence[int]) -> list[int]:
-    """Return how many findings of each kind are shown, from how many there are: `MOST_SHOWN` in all, one of each kind.
+    """Return how many findings of each kind to show, given how many there are: at least one, `MOST_SHOWN` in all.
 
-    What one kind does not need is left to the others, the first kinds first.
+    What the others leave goes to the first kinds.
     """
     shares = [min(size, 1) for size in sizes]
     for place, size in enumerate(sizes):
@@ -143,6 +144,7 @@ def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple
     For a known issue, these are its name and what to do. Otherwise they are the first line of the message, what the
     difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
     Advice follows for the worst finding (`is_worst`), and for the first of a kind (`is_first`) if the kind has its own.
+    Any other cell that fails has the command that says why, how to reproduce it, and what to do.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
@@ -151,6 +153,9 @@ def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple
     labels = ["message", "looks like", *(["to do"] if has_advice else []), *([] if is_worst else ["reproduce"])]
     if "known as" in details:
         labels = ["known as", "to do"]
+    elif not (has_advice or finding.kind.to_do) and finding.results and finding.results[0].verdict.fails:
+        labels[-1] = "explain"  # which also prints the command that reproduces it
+        details["explain"] = why_command("explain", finding.results[0])
     return [
         (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
     ]
@@ -194,17 +199,20 @@ def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
 
 
 def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
-    """Return the commands to run next: the worst cell again, why it fails, and the whole report."""
+    """Return the commands to run next: the worst cell again, why it fails, what never ran, and the whole report."""
     deciding = _deciding(finding.kind for finding in document.findings)
     finding = next((one for one in document.findings if one.cause and one.kind in deciding), None)
     worst = finding.cause if finding else None
     page = f"jaxexport report{judged_as(document.run)} --html report.html{'' if full else '  # or --full: every cell'}"
+    summary = document.run.summary
+    never_ran = summary.unplanned and summary.exit_code == ExitCode.INCOMPLETE
+    pages = [command_of_plan(document.run), page] if never_ran else [page]
     if not finding or not worst or not worst.reproduce:
-        return [("next", page)]
+        return [("next", "\n".join(pages))]
     # Of a cell that did not run there is nothing to explain.
     examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
     why = [why_command("explain", example) for example in examples[:1]]
-    return [("next", "\n".join((worst.reproduce, *why, page)))]
+    return [("next", "\n".join((worst.reproduce, *why, *pages)))]
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:

@@ -248,7 +248,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
 
 
 def _in_own_writers(group: Sequence[Result], run: Run) -> list[Result]:
-    """Return the cells of a run that show that the own writers of these cells' goldens cannot replay them."""
+    """Return those cells of a run in which the goldens of these cells fail in their own writers."""
     goldens = {result.golden for result in group}
     return [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
 
@@ -397,7 +397,10 @@ def _change(change: JudgedChange) -> Finding:
     """
     measured = f"nothing: no promised reader that has the change ran a golden of {change.old}"
     if change.measured:
-        passed = f"{change.passed} of {change.cells} promised cells pass in readers that have the change"
+        passed = (
+            f"{change.passed} of {change.cells} promised cells "
+            f"{'passes' if change.passed == 1 else 'pass'} in readers that have the change"
+        )
         measured = f"{few(change.measured)}: {passed}"
     day = f"from {change.delete_from} on" if change.delete_from else "on a day that depends on the release"
     goldens = few(change.goldens) or "none"

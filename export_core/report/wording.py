@@ -100,6 +100,20 @@ def asked_in(words: Sequence[str]) -> dict[str, str]:
     return {option: value for option, value in itertools.pairwise(words) if option in _TAKES["matrix"]}
 
 
+def command_of_plan(run: Run) -> str:
+    """Return the shell command `jaxexport matrix` that runs the whole promised plan of the day of a run's judgement.
+
+    It has the options of the command that made the run; the day is left out if it is today.
+    """
+    made = run.plan.options if run.plan and isinstance(run.plan.options, list) else []
+    replaced = {place for place, word in enumerate(made) if word in _TAKES["matrix"]}
+    kept = [word for place, word in enumerate(made) if not {place, place - 1} & replaced]
+    asked = {option: value for option, value in asked_of(run).items() if option != "--as-of"}
+    if run.summary.as_of != datetime.datetime.now(tz=datetime.UTC).date():
+        asked["--as-of"] = str(run.summary.as_of)
+    return shlex.join(["jaxexport", "matrix", *kept, *itertools.chain(*asked.items())])
+
+
 def with_asked(text: str, asked: Mapping[str, str]) -> str:
     """Return a text in whose commands the options `asked` are added, where a command takes them and lacks them."""
 
@@ -188,7 +202,10 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     if summary.exit_code == ExitCode.INCOMPLETE:
         # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
         missing = summary.judgements.get(Judgement.INCOMPLETE, 0) + max(summary.planned - summary.results, 0)
-        what = f"{missing:,} of {summary.planned:,} planned cells have no result that counts"
+        what = (
+            f"{missing:,} of {summary.planned:,} planned cells {'has' if missing == 1 else 'have'} no "
+            "result that counts"
+        )
         if not missing:
             what = _unplanned_facts(summary) or _uncovered_facts(summary) or "no promise was tested"
         return MISSING_RESULT.title, "; ".join((what, *also))
@@ -374,7 +391,10 @@ def _united(causes: Sequence[Cause], named: Mapping[Release, MapRelease]) -> lis
 
 
 def _joined(spans: Sequence[str]) -> str:
-    """Return ranges of releases, at most three of them, without a comma: it would look like that between causes."""
+    """Return at most three ranges of releases, joined by "and", with the number of the others.
+
+    It has no comma, since commas separate causes.
+    """
     rest = [f"{len(spans) - 3} more"] if len(spans) > 3 else []
     return " and ".join([*spans[:3], *rest])
 
@@ -433,14 +453,17 @@ def window_line(result: Result) -> str:
     days)``.
     """
     is_forward = result.direction is Direction.FORWARD
-    days = f"{result.direction}: reader built {result.days} days {'before' if is_forward else 'after'} the writer"
+    days = (
+        f"{result.direction}: reader built {plural(result.days, 'day')} "
+        f"{'before' if is_forward else 'after'} the writer"
+    )
     if promises_nothing(result.reader):
         return f"{days}; nothing is promised"
     # From the dates, not the policy: a result contains no lengths of windows.
     length = abs((result.promised_until - result.writer.built).days)
     releases = f"releases of {result.reader.family}" if result.reader.runtime else "jaxlibs"
     edge = f"from {result.promised_until} on" if is_forward else f"until {result.promised_until}"
-    promise = f"promised to {releases} built {edge} ({length} days)"
+    promise = f"promised to {releases} built {edge} ({plural(length, 'day')})"
     if result.direction is Direction.SAME:
         days = "same: reader and writer were built on the same day"
     if result.control is Control.ALIKE and result.days <= length:
@@ -453,7 +476,10 @@ def window_line(result: Result) -> str:
 
 
 def promises_nothing(reader: Release) -> bool:
-    """Return whether no artifact is promised to run in a reader: its runtime makes no promise, or it has settings."""
+    """Return whether no artifact is promised to run in a reader.
+
+    That is so if its runtime makes no promise, or if the reader has settings, which no promise covers.
+    """
     if reader.with_settings:
         return True
     runtime = known_runtimes().get(reader.family) if reader.runtime else None
@@ -481,7 +507,7 @@ def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
     """Return whose promise the judgements of a run rest on: that of JAX, or the project's own, and in which days."""
     own, of_jax = policy.window_lengths(), Windows()
     whose = "JAX" if own == of_jax else "this project's policy"
-    days = f"{own.backward_days:,} days after the writer or {own.forward_days:,} days before it"
+    days = f"{plural(own.backward_days, 'day')} after the writer or {plural(own.forward_days, 'day')} before it"
     sentences = [
         f"Promised by {whose}, to jaxlibs built at most {days}.",
         "" if own == of_jax else f"JAX itself promises {of_jax.backward_days} and {of_jax.forward_days} days.",
@@ -576,7 +602,7 @@ def device_limit(result: Result) -> str:
 
 
 def beyond_rounding(result: Result) -> str:
-    """Return how far off the numbers of a cell are that no rounding is known to give; "" for any other cell."""
+    """Return how far off the numbers of a cell are, if rounding does not explain them; "" for any other cell."""
     if not result.is_beyond_rounding:
         return ""
     if result.looks_like.startswith(GARBAGE):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from export_core.base.tolerances import WITHOUT_TOLERANCE
 from export_core.export.case import ExportOptions
 from export_core.goldens import Comparison
 from export_core.policy import Policy
@@ -30,9 +31,11 @@ def comparison(
     """Return the comparator and its tolerances.
 
     Each tolerance comes from `keywords`, else from the argument `rtol` or `atol`, else from the policy. If the
-    keywords set `ulp`, only the tolerances in the keywords count.
+    keywords set `ulp`, only the tolerances in the keywords count. `exact` and `shape` use none, so they have none.
     """
     compare, ulp = keywords.get("compare") or "allclose", keywords.get("ulp")
+    if compare in WITHOUT_TOLERANCE:
+        return Comparison(compare)
     relative: list[Any] = [keywords.get("rtol"), rtol, policy.rtol]
     absolute: list[Any] = [keywords.get("atol"), atol, policy.atol]
     if ulp is not None:  # those of the project must not widen a tolerance in units of the last place

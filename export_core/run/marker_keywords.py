@@ -15,7 +15,7 @@ import msgspec
 from export_core.base.errors import ExportCompatError
 from export_core.base.platforms import PLATFORMS, similar_platform
 from export_core.base.text import close_match
-from export_core.base.tolerances import problem_of_name, read_amount
+from export_core.base.tolerances import AMOUNTS, COMPARATORS, WITHOUT_TOLERANCE, problem_of_name, read_amount
 from export_core.policy.feature_keys import marker_keywords
 
 if TYPE_CHECKING:
@@ -66,6 +66,22 @@ def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], 
     if mistakes:
         raise KeywordError("\n".join(error.message() for error in mistakes))
     return values
+
+
+def unused_tolerances(given: Mapping[str, Any], where: str) -> list[str]:
+    """Return an error message for each tolerance that is given together with a comparator that uses none.
+
+    Args:
+        given: the keywords of one marker. A tolerance of another one, such as that of a class, is for other tests too.
+        where: the beginning of each message.
+    """
+    compare = given.get("compare")
+    return [
+        f"{where} {name}={given[name]!r}: expected none: compare={compare!r} takes no tolerances. "
+        "Leave it out, or choose another comparator."
+        for name in AMOUNTS
+        if compare in WITHOUT_TOLERANCE and given.get(name) is not None
+    ]
 
 
 def _about_unknown(where: str, key: str) -> KeywordError:
@@ -132,9 +148,12 @@ def _tolerance(where: str, name: str, value: Any) -> Any:
 
 
 def _compare(where: str, name: str, value: object) -> str:
-    if problem := problem_of_name(str(value)):
+    if not isinstance(value, str):
+        known = f"one of {', '.join(COMPARATORS)}, or your own function as 'module:function'"
+        raise _error(where, f"{name}={value!r}: expected text for all outputs, {known}.")
+    if problem := problem_of_name(value):
         raise _error(where, problem)
-    return str(value)
+    return value
 
 
 def _is_count(value: object) -> bool:

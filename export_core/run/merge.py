@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from export_core.base.exit_code import ExitCode
+from export_core.base.text import plural
 from export_core.judge.accepted import merge_accepted
 from export_core.matrix import Verdict
 from export_core.policy.run_options import Shard
@@ -41,8 +42,8 @@ def merge_shards(folders: Sequence[Path]) -> Run:
     # Each shard has the cells of its own plan.json: together they are those of the plan, unless one was changed.
     if len(results) >= plan.planned if missing else hash_of(own_cells) != plan.cells:
         raise RunError(
-            f"{', '.join(map(str, finished))}: expected the {plan.planned} cells of their plan, found {len(results)} "
-            "results, not all of these cells. Run the shards again."
+            f"{', '.join(map(str, finished))}: expected the {plural(plan.planned, 'cell')} of their plan, found "
+            f"{plural(len(results), 'result')}, not all of these cells. Run the shards again."
         )
     summaries = [run.summary for run in runs]
     first = summaries[0]
@@ -92,7 +93,7 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
         first = next(iter(shards), shard)
         difference = first_plan.differs_in(plan)
         if not difference and first.count != shard.count:
-            difference = f"divided into {first.count} shards, now {shard.count}"
+            difference = f"divided into {plural(first.count, 'shard')}, now {shard.count}"
         if difference:
             own = f" (now: {folder})" if ", now " in difference else ""
             raise RunError(

@@ -1,17 +1,22 @@
 """Changes since a run, as its project shows them, of what decides verdicts: the evidence, the policy, the goldens."""
 
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from export_core.base.errors import ExportCompatError
+from export_core.base.processes import run_git
 from export_core.base.text import few, first_line
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.store import LFS_POINTER, sha256
+from export_core.judge.gate import recorded_policy
 from export_core.matrix.comparisons import under_policy
 from export_core.policy import Policy
 from export_core.policy.load import load_policy, policy_file
-from export_core.run.plan_record import hash_of
+from export_core.run.plan_record import PlanRecord, hash_of, policy_hash
 from export_core.run.run import Run
+
+_GIT_SECONDS = 10.0
 
 
 def changed_here(run: Run) -> str:
@@ -21,7 +26,7 @@ def changed_here(run: Run) -> str:
     goldens if their folder is here. Nothing is run.
     """
     try:
-        policy = _policy_here(run) or run.policy
+        policy = _policy_here(run.plan.policy_file if run.plan else None) or run.policy
     except ExportCompatError as error:
         unread = f"a policy that cannot be read any more ({first_line(str(error))})"
         return "; ".join(filter(None, (run.changed_since(), unread)))
@@ -32,12 +37,33 @@ def changed_here(run: Run) -> str:
     return "; ".join(filter(None, (run.changed_since(policy), goldens)))
 
 
-def _policy_here(run: Run) -> Policy | None:
+def changed_since_plan(record: PlanRecord) -> str:
+    """Return a text that names what has changed here since a plan was made, so that its run cannot be continued.
+
+    It is "" if nothing has. Compared are the policy, the goldens, the commit, and what `changes_since` compares.
+    """
+    from export_core.run.session import run_identity  # it imports what cells need, and this module's callers
+
+    try:
+        policy = _policy_here(record.policy_file) or Policy()
+        folder = record.goldens_folder or Path(policy.goldens)
+        stored = {golden.id: golden for golden in under_policy(GoldenStore(folder).goldens_so_far(), policy)}
+    except ExportCompatError as error:
+        return f"a policy or goldens that cannot be read any more ({first_line(str(error))})"
+    changes = record.changes_since(policy)
+    # Two options of the command are a part of its policy.
+    if not record.changes_policy and policy_hash(recorded_policy(policy)) != record.policy:
+        changes.append("another policy")
+    changes.append(_changed_among(record.goldens, stored))
+    changes.append(record.other_commit(run_identity(policy, folder).checkout))
+    return "; ".join(filter(None, changes))
+
+
+def _policy_here(named: str | None) -> Policy | None:
     """Return the policy that the command of a run would find now; None if there is no such file.
 
-    Raises `PolicyError` if the policy cannot be read.
+    `named` is the file that the command names. Raises `PolicyError` if the policy cannot be read.
     """
-    named = run.plan.policy_file if run.plan else None
     file = policy_file(Path(), named)
     # A run of elsewhere may name a file that is not on this machine.
     return load_policy(file) if file and (named is None or file.exists()) else None
@@ -46,12 +72,23 @@ def _policy_here(run: Run) -> Policy | None:
 def goldens_here(run: Run, policy: Policy) -> dict[str, Golden] | None:
     """Return the goldens in the folder of a run by id, with the comparison settings of `policy` applied.
 
-    Returns None if the run lists no goldens, or if their folder is not on this machine.
+    Returns None if the run lists no goldens, or if their folder is not on this machine. A folder that was deleted here,
+    as git shows, has no golden any more.
     """
     folder = Path(run.summary.identity.goldens or policy.goldens)
-    if not run.goldens or not folder.is_dir():
+    if not run.goldens:
         return None
+    if not folder.is_dir():
+        return {} if _was_deleted(folder) else None
     return {golden.id: golden for golden in under_policy(GoldenStore(folder).goldens(), policy)}
+
+
+def _was_deleted(folder: Path) -> bool:
+    """Return whether git misses files of a folder that is not there, but for those of a sparse checkout."""
+    try:
+        return bool(run_git(("ls-files", "--deleted", "-z", "--", str(folder)), Path(), _GIT_SECONDS))
+    except (OSError, subprocess.SubprocessError):  # no git, no repository here, or a folder outside of it
+        return False
 
 
 def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
@@ -59,10 +96,16 @@ def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
 
     `goldens` are all goldens of the run's folder, by id. All files of the run's own goldens are hashed.
     """
-    if goldens is None:
-        return ""
+    return "" if goldens is None else _changed_among(run.goldens, goldens)
+
+
+def _changed_among(recorded: Mapping[str, str], goldens: Mapping[str, Golden]) -> str:
+    """Return a text that names those goldens that are not as recorded; "" if all are.
+
+    `recorded` has the hash of each, and `goldens` each of the folder, by id.
+    """
     others, lost = [], []
-    for name, found in sorted(run.goldens.items()):
+    for name, found in sorted(recorded.items()):
         golden = goldens.get(name)
         if golden and hash_of(golden.manifest) != found:
             others.append(name)
@@ -75,7 +118,7 @@ def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
 def _is_damaged(golden: Golden) -> bool:
     """Return whether a file of a golden is missing or changed.
 
-    A Git LFS pointer to the same content is as good as the file: a job that only judges may have no others.
+    A Git LFS pointer to the listed content counts as the file, since a job that only judges may have only pointers.
     """
     try:
         golden.verify()

@@ -132,6 +132,21 @@ class PlanRecord(msgspec.Struct, frozen=True):
         """The policy file that the command named; None if it named none."""
         return next(iter(self._given("--policy")), None)
 
+    @property
+    def goldens_folder(self) -> Path | None:
+        """The folder of goldens that the command named; None if it named none."""
+        return next(map(Path, self._given("--goldens")), None)
+
+    @property
+    def changes_policy(self) -> bool:
+        """Whether options of the command changed its policy."""
+        return bool(self._given("--fail-on", "--unpromised"))
+
+    def other_commit(self, now: str) -> str:
+        """Return a phrase that says from which commit this plan was made, if it is not that of `now`; else ""."""
+        then = self.evidence.parts.get(_COMMIT, "") if isinstance(self.evidence, Evidence) else now
+        return "" if then == now else _in_words(_COMMIT, then, now)
+
     def differs_in(self, other: PlanRecord) -> str:
         """Return a phrase that names the first difference of another plan; "" if there is none.
 
@@ -407,9 +422,9 @@ def has_whole_run(folder: Path) -> bool:
 
 
 def is_narrower(readers: str, folder: Path) -> bool:
-    """Return whether the last run in a results folder had a group of readers, such as `window`, and these are a list.
+    """Return whether `readers` is a list, and the last run in a results folder had a group, such as `window`.
 
-    A policy that lists its readers makes such a run a whole one, which still has less than the last run.
+    A run of listed readers may be whole by its policy, and still lacks readers that the last run had.
     """
     try:
         extent = decode_json(read_named(folder / PLAN, LARGEST), _Extent)

@@ -22,6 +22,7 @@ import filelock
 import msgspec
 
 from export_core.base.atomic import open_to_append, refuse_link, remove_staged, write_new, write_whole
+from export_core.base.checked_arguments import path_of
 from export_core.base.errors import Problem
 from export_core.base.facts import check_facts
 from export_core.base.json_text import decode_json, safe_json
@@ -346,7 +347,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         RunError: Anything else is wrong: a result of an unplanned cell, a file that was changed, a policy or a calendar
             that is not the plan's.
     """
-    folder = Path(folder)
+    folder = path_of(folder, "read_run", "a folder of results", RunError)
     summary, plan = read_summary(folder), plan_of(folder)
     _check_summary(folder / SUMMARY, summary, plan)
     path = folder / RESULTS
@@ -428,10 +429,15 @@ def _continued(folder: Path) -> str:
     """Return the end of a sentence about an unfinished run: the command that continues it, or that none does."""
     if made := by_another_tool(folder):
         return f", made by {made}: run `jaxexport matrix` again"
+    from export_core.run.outdated import changed_since_plan  # it reads goldens, which few readers of results need
+
     try:
-        command = plan_of(folder).command(folder)
+        record = plan_of(folder)
     except RunError:
         return ""
+    if changed := changed_since_plan(record):
+        return f", made with {changed}: no command continues it, run `jaxexport matrix` again"
+    command = record.command(folder)
     return f": `{command}` continues it" if command else ": the same command with --resume continues it"
 
 

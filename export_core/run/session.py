@@ -24,6 +24,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from export_core.base.checked_arguments import require_type
 from export_core.base.feature import hooks
 from export_core.base.json_text import safe_json
 from export_core.base.processes import run_git
@@ -45,12 +46,13 @@ from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.matrix.selection import completed, is_whole
+from export_core.matrix.selection import MatrixError, completed, is_whole
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
+from export_core.policy.load import find_locations
 from export_core.policy.run_options import LOCAL, CellLimits, RunOptions, Shard, reproduce_options
 from export_core.readers.cached_environments import EnvironmentsCost, expected_cost
 from export_core.readers.environment import Environment, ReaderEnvironments
@@ -199,6 +201,7 @@ def run_matrix(
         RunError: The folder of results cannot be used.
         ResultsNotWritten: The folder has no room for more results.
     """
+    _check_arguments(policy, selection, options, goldens)
     observer, selection = failing_softly(observer), completed(selection, policy)
     limits = CellLimits.of(options)
     with ExitStack() as stack:
@@ -287,6 +290,16 @@ def _whole_plan(
     return plan
 
 
+def _check_arguments(policy: object, selection: object, options: object, goldens: object) -> None:
+    """Raise `MatrixError` for an argument of `run_matrix` that has another type, which programs may pass."""
+    advice = "which find_policy('.') or load_policy('export_compat.yaml') reads"
+    require_type(policy, Policy, "run_matrix: policy", f"a Policy, {advice}", MatrixError)
+    require_type(selection, Selection, "run_matrix: selection", "a Selection, such as Selection()", MatrixError)
+    require_type(options, RunOptions, "run_matrix: options", "RunOptions, such as RunOptions()", MatrixError)
+    stored = "goldens as GoldenStore('golden').goldens() reads them, or None"
+    require_type(goldens, (list, tuple, type(None)), "run_matrix: goldens", stored, MatrixError)
+
+
 def plan_matrix(
     policy: Policy,
     selection: Selection,
@@ -320,7 +333,10 @@ def plan_matrix(
         # Of readers that a policy lists, the report says only what is wrong for these.
         whole = selection.has_group and is_whole(selection, policy) and not options.shard
         unmatched = unmatched_patterns(policy, goldens, calendar)
-        warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
+        location = find_locations(policy, options.policy_file)
+        warnings = tuple(
+            pattern.located(location) for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole))
+        )
     # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
     goldens, day = under_policy(goldens, policy), options.as_of or calendar.today()
     plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.targets_on(day))

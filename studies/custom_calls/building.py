@@ -1,4 +1,4 @@
-"""The scale library, which implements the custom call, as it is on each day of the change, and readers that have it."""
+"""Builds of the scale library, which has the custom call as of each day of its change, and readers that load them."""
 
 import dataclasses
 import shutil

@@ -40,8 +40,8 @@ LONGEST = 100
 class Farther:
     """The largest errors of an output against float64, in the reader and in the writer.
 
-    For integers, an error is the number of elements that differ. `least` is an error that counts as none, even if the
-    writer's is smaller. `problem` is the reason why there are no outputs in double precision, or empty.
+    For integers, an error is the number of elements that differ. A writer's error below `least` is taken as `least`.
+    `problem` is the reason why there are no outputs in double precision, or empty.
     """
 
     output: str = ""

@@ -280,7 +280,7 @@ def test_the_installed_jax_has_the_conventions_of_its_row():
 
 @pytest.mark.weekly
 @pytest.mark.parametrize("version", ["0.4.30", "0.6.2", "0.7.0", "0.10.1"])
-def test_other_releases_follow_and_have_their_conventions(version, tmp_path):
+def test_old_and_new_releases_follow_their_conventions(version, tmp_path):
     from export_core.readers.environment import ReaderEnvironments
     from export_core.readers.placement import Placement
     from export_core.releases import load_calendar

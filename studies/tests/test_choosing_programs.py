@@ -63,7 +63,7 @@ def test_tags_that_no_group_has_are_an_error():
         choose("atlas", "held-out")
 
 
-def test_held_out_programs_measure_numbers_forecasts_and_remarks():
+def test_held_out_groups_cover_numbers_and_forecasts_and_remarks():
     tags = set().union(*(group.tags for group in choose("held-out")))
     assert tags == {"held-out", "planted", "numbers", "forecast", "remarks"}
 
@@ -74,7 +74,7 @@ def test_every_package_has_one_version():
     assert len({package.partition("==")[0] for package in packages}) == len(set(packages))
 
 
-def test_a_plain_test_run_does_not_collect_them(pytestconfig):
+def test_a_plain_test_run_does_not_collect_programs(pytestconfig):
     patterns = pytestconfig.getini("python_files")
     assert not [path for path in FILES if any(fnmatch(path.rpartition("/")[2], pattern) for pattern in patterns)]
 

@@ -48,7 +48,7 @@ def test_a_sample_has_each_primitive_at_least_once():
     assert {each.group_name for each in sample(HARNESSES, 1)} == {"add", "sort", "svd"}
 
 
-def test_without_a_count_all_are_taken():
+def test_without_a_count_all_harnesses_are_taken():
     assert sorted(names(sample(HARNESSES))) == sorted(names(HARNESSES))
 
 

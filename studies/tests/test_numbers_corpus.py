@@ -72,7 +72,7 @@ def test_every_program_is_in_exactly_one_group():
     assert sorted(map(sets.program_in, tests)) == sorted(PROGRAMS)
 
 
-def test_doubted_programs_of_the_atlas_have_own_writers():
+def test_atlas_programs_with_alarms_have_their_own_writers():
     plain, alarms = sets.groups_of([sets.REALS], [])
     assert alarms.writers
     assert set(alarms.tests) < set(plain.tests)
@@ -164,7 +164,7 @@ def test_write_page_changes_only_text_between_marks(tmp_path):
     assert page.read_text() == f"before\n{session.BEGIN}new\n{session.END}after\n"
 
 
-def test_write_page_leaves_tables_of_other_commands(tmp_path):
+def test_write_page_keeps_tables_of_other_commands(tmp_path):
     page = tmp_path / "page.md"
     others = f"{session.BEGIN}a table\n{session.END}"
     page.write_text(f"{kernels.BEGIN}old\n{kernels.END}{others}")

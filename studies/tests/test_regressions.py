@@ -73,7 +73,7 @@ def test_data_and_page_have_a_row_for_every_program():
     assert page == regressions_table.page(rows, page)
 
 
-def test_a_row_has_right_or_the_bad_verdicts_of_a_release():
+def test_a_row_says_right_or_lists_the_bad_verdicts_of_releases():
     def ran(verdict, stage=Stage.COMPARE, **cell):
         return making.result(
             verdict, case="studies.corpus.regressions.fusions.test_arctan_of_many", stage=stage, **cell

@@ -31,7 +31,7 @@ def stablehlo_name(name: str) -> str:
 
 
 def counts(op_counts: dict[str, int]) -> dict[str, int]:
-    """Return how often each operation is there, under its name after reading."""
+    """Return the counts of operations that jaxlib found, by the names that our reader gives the operations."""
     numbers: Counter[str] = Counter()
     for name, count in op_counts.items():
         if name != "builtin.unrealized_conversion_cast":  # jaxlib folds it away when it reads

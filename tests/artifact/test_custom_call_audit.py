@@ -14,7 +14,7 @@ def _call(target, **more):
     return CustomCall(target, 1, False, more.pop("config", ""), "main", "", **more)
 
 
-def test_a_target_in_both_lists_is_stable():
+def test_a_target_guaranteed_by_both_releases_is_stable():
     artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
     found = audit(artifact, stable_targets("0.12.0.1"), stable_targets("0.11.0"))
     assert {(f.target, f.standing, f.ok) for f in found} == {

@@ -5,6 +5,7 @@ from export_core.artifact import ArtifactError, HloSharding, NamedSharding, as_d
 from export_core.artifact.envelope.decode import MAX_DIMENSION, MAX_POWER
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import LONGEST_PATH, Aval, Tree
+from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.envelope.schema import FIELDS
 
 
@@ -146,3 +147,8 @@ def test_a_dimension_that_jax_parses_slowly_is_refused(what):
     assert aval.shape == (dimension(0),)
     with pytest.raises(ArtifactError, match="a symbolic dimension that jax reads in a second"):
         read_bytes(with_dimension(dimension(1)))
+
+
+@pytest.mark.parametrize(("formats", "text"), [((12, 12), "12"), ((10, 11), "10 or 11"), ((6, 8), "6, 7 or 8")])
+def test_an_envelope_of_several_formats_names_each(formats, text):
+    assert format_in_words(*formats) == text

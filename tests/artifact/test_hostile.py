@@ -301,7 +301,7 @@ def test_a_function_of_thousands_of_arrays_is_read():
     assert not about.has_type("tensor<5xf32>")
 
 
-def test_a_function_whose_types_are_long_together_is_refused():
+def test_a_function_with_too_many_long_types_is_refused():
     tuples = [varint(23) + varint(60) + varint(number) * 60 for number in range(2)]  # 60 and 3,600 element types
     with pytest.raises(ArtifactError, match=r"types of at most \d+ letters in all, found more"):
         _ = read_bytes(_with_function_type(1000, varint(4), *tuples)).module.types

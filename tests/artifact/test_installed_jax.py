@@ -49,7 +49,7 @@ def test_an_artifact_of_this_jax_is_read_as_recorded(folder):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_this_jax_reads_a_rewritten_artifact_alike(name, folder):
+def test_the_installed_jax_reads_a_rewritten_artifact_the_same(name, folder):
     from jax import export
 
     artifact = read(folder / f"{name}.jaxexport")

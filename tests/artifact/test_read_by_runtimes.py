@@ -52,7 +52,7 @@ def test_the_forecast_matches_each_measured_runtime(reader):
     assert found[True, "p"]
 
 
-def test_the_record_of_runtimes_is_large_enough():
+def test_the_record_has_enough_measured_cells_of_runtimes():
     letters = Counter("".join(letter for row in RECORDED.values() for letter in row.values()))
     first = [*RECORDED][:8]
     assert sum(letter != "." for reader in first for letter in RECORDED[reader].values()) == 2_816
@@ -123,7 +123,7 @@ def test_another_export_is_advised_only_if_it_helps():
     ],
     ids=["LAPACK", "two devices", "kernels of a GPU", "four devices"],
 )
-def test_what_only_jaxlib_runs_has_no_remedy_elsewhere(artifact):
+def test_calls_that_only_jaxlib_runs_come_without_advice(artifact):
     assert reasons(artifact, "iree==3.13.0") == ("iree 3.13.0 does not parse the sdy dialect",)
     assert not any(without_advice(reason) != reason for reason in reasons(artifact, "tensorflow==2.18.0"))
 
@@ -153,7 +153,7 @@ def test_an_unknown_field_makes_only_jaxlib_undecided():
         (12, {"jax before 0.8.2 refuses serialization version 12": ("0.4.20", "0.8.1")}),
     ],
 )
-def test_a_refused_serialization_version_has_one_bound(version, refused):
+def test_a_refused_serialization_version_names_one_bound(version, refused):
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     mlp.envelope = mlp.envelope._replace(serialization_version=version, vjp=None)
     found: dict[str, list[str]] = {}

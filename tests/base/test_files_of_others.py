@@ -98,7 +98,7 @@ PUBLIC_READERS = {
 
 @pytest.mark.parametrize("function", PUBLIC_READERS.values(), ids=PUBLIC_READERS)
 def test_a_path_may_be_a_text(function, tmp_path):
-    """Of a script: the error is the same as for a `Path`, and no `AttributeError`."""
+    """A script may pass a text: the error is the same as for a `Path`, and no `AttributeError`."""
     texts = []
     for missing in (tmp_path / "none", str(tmp_path / "none")):
         with pytest.raises(ExportCompatError) as caught:
@@ -115,7 +115,7 @@ def test_the_folder_of_a_policy_may_be_a_text(tmp_path):
 @pytest.mark.parametrize(
     ("function", "given", "other"), [(read, b"ML", "read_bytes"), (read_bytes, "a.jaxexport", "read")]
 )
-def test_bytes_in_the_place_of_a_path_name_the_other_function(function, given, other):
+def test_an_argument_of_a_wrong_type_names_the_right_function(function, given, other):
     found = f"{function.__name__}: expected .*, found {type(given).__name__}. {other} reads "
     with pytest.raises(ArtifactError, match=found):
         function(given)

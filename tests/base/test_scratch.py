@@ -55,7 +55,7 @@ def test_only_folders_of_dead_processes_are_removed(parent):
         end(living)
 
 
-def test_files_of_others_are_left_alone(parent, tmp_path):
+def test_files_without_our_lock_are_not_removed(parent, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "owner.lock").touch()

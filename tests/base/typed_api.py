@@ -1,4 +1,4 @@
-"""Uses of public names, which mypy checks and nothing runs. An ignored error that mypy does not find is one itself."""
+"""Uses of public names, which mypy checks and nothing runs. A needless `type: ignore` is an error of mypy too."""
 
 import export_core
 import export_core.policy

@@ -320,7 +320,7 @@ def test_a_release_candidate_reads_and_writes_goldens(actions, project, tmp_path
 
 @pytest.fixture(scope="module")
 def action(tmp_path_factory) -> Path:
-    """The action.yml of a folder with no more of this repository than the pages copy."""
+    """The path of action.yml in a folder that has only those files of this repository that the docs tell to copy."""
     folder = tmp_path_factory.mktemp("action")
     for name in FOR_THE_ACTION:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

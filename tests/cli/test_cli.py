@@ -264,8 +264,17 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as its golden.yaml lists it\n", "")
 
 
+def test_verify_finds_a_manifest_that_was_edited(jaxexport, project):
+    listed = next((project / "golden").rglob("golden.yaml"))
+    listed.write_text(f"{listed.read_text()}# reviewed\n")
+    ended = jaxexport("goldens", "verify")
+    assert_bad_input(
+        ended, "edited by hand: expected no more lines, as pytest-jaxexport writes it, found '# reviewed'."
+    )
+
+
 def test_verify_claims_nothing_about_rewritten_hashes(jaxexport, project):
-    """Whoever changes a file and its hash changes what golden.yaml lists: nobody can say that it is as written."""
+    """If a file and its hash in golden.yaml are changed together, nothing shows that the file is not as written."""
     golden = next((project / "golden").rglob("golden.yaml")).parent
     listed, changed = golden / "golden.yaml", files(fill=1.5)[OUTPUTS]
     hashes = [hashlib.sha256(data).hexdigest() for data in ((golden / OUTPUTS).read_bytes(), changed)]
@@ -348,7 +357,7 @@ def test_prune_deletes_nothing_if_a_pin_has_no_golden(jaxexport, project):
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
-    message = "retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
+    message = "export_compat.yaml:1: retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
     dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run")
     assert (dry.code, dry.err.strip()) == (0, f"warning: {message}")
     done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--yes")

@@ -87,7 +87,7 @@ def test_full_prints_every_cell_also_if_files_are_written(words, stream, command
     ],
     ids=" ".join,
 )
-def test_trend_refuses_what_it_would_ignore(words, command):
+def test_trend_refuses_options_that_it_would_ignore(words, command):
     ended = command("report", "new", *words, "--trend")
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert f"--trend judges and writes nothing: it cannot be combined with {words[0]}." in ended.stderr
@@ -200,7 +200,7 @@ def test_a_pipe_is_written_to_and_not_replaced(command):
     [
         (
             lambda new: (new / "summary.json").unlink(),
-            "not finished: the same command with --resume continues it",
+            "a run that has not finished, made with goldens that are missing or damaged now",
         ),
         (lambda new: (new / "summary.json").write_text("{}"), "summary.json: not a summary"),
         (lambda new: (new / "results.jsonl").write_bytes(b""), "each of 2 planned cells, found none for 2"),

@@ -102,8 +102,11 @@ def test_an_unforeseen_error_of_inspect_ends_with_70(monkeypatch, capsys):
         ("inspect", "--json", MLP),
         ("audit", "--policy", "export_compat.yaml", MLP),
         ("report", "run", "--html", "/dev/stdout"),
+        ("report", "run"),
+        ("report", "run", "--full"),
+        ("judge", "run"),
     ],
-    ids=["inspect", "json", "audit", "report"],
+    ids=["inspect", "json", "audit", "page", "report", "full report", "judge"],
 )
 def test_a_closed_pipe_ends_with_code_141(tmp_path, words):
     (tmp_path / "export_compat.yaml").write_text("goldens: golden\n")
@@ -114,6 +117,16 @@ def test_a_closed_pipe_ends_with_code_141(tmp_path, words):
     done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
     os.close(theirs)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_closed_pipe_leaves_an_exit_code_that_is_an_answer(tmp_path):
+    finished(tmp_path / "run", result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN))
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [sys.executable, "-m", "export_core", "judge", "run"]
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def printing_into(output: str, *words: object) -> subprocess.CompletedProcess[str]:
@@ -141,7 +154,7 @@ def test_a_command_with_closed_streams_keeps_its_exit_code(cwd, words, closed, c
     assert bool(done.stdout) == (closed == "2>&-")
 
 
-def test_a_file_gets_nothing_that_a_closed_stream_should_get(cwd):
+def test_output_for_a_closed_stream_goes_into_no_file(cwd):
     """The first file that is opened would have the number of the closed stream."""
     finished(Path("run"), result())
     assert printing_into(">&- 2>&-", "report", "run", "--svg", "map.svg").returncode == 0

@@ -63,7 +63,7 @@ def test_random_key(export_golden, implementation):
 
 @pytest.mark.export_compat
 def test_python_numbers(export_golden, numbers):
-    """Their types give way to the array's (weak types), and are kept where there is none."""
+    """A Python number takes the type of an array that it is combined with, and keeps its own type without one."""
     export_golden(
         jax.jit(lambda x, a, b, c: (x * a, a * 2, b, x.astype(jnp.bfloat16) * a, c)), numbers(3), 2.5, 3, True
     )

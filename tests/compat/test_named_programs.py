@@ -167,7 +167,7 @@ def test_rules_of_linear_functions(export_golden, numbers):
 
 @pytest.mark.export_compat
 def test_artifact_of_another_release_inside(export_golden, numbers):
-    """Half a year old or older: what it says is copied into the new artifact, in the old version's form or a newer one."""
+    """The inner artifact is at least half a year old; its module is copied into the new artifact, in its own version."""
     older = "0.6.2-cpu" if jax.__version_info__ < (0, 10) else "0.9.2-cpu"
     file = GOLDEN / "tests.compat.test_models.test_attention" / older / "artifact.jaxexport"
     inner = jax.export.deserialize(bytearray(file.read_bytes()))

@@ -78,7 +78,7 @@ def on(platform):
 
 @pytest.mark.parametrize("platform", [on("cuda"), on("rocm")])
 def test_gpu_singular_values(export_golden, numbers, platform):
-    """A target for each algorithm; a CPU has others."""
+    """Each algorithm has a target of its own on a GPU; the algorithms of a CPU have other targets."""
     algorithms = lax.linalg.SvdAlgorithm
     chosen = [algorithms.QR, algorithms.JACOBI]
     if platform == "rocm" and hasattr(algorithms, "DIVIDE_AND_CONQUER"):
@@ -152,7 +152,7 @@ def test_dynamic_threefry(export_golden, numbers):
 
 @pytest.mark.export_compat(constant=["result[2]"])  # its pivots are given
 def test_small_factorizations(export_golden, numbers):
-    """Factorizations that no target of LAPACK stands for."""
+    """Factorizations for which jax has no custom-call target of LAPACK."""
     a, factor = numbers(4, 3), np.eye(4, dtype=np.float32) * 5
 
     def f(a, factor):

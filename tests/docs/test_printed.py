@@ -171,7 +171,7 @@ def test_a_page_continues_where_another_ended(tmp_path):
     assert "\n1 in inner\n" in texts[tmp_path / "2.md"]
 
 
-def test_a_terminal_width_applies_from_its_comment_on(tmp_path):
+def test_a_columns_comment_sets_the_width_of_later_blocks(tmp_path):
     path = tmp_path / "page.md"
     path.write_text(
         "```console\n$ echo $COLUMNS\n100\n```\n<!-- columns: 80 -->\n```console\n$ echo $COLUMNS\n80\n```\n"

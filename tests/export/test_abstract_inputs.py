@@ -165,7 +165,7 @@ def test_an_abstract_mesh_becomes_a_mesh_of_devices(exported):
 @pytest.mark.parametrize(
     ("args", "inputs", "message"),
     [
-        ((X, X), (np.ones((2, 3)),), "inputs= has 1 values: expected 2, one for each jax.ShapeDtypeStruct"),
+        ((X, X), (np.ones((2, 3)),), "inputs= has 1 value: expected 2, one for each jax.ShapeDtypeStruct"),
         ((X,), (np.ones((2, 4)),), r"expected ShapeDtypeStruct\(shape=\(2, 3\).*, found float32\[2, 4\]"),
         ((X,), (np.ones((1, 2, 3)),), r"inputs=: expected .*, found float32\[1, 2, 3\]"),
         ((Struct(symbolic_shape("b"), np.float32),), (1.0,), r"inputs=: expected .*, found float32\[\]"),

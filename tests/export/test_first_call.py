@@ -29,7 +29,11 @@ DIES = Reply(Stage.COMPILE, "crash", signal=11)
 
 @pytest.fixture
 def first_call(monkeypatch, tmp_path) -> Iterator[Callable[..., tuple[str, int]]]:
-    """``first_call(uncalled, cold, traced)``: the problem for these replies, and the number of processes."""
+    """Return a function that makes the first call of `uncalled` with workers that give prepared replies.
+
+    A new process answers `cold`, a warm one `traced`. The function returns the problem, empty if there is none, and
+    the number of requests.
+    """
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
     with closing(UserCode()) as user_code, closing(OwnReader(Policy(), RunOptions(results=None), user_code)) as reader:
 

@@ -74,7 +74,7 @@ def test_only_a_one_device_artifact_can_be_spread(exported):
 
 
 def test_a_mesh_of_too_many_devices_is_an_error():
-    with pytest.raises(ExportError, match=r"needs 4096 devices; this process has \d+.* export_devices = 4096"):
+    with pytest.raises(ExportError, match=r"needs 4,096 devices; this process has \d+.* export_devices = 4096"):
         concrete_mesh("t", {"a": 4096})
 
 

@@ -159,7 +159,7 @@ def test_any_spec_is_recovered_from_its_tiles(data):
 
 
 def adopted(specs: tuple[str | None, ...]) -> Golden:
-    """Return a golden for four devices, as it would be if it were adopted without its source."""
+    """Return a golden for four devices with these specs, as adoption makes it if only the artifact is known."""
     golden = stored("test_four_devices", "0.6.2")
     options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
     writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")

@@ -98,7 +98,7 @@ def test_an_artifact_is_not_converted_from_itself(store):
         (
             {"origin": DERIVED},
             "0.6.2",
-            "writer: expected an artifact in a format that jax 0.6.2 writes, found format 5 to 9.",
+            "writer: expected an artifact in a format that jax 0.6.2 writes, found format 5, 6, 7, 8 or 9.",
         ),
     ],
     ids=["converted", "derived"],
@@ -157,12 +157,13 @@ def without_derivatives(made: Manifest) -> Manifest:
     [
         (FIRST_ORDER, options(platforms=("tpu",)), "platforms: expected cpu, as in artifact.jaxexport, found tpu."),
         (FIRST_ORDER, options(platforms=("cpu", "tpu")), "options.platforms: expected cpu, as in"),
-        (FIRST_ORDER, options(mesh={"x": 2}), "options.mesh: expected 1 devices, as in artifact.jaxexport, found 2"),
+        (FIRST_ORDER, options(mesh={"x": 2}), "options.mesh: expected 1 device, as in artifact.jaxexport, found 2"),
         (FIRST_ORDER, changed(custom_calls=("a",)), "custom_calls: expected none, as in artifact.jaxexport, found a."),
         (FIRST_ORDER, signature(inputs=("int8[7]",)), "signature.inputs: expected float32[2,3], float32[3,2], as in"),
         (FIRST_ORDER, signature(outputs=()), "signature.outputs: expected float32[2,2], as in"),
         (FIRST_ORDER, signature(in_tree="*"), "signature.in_tree: expected PyTreeDef"),
         (FIRST_ORDER, signature(out_tree="(*,)"), "signature.out_tree: expected PyTreeDef"),
+        (FIRST_ORDER, options(calling_convention_version=9), "options.calling_convention_version: expected 10, as in"),
         (FIRST_ORDER, without_derivatives, "options.vjp_order: expected 1, as in artifact.jaxexport, found 0."),
         (FIRST_ORDER, changed(checks=()), "checks: expected calls of derivatives [1], as in artifact.jaxexport, found"),
         (REDUCED, changed(out_shardings=()), "out_shardings: expected 2, as in artifact.jaxexport, found 0."),
@@ -258,8 +259,11 @@ def test_goldens_must_have_the_build_date_in_the_policy(store):
 @pytest.mark.parametrize(
     ("writer", "message"),
     [
-        ("0.12.0.1", "writer: expected an artifact in a format that jax 0.12.0.1 writes, found format 5 to 9."),
-        ("0.6.2", "writer: expected an artifact in a format that jax 0.6.2 writes, found format 5 to 9."),
+        (
+            "0.12.0.1",
+            "writer: expected an artifact in a format that jax 0.12.0.1 writes, found format 5, 6, 7, 8 or 9.",
+        ),
+        ("0.6.2", "writer: expected an artifact in a format that jax 0.6.2 writes, found format 5, 6, 7, 8 or 9."),
         ("0.9.0", "writer: expected a module for StableHLO 1.13.4 or 1.13.0, as jaxlib 0.9.0 writes, found 1.13.7."),
     ],
 )
@@ -268,3 +272,41 @@ def test_a_golden_cannot_claim_another_writer(words, writer, message, store, jax
     write_golden(store, manifest("t.a", writer), files(jaxlib="0.9.2"))
     ended = jaxexport(*words)
     assert (ended.code, f"golden/t.a/{writer}-cpu/golden.yaml:7: {message}" in ended.err) == (2, True), ended
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rtol: null", "rtol:  null", "edited by hand: expected '  rtol: null', as pytest-jaxexport"),
+        ("\nwriter:", "\n# moved by me\nwriter:", "golden.yaml:5: edited by hand: expected 'writer:', as"),
+        (
+            "out_shardings: []\n",
+            "",
+            "edited by hand: expected 'out_shardings: []', as pytest-jaxexport writes it, found",
+        ),
+    ],
+)
+def test_a_manifest_in_another_form_was_edited(store, old, new, message):
+    golden = write_golden(store, manifest())
+    verify.check_forms([golden])
+    path = golden.folder / "golden.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(GoldenError) as raised:
+        verify.check_forms(store.generations(golden.manifest.case))
+    assert message in str(raised.value)
+
+
+def test_a_file_of_a_call_that_was_taken_out_is_found(store):
+    golden = write_golden(store, manifest(), {**files(), "call1.inputs.npz": b"", "call1.outputs.npz": b""})
+    with pytest.raises(
+        GoldenError, match=r"golden\.yaml: files: expected the call of call1\.inputs\.npz under `checks`"
+    ):
+        verify.check_forms([golden])
+
+
+def test_all_goldens_of_this_project_have_the_form():
+    goldens = GoldenStore(Path(__file__).parents[2] / "golden").goldens()
+    assert len({golden.manifest.writer.id for golden in goldens}) > 4, "also those of earlier versions of this tool"
+    verify.check_forms(goldens)

@@ -174,7 +174,7 @@ def test_a_golden_in_the_folder_of_another_is_refused(store):
         store.goldens()
 
 
-def test_a_folder_of_stores_names_one_of_them(store):
+def test_an_outer_folder_gets_an_inner_goldens_folder_suggested(store):
     write_golden(GoldenStore(store.root / "0.9.2"), manifest("a"))
     with pytest.raises(GoldenError, match=r"`jaxexport convert` writes for several .* --goldens .*0\.9\.2\.$"):
         store.goldens()

@@ -144,7 +144,7 @@ def fields_of(*kinds):
 
 
 def test_each_field_is_listed_as_weakening_or_harmless():
-    """A new field of golden.yaml, a policy or the marker needs its line in one of the two."""
+    """A new field of golden.yaml, a policy or the marker needs an entry in `WEAKENS` or `DOES_NOT`."""
     of_features = {key.name: key for key in feature_keys()}
     kinds = fields_of(Manifest, Policy)
     for key in of_features.values():
@@ -298,16 +298,28 @@ def test_a_golden_that_accepts_nothing_lists_nothing(tmp_path, changes):
     assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes), noise_npz=noise_of(units)), strict) == []
 
 
-@pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
-def test_derivatives_of_exact_outputs_have_tolerances(tmp_path, order, whats):
+@pytest.mark.parametrize("order", [0, 1])
+def test_tolerances_beside_exact_weaken_nothing(tmp_path, order):
     checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
     (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("exact"), checks=checks))
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
-    assert [accepted.what for accepted in accepted_in([made], WIDE)] == whats
     own = msgspec.structs.replace(made.manifest, comparison=Comparison("exact", rtol=1.0))
+    for one in (made, Golden(own, made.folder)):
+        assert accepted_in([one], WIDE) == []
+
+
+@pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
+def test_derivatives_of_outputs_with_an_own_comparator_have_tolerances(tmp_path, order, whats):
+    checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
+    (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("m:f"), checks=checks))
+    (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
+    assert [accepted.what for accepted in accepted_in([made], WIDE)] == ["comparison: m:f", *whats]
+    own = msgspec.structs.replace(made.manifest, comparison=Comparison("m:f", rtol=1.0))
     (accepted,) = accepted_in([Golden(own, made.folder)], Policy())
-    zeros = "accepts zeros in place of output other/0" if order else "derivatives are compared within these tolerances"
-    assert (accepted.what, accepted.reason) == ("comparison: exact, rtol 1", zeros)
+    zeros = (
+        "accepts zeros in place of output other/0" if order else "only a function of the project compares the outputs"
+    )
+    assert (accepted.what, accepted.reason) == ("comparison: m:f, rtol 1", zeros)
 
 
 def test_calls_that_other_goldens_of_a_case_have_are_listed(tmp_path):
@@ -340,7 +352,7 @@ def test_an_unknown_part_that_the_policy_allows_is_listed(tmp_path):
     assert accepted_in([made], policy) == [Accepted("unknown part vhlo attribute 99", "seen by hand", ("t.f",))]
 
 
-def test_a_rule_or_a_quirk_is_listed_as_such(tmp_path):
+def test_a_rule_and_a_quirk_are_listed_by_their_kind(tmp_path):
     rule, own = NumbersRule(("t.f",), "measured", atol=1.0), Comparison(rtol=0.1)
     (stored,) = on_disk(tmp_path, manifest("t.f", comparison=own))
     for policy, whats in (

@@ -65,7 +65,7 @@ def test_crashes_since_different_releases_are_two_causes():
         assert len(causes(*began, *ends)) == count, verdict
 
 
-def test_failures_in_the_own_writer_are_a_separate_cause():
+def test_failures_in_the_goldens_writer_are_a_separate_cause():
     readers = {"t.a": ("0.9.2", "0.10.2"), "t.b": ("0.9.1", "0.10.2")}  # of writer 0.9.2
     crashes = [failed(case=case, reader=reader) for case, names in readers.items() for reader in names]
     assert {cause.cases for cause in causes(*crashes)} == {("t.a",), ("t.b",)}
@@ -245,7 +245,7 @@ def test_a_signal_is_in_the_signature_and_not_in_the_cause():
     ],
 )
 def test_a_failure_has_the_cause_that_earlier_runs_gave_it(name, cause):
-    """An id is compared with that of a stored run: another one would make each cause a new one."""
+    """Ids are compared with those of stored runs: if an id were computed differently, its cause would seem new."""
     assert with_causes([result_of(name)])[0].cause == cause
 
 

@@ -309,7 +309,7 @@ def test_a_broken_rule_of_a_change_is_reported_first():
         "scale_v1 → scale_v2: over (adds an offset; owner me, https://example.org/1).",
         "  must hold  exports may use scale_v2 since 2026-03-07: every promised reader has it",
         "             readers no longer have to run scale_v1 since 2026-08-28",
-        "  measured   tests.test_a.test_f/0.9.0.1-cpu: 1 of 1 promised cells pass in readers that have the change",
+        "  measured   tests.test_a.test_f/0.9.0.1-cpu: 1 of 1 promised cells passes in readers that have the change",
         "  delete     scale_v1 from 2026-08-28 on, and the goldens that call it: tests.test_a.test_f/0.9.0.1-cpu",
     ]
 

@@ -65,7 +65,7 @@ def test_a_limit_of_every_release_is_a_device_limit(known, title):
     assert finding_of(run).title == title
 
 
-def test_a_program_too_large_for_the_device_is_named_so():
+def test_a_cause_says_that_a_program_is_too_large_for_a_device():
     run = judged_run([failed(reader, message=TOO_LARGE) for reader in ("0.9.2", "0.10.2")])
     assert "The program does not fit TPU v5 lite, in jaxlib 0.9.2" in finding_of(run).sentence
 
@@ -114,7 +114,7 @@ def test_a_failure_is_broken_if_its_writer_was_not_run():
         ],  # what a process lacks is no limit of the device
     ],
 )
-def test_a_writer_that_fails_otherwise_excuses_nothing(own, later):
+def test_a_writer_that_fails_differently_excuses_nothing(own, later):
     run = judged_run([failed("0.9.2", **own), failed("0.10.2", **later)])
     assert run.results[-1].judgement is Judgement.BROKEN
     assert run.results[-1].control is not Control.ALIKE

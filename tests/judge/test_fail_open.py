@@ -70,7 +70,7 @@ def test_the_unchanged_run_is_kept(project, jaxexport):
 
 
 def lines(project: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
-    """Change the lines of results of the run of a project."""
+    """Change the lines of results.jsonl in the run of a project."""
     path = project / "out" / "results.jsonl"
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
 
@@ -103,7 +103,7 @@ def ran(*results: Result, **facts: object) -> Callable[[Path], None]:
 
 
 def with_lines(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
-    """Return a change of the lines of results of a run."""
+    """Return a function that makes this change of results.jsonl in a project."""
     return lambda project: lines(project, change)
 
 
@@ -202,7 +202,7 @@ def nothing(project: Path) -> None:
         (lambda p: (ran(CRASH)(p), known("[t.b]", "2026-11-20")(p)), JUDGE, 4, "expired on 2026-11-20; this is as of 2026-11-21."),
         (lambda p: (ran(CRASH)(p), known("[t.b]", "2199-03-01", "2199-01-01")(p)), JUDGE, 4, "added in the future, on 2199-01-01."),
         (lambda p: (ran(*WRONG)(p), write("export_compat.yaml", EXCUSED)(p)), JUDGE, 4,
-          "expected at most 1 cells that it can excuse, found 2: wrong numbers and owed cells outside the window count too."),
+          "expected at most 1 cell that it can excuse, found 2: wrong numbers and owed cells outside the window count too."),
         (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "--as-of 2010-01-01: expected a cell whose writer and reader were built on or before this day in out"),
         (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
         (nothing, ("judge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run, which needs no joining. Judge it where it is: `jaxexport judge out`."),
@@ -259,7 +259,7 @@ def running(cwd, monkeypatch, jaxexport) -> Callable[..., Ended]:
 def test_a_run_whose_worker_does_not_start_is_incomplete(running):
     ended = running("pass", python=Path("/bin/false"))
     assert ended.code == 3
-    assert "INCOMPLETE: 1 of 1 planned cells have no result that counts" in ended.out
+    assert "INCOMPLETE: 1 of 1 planned cells has no result that counts" in ended.out
     assert "was not run" in ended.out
 
 
@@ -272,7 +272,7 @@ def test_a_run_whose_comparator_exits_is_incomplete(running, tmp_path, code):
     (plain.folder / "golden.yaml").write_bytes(dump_manifest(own))
     ended = running("pass")
     assert ended.code == 3, ended
-    assert "INCOMPLETE: 1 of 1 planned cells have no result that counts" in ended.out
+    assert "INCOMPLETE: 1 of 1 planned cells has no result that counts" in ended.out
     assert "stage compare" in " ".join(ended.out.split())
 
 
@@ -302,7 +302,7 @@ def test_a_cell_that_times_out_is_broken(running, tmp_path):
     assert "still in stage" in ended.out
 
 
-def test_a_run_outside_all_windows_needs_a_reason_for_0(running):
+def test_a_run_outside_all_windows_needs_a_reason_to_exit_0(running):
     ended = running("crash")
     assert (ended.code, "NOTHING PROMISED: every cell is outside its window" in ended.out) == (3, True), ended
     accepted = running("crash", "--unpromised", "an archive")

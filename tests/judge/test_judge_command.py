@@ -80,7 +80,7 @@ def test_a_run_names_the_command_that_runs_missing_cells(jaxexport, tmp_path):
         assert unknown in " ".join(jaxexport(command, "by-pytest", code=None).out.split())
 
 
-def test_one_folder_is_judged_where_it_is(jaxexport, tmp_path):
+def test_a_single_folder_is_judged_in_place(jaxexport, tmp_path):
     finished(tmp_path / "out", result(), shard=Shard(1, 2), plan={"planned": 2})
     ended = jaxexport("judge", "out")
     assert (ended.code, [path.name for path in tmp_path.iterdir()]) == (3, ["out"])
@@ -125,7 +125,7 @@ def test_headlines_of_incomplete_runs_count_broken_cells(jaxexport, tmp_path):
     ended = jaxexport("judge", "out", code=3)
     headline = next(line for line in ended.out.splitlines() if line.startswith("INCOMPLETE:"))
     broken = "broken: 1 of 2 promised cells, 1 cause; only reader affected 0.10.2."
-    assert headline == f"INCOMPLETE: 1 of 3 planned cells have no result that counts; {broken}"
+    assert headline == f"INCOMPLETE: 1 of 3 planned cells has no result that counts; {broken}"
     assert "BROKEN PROMISE  t.b" in ended.out
     assert "INCOMPLETE  Expected one result for each of 3 planned cells, found 2." in ended.out
 

@@ -76,7 +76,7 @@ def test_a_different_failure_makes_its_entry_stale(changes):
     other = judge_again(msgspec.structs.replace(crash(), **changes), rules(known=[ENTRY]))
     assert other.judgement is Judgement.BROKEN
     (message,) = stale(other)
-    assert "1 of its cells fail in another way: expected crash in stage run with 'signal 11', found" in message
+    assert "1 of its cells fails in another way: expected crash in stage run with 'signal 11', found" in message
     assert "LAPACK starts late; owner me, https://example.org/1" in message
 
 
@@ -98,7 +98,7 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ([crash()], {}, {}, ""),
         ([NOT_RUN], {}, {}, ""),
         ([COMPILED], {}, {}, ""),  # it says nothing of failures at run
-        ([COMPILED], {"stage": "compile"}, {}, "1 of its cells pass now"),
+        ([COMPILED], {"stage": "compile"}, {}, "1 of its cells passes now"),
         (
             [*PASSING, crash("t.test_chol3")],
             {},
@@ -115,7 +115,7 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ),
         ([CONVERTED], {}, {}, ""),  # of the original, it shows nothing
         ([crash(**OF_CONVERTED, message="otherwise")], {}, {}, ""),
-        ([CONVERTED, result(case="t.test_chol1")], {}, {}, "1 of its cells pass now: t.test_chol1/0.9.2-cpu on cpu"),
+        ([CONVERTED, result(case="t.test_chol1")], {}, {}, "1 of its cells passes now: t.test_chol1/0.9.2-cpu on cpu"),
         ([result(case="t.a", converted=True, promised=False)], {}, {}, ""),
         ([result()], {}, {}, MATCHES_NONE),
         ([result()], {}, {"whole": False}, ""),
@@ -128,7 +128,7 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ([crash("t.other")], {"added": day("2026-11-21")}, {}, MATCHES_NONE),
         ([crash("t.other")], {"added": day("2026-11-22")}, {}, ""),
         (TWO, {"at_most": 2}, {}, ""),
-        (TWO, {"at_most": 1}, {}, "expected at most 1 cells that it can excuse, found 2"),
+        (TWO, {"at_most": 1}, {}, "expected at most 1 cell that it can excuse, found 2"),
         ([crash()], {}, {"as_of": day("2026-12-01")}, ""),
         ([crash()], {}, {"as_of": day("2026-12-02")}, "expired on 2026-12-01; this is as of 2026-12-02. If it is"),
         ([crash()], {"expires": None, "permanent": True, "approver": "me"}, {"as_of": day("2036-01-01")}, ""),
@@ -167,7 +167,7 @@ def test_an_entry_is_stale_in_a_run_of_the_listed_readers(readers, selection, is
         assert made.stale[0].endswith(f"{MATCHES_NONE[:-1]}, or let it name only readers of other runs.")
 
 
-def test_an_entry_is_stale_in_a_run_of_every_target_too():
+def test_an_entry_is_stale_though_targets_were_added_to_the_run():
     serving = DeploymentTarget(name="serving", jaxlib="0.9.2")
     policy = msgspec.structs.replace(LISTED, known_failures=(ENTRY,), deployed=(serving,))
     cells = [judge_again(result(reader=reader, writer="0.9.2"), policy) for reader in ("0.9.2", "0.10.0", "0.10.2")]
@@ -191,7 +191,7 @@ def test_a_cell_excused_by_one_entry_can_make_another_stale():
     assert aborted.judgement is Judgement.KNOWN
     (message,) = stale_entries([aborted], rules(known=[ENTRY, other]), TODAY, whole=True)
     assert message.startswith("known_failures[0]")
-    assert "1 of its cells fail in another way" in message
+    assert "1 of its cells fails in another way" in message
 
 
 def test_wrong_numbers_outside_the_window_can_be_known():
@@ -314,7 +314,7 @@ def test_cells_that_fail_alike_are_proposed_as_one_entry():
     }  # fmt: skip
 
 
-def test_entries_cover_no_cell_that_is_kept():
+def test_proposed_entries_cover_no_kept_cell():
     broken = [dying("t.a", "0.10.0"), dying("t.a", "0.10.2"), dying("t.b", "0.10.2")]
     cells = [*broken, result(case="t.b", reader="0.10.0")]
     assert [(entry["cases"], entry["readers"]) for entry in entries(*cells)] == [
@@ -381,7 +381,7 @@ def test_a_proposal_is_refused_until_it_is_filled_in(tmp_path):
     [
         ([dying()], {"selection": {"whole": False, "cases": ["t.f"]}}, "found only cases t.f: run the matrix without"),
         ([dying()], {"shard": Shard(1, 3)}, "shard 1 of 3: judge all shards together first"),
-        ([dying(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cells that were not run"),
+        ([dying(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cell that was not run"),
     ],
 )
 def test_a_partial_run_proposes_nothing(results, facts, message, jaxexport, cwd):

@@ -50,7 +50,7 @@ def test_without_promised_cells_exit_code_0_becomes_3(results, facts, code, star
     assert headline(made)[0].startswith(start)
 
 
-def test_the_pages_put_what_is_broken_before_nothing_promised():
+def test_broken_and_stale_outrank_nothing_promised():
     codes = (ROOT / "docs" / "reference" / "verdicts.md").read_text()
     assert "which outranks broken; or nothing was promised, and nothing is broken or stale. |" in codes
     policy = " ".join((ROOT / "docs" / "reference" / "policy.md").read_text().split())
@@ -103,7 +103,7 @@ def test_a_part_of_a_run_is_not_accepted_by_the_policy():
 
 
 @pytest.mark.parametrize("file", ["docs/reference/verdicts.md", "docs/how-to/many-machines.md", "action.yml", "--help"])
-def test_help_and_docs_say_that_such_a_shard_ends_with_0(file, jaxexport):
+def test_help_and_docs_say_a_shard_that_promises_nothing_exits_0(file, jaxexport):
     text = jaxexport("matrix", "--help").out if file == "--help" else (ROOT / file).read_text()
     ends = ("a shard of which nothing is promised ends with 0", "a shard of which nothing is promised: 0")
     assert any(words in " ".join(text.split()).lower() for words in ends)
@@ -168,7 +168,7 @@ def test_pytest_ends_with_a_note_that_nothing_was_promised():
         ({"only": "backward"}, Policy(), "only cells that are promised or read by a release newer than their writer"),
     ],
 )
-def test_a_selection_is_partial_unless_the_policy_has_it(selection, policy, partial):
+def test_a_selection_narrower_than_the_policys_is_partial(selection, policy, partial):
     assert (
         summarize([SAME], policy=policy, selection=Selection(**selection).as_recorded(whole=False)).partial == partial
     )

@@ -146,7 +146,7 @@ def test_a_listed_failure_in_a_target_is_known():
     assert known.judgement is Judgement.KNOWN
     assert stale_entries([known], policy, TODAY, whole=True) == []
     (stale,) = stale_entries([cell(Verdict.PASS, policy=policy)], policy, TODAY, whole=True)
-    assert "1 of its cells pass now" in stale
+    assert "1 of its cells passes now" in stale
 
 
 def test_goldens_of_a_target_stay_until_its_last_day():

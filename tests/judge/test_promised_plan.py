@@ -14,8 +14,9 @@ from export_core.judge import Result, judge_again
 from export_core.judge.promised_plan import missing_promised
 from export_core.matrix import Plan, Verdict
 from export_core.policy import Policy
-from export_core.policy.run_options import RunOptions, Selection
+from export_core.policy.run_options import RESULTS, RunOptions, Selection
 from export_core.releases import calendar as calendars
+from export_core.report.wording import command_of_plan
 from export_core.run.session import plan_matrix
 
 pytestmark = pytest.mark.usefixtures("cwd")
@@ -192,8 +193,29 @@ def test_a_golden_written_since_a_whole_run_is_missing(golden, cwd, jaxexport):
     ended = " ".join(jaxexport("judge", "out", code=3).out.split())
     assert "INCOMPLETE 1 golden of the promised plan of 2026-07-20 never ran: t.new/0.9.2-cpu. Run the matrix" in ended
     assert "partial: without 1 golden that it did not run" in ended
+    assert "next jaxexport matrix --results out --as-of 2026-07-20 jaxexport report out --html" in ended
     run_of_plan("part", Selection(cases=("t.a",)), LATE)
     jaxexport("judge", "part", code=0)
+
+
+def test_the_command_for_a_golden_of_today_has_no_day(golden, cwd, jaxexport):
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    run_of_plan(str(RESULTS), Selection(), today)
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.new", "0.9.2"))
+    ended = jaxexport("judge", code=3).out
+    assert "jaxexport matrix\n" in ended
+    assert "--as-of" not in ended
+
+
+def test_the_command_of_the_plan_keeps_the_options_of_its_run():
+    options = ["--only", "promised", "--goldens", "of us", "--as-of", "2026-01-01", "t.*"]
+    made = types.SimpleNamespace(options=options)
+    judged = types.SimpleNamespace(
+        plan=made, folder=RESULTS, options="--policy p.yaml", summary=types.SimpleNamespace(as_of=LATE)
+    )
+    assert command_of_plan(judged) == (
+        "jaxexport matrix --only promised 't.*' --goldens 'of us' --policy p.yaml --as-of 2026-07-20"
+    )
 
 
 def test_another_golden_of_the_same_name_is_refused(golden, cwd, jaxexport):

@@ -1,5 +1,6 @@
 """Entries of a policy that match nothing: each is reported once, if the whole project is looked at."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from export_core.matrix import Selection
 from export_core.matrix.comparisons import apply_quirks
 from export_core.policy import Policy, find_policy
 from export_core.policy.feature_keys import feature_keys
+from export_core.policy.load import find_locations
 from export_core.policy.run_options import RunOptions
 from export_core.releases import load_calendar
 from export_core.run.session import plan_matrix
@@ -198,6 +200,16 @@ def test_each_key_that_matches_nothing_is_reported_once(key, text, problem, warn
     assert warning.removeprefix("export_compat.yaml:1: ").removeprefix("export_compat.yaml:2: ").startswith(problem)
 
 
+def test_each_pattern_that_matches_nothing_has_its_line(cwd):
+    for key, text, _ in UNMATCHED:
+        (cwd / "export_compat.yaml").write_text(f"calendar_days: 60\n{text}")
+        policy = find_policy(cwd)
+        location, of_another = find_locations(policy), find_locations(Policy())
+        for unmatched in unmatched_patterns(policy, GOLDENS, load_calendar()):
+            assert re.match(r".*export_compat\.yaml:[23]: ", unmatched.located(location)), key
+            assert unmatched.located(of_another) == unmatched.text, "a line of a file that is not this policy's"
+
+
 def test_an_entry_with_several_lost_patterns_is_one_line(warnings):
     reason = "a sum is rounded otherwise there, " * 9
     text = f"cases: [t.z, t.b, t.y, t.x], writers: ['0.8.*'], reason: '{reason}'"
@@ -243,7 +255,7 @@ def test_names_of_releases_are_checked_before_a_golden_exists(cwd, jaxexport):
     (cwd / "export_compat.yaml").write_text("readers: [0.10.3]\nretention: {deployed: [0.10.4]}\nallow: {oars: r}\n")
     ended = jaxexport("policy", "check")
     assert (ended.code, ended.out.count("warning: ")) == (0, 2)
-    assert "warning: readers: jaxlib 0.10.3 is not" in ended.out
+    assert "warning: export_compat.yaml:1: readers: jaxlib 0.10.3 is not" in ended.out
 
 
 @pytest.fixture
@@ -262,7 +274,7 @@ def test_plan_and_policy_check_warn_and_continue(project, jaxexport):
     calls, case = msgspec.json.decode(jaxexport("matrix", "--dry-run", "--json", "--as-of", "2026-11-20").out)[
         "warnings"
     ]
-    assert calls.endswith(": no golden calls 'oars'.")
+    assert calls == "export_compat.yaml:2: allow: no golden calls 'oars'."
     assert case.endswith(": no golden is of case 't.z'.")
 
 

@@ -30,7 +30,7 @@ def known(*answers):
 
 
 def outcome(reader, answers, worked):
-    """Return how many of the four questions a cell answered with yes, beside its forecast."""
+    """Return a forecast with these answers, and for how many of the four questions its cell showed a yes (`worked`)."""
     return Outcome("case/writer", reader, known(*answers), worked, "what happened")
 
 

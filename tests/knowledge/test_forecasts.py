@@ -77,7 +77,7 @@ def of(artifact: Artifact, reader: str, platform: str = "", *settings: str) -> F
 
 
 def answers(known: Forecast) -> tuple[str, str, str, str]:
-    """Return whether it loads, compiles, runs, and has the same numbers."""
+    """Return the four answers of a forecast: whether the artifact loads, compiles, runs, and gives the same numbers."""
     return tuple(answer.answer for answer in known.answers)
 
 
@@ -164,6 +164,17 @@ def test_shardy_of_older_releases_refuses_unreduced_extremes():
     assert of(artifact, "0.10.2").loads.reasons[0].entry == "unreduced-by-max"
 
 
+@pytest.mark.parametrize("side", ["in_shardings", "out_shardings"])
+def test_a_maximum_that_is_left_to_the_caller_is_doubtful(side):
+    golden = golden_of("test_reduced_axes.test_partial_extremes").read_artifact()
+    sharding = golden.envelope.in_shardings[0]
+    left = sharding._replace(spec=sharding.spec._replace(unreduced=("a",)))
+    changed = golden.envelope._replace(**{side: (left, *getattr(golden.envelope, side)[1:])})
+    known = of(read_bytes(encode(changed)), "0.12.0.1", "cpu", *MATRIX)
+    assert (known.compiles.answer, known.compiles.reasons[0].entry) == (YES_BUT, "unreduced-by-max-outside")
+    assert of(golden, "0.12.0.1", "cpu", *MATRIX).numbers.answer == YES
+
+
 def test_arguments_of_64_bits_need_a_flag_of_jax():
     artifact = golden_of("test_dtypes.test_wide_dtype[float64]").read_artifact()
     known = of(artifact, "0.12.0.1")
@@ -190,13 +201,13 @@ def test_pjrt_refuses_symbolic_shapes_and_jaxlib_runs_them():
     ],
     ids=lambda value: value.rpartition(".")[2],
 )
-def test_an_operation_that_a_runtime_refuses_is_no(golden, reader, entry):
+def test_an_operation_that_a_runtime_refuses_is_answered_no(golden, reader, entry):
     known = of(read(ROOT / golden / "0.12.0.1-cpu" / "artifact.jaxexport"), reader)
     assert (known.loads.answer, known.runs.answer) == (YES, NO)
     assert known.runs.reasons[0].entry == entry
 
 
-def test_a_scatter_that_failed_in_each_program_is_no():
+def test_a_scatter_that_failed_in_each_program_is_answered_no():
     known = of(golden_of("test_primitives.test_scatter").read_artifact(), "litert==2.3.0")
     assert known.runs.answer == NO
     assert "failed in each program with stablehlo.scatter(add)" in str(known.runs.reasons[-1])
@@ -241,7 +252,7 @@ def test_an_answer_is_never_better_than_the_one_before_it():
             assert all(answer.reasons for answer in known.answers if answer.answer != YES)
 
 
-def test_readers_asked_together_are_answered_as_alone():
+def test_forecasts_of_several_readers_equal_single_forecasts():
     readers = [reader for reader in readers_of(shipped_entries()).values() if reader.stablehlo]
     runtimes = shipped_runtimes()
     readers += [one for name in runtimes for one in readers_of_runtime(name, runtimes, shipped_entries())]
@@ -361,7 +372,7 @@ def assert_conversion_agrees(artifact: Artifact, known: Forecast) -> None:
 
 
 def assert_golden_commands_agree(golden: Golden, artifact: Artifact) -> None:
-    """Check that a matrix's plan, the forecast of readers in use, and explain say what the forecast says."""
+    """Check that the plan of `matrix`, `forecast --deployed` and `explain` agree with `forecast()` of this golden."""
     if golden.manifest.options.refused_on:
         return
     cells = [Cell(golden, release_of(reader), "cpu") for reader in READERS]

@@ -54,7 +54,7 @@ def test_an_entry_that_no_cell_here_can_show_is_not_run(entry):
 
 
 def cells(**shown):
-    """Return a result for each reader, by name with _ for a point, that shows an entry, or none if it is empty."""
+    """Return a result for each reader, such as `_0_9_2` for 0.9.2: a crash by this known issue, or a pass for ""."""
     readers = [(name[1:].replace("_", "."), upstream) for name, upstream in shown.items()]
     return [
         result(Verdict.CRASH if upstream else Verdict.PASS, reader=reader, upstream=upstream)
@@ -89,7 +89,7 @@ def test_a_cell_outside_the_range_has_to_run():
     assert line.endswith("was not run in 0.10.0: uv failed")
 
 
-def test_an_entry_that_holds_sometimes_is_shown_once():
+def test_an_entry_of_certainty_sometimes_must_show_once():
     trial = TRIAL._replace(shown_in=("0.8.2", "0.9.2"), not_in=())
     once, never = cells(_0_8_2=SORT.id, _0_9_2=""), cells(_0_8_2="", _0_9_2="")
     assert SORT.certainty == "sometimes"

@@ -53,7 +53,7 @@ def test_each_kind_of_concern_has_a_question():
 
 
 @pytest.mark.parametrize("issue", shipped_issues(), ids=lambda issue: issue.id)
-def test_what_a_shipped_entry_names_exists(issue):
+def test_versions_pages_and_files_in_shipped_entries_exist(issue):
     built = load_calendar().built
     for version in re.findall(r"[Uu]pgrade.*?jaxlib (\d[\d.]*\d)", issue.todo):
         assert not issue.mended_in or issue.consumer != "jaxlib" or built(version) >= built(issue.mended_in)
@@ -107,6 +107,8 @@ def test_an_entry_matches_its_fixture_and_no_other_release(issue):
         ("mlp", {"symbolic": False}, True),
         ("mlp", {"x64": True}, False),
         ("mlp", {"donated": True}, False),
+        ("mlp", {"unreduced": True}, False),
+        ("sharded", {"unreduced": False}, True),
         ("mlp", {"attributes": ["jax.uses_shape_polymorphism"]}, True),
         ("mlp", {"attributes": ["no such attribute"]}, False),
         ("mlp", {"lacks": ["no such attribute"]}, True),

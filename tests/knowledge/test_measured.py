@@ -88,7 +88,7 @@ def test_an_operation_never_measured_is_unknown():
     assert forecast_of("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
 
 
-def test_what_all_of_some_releases_fail_with_is_known():
+def test_operations_failing_in_all_asked_releases_are_found():
     failed = {"stablehlo.sort": {"*": 0b011}, "*": {"f8": 0b111}, CALL: {"mine": 0b001}}
     table = TABLE._replace(failed=failed)
     unseen = {

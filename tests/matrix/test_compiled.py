@@ -58,7 +58,7 @@ def compiled_planted(planted) -> Callable[[str], dict[str, Result]]:
 
 @functools.cache
 def compiled_own(platform: str) -> dict[str, Result]:
-    """Return the outcomes on a platform of the goldens of this repository that the tests below name."""
+    """Return the outcomes of this repository's goldens that the tests below name, run for a platform."""
     return replay(ROOT / "golden", platform, *COMPILED[platform], *WITHOUT_OUTPUTS[platform])
 
 
@@ -149,7 +149,7 @@ def test_compiled_goldens_say_why_they_have_no_outputs(platform):
 
 @pytest.mark.matrix
 def test_mosaic_gpu_does_not_compile_without_its_runtime(tmp_path):
-    """What docs/explanation/findings.md tells; `compat_kernels`, which its golden registers, is what says it."""
+    """Show a finding of docs/explanation/findings.md, without the module `compat_kernels`, which names the runtime."""
     (golden,) = (ROOT / "golden").glob(f"*.test_pallas_on_hopper/{NEWEST}-cpu")
     copy = tmp_path / golden.parent.name / golden.name
     shutil.copytree(golden, copy)

@@ -247,7 +247,7 @@ def test_a_cell_is_flaky_until_two_runs_agree(run, goldens, here, warm_workers, 
         return warm_workers.start(environment, slots)
 
     def again(*, anew: bool) -> tuple[Verdict, str, int]:
-        """Return the verdict, what is flaky, and how many workers were started."""
+        """Run the cell again; return its verdict, its `flaky` text, and how many requests were sent to workers."""
         requests.clear()
         cache = OutcomeCache(tmp_path)
         options = ReplayOptions(load_calendar(), limits=CellLimits(timeout=1.5), cache=not anew)

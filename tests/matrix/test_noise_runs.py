@@ -172,7 +172,7 @@ def test_outputs_without_noise_use_tolerances(tmp_path, failing):
 
 
 def test_a_rewrite_with_other_numbers_measures_no_noise(golden):
-    """A release may compile it to something else: its runs agree with each other, and not with the plain one."""
+    """A release may compile the rewritten program to something else, so that its runs differ from the plain run."""
     moved = {name: np.float32(1e-6 * number) for number, name in enumerate(INSIDE_NAMES)}
     record = measured(
         golden, FakeWorker(lambda name: PLAIN + np.float32(0.1) + moved[name] if name in moved else PLAIN)
@@ -422,9 +422,9 @@ def measured_by(jaxlib: str) -> MeasuredNoise:
 
 @pytest.fixture
 def measured_in(tmp_path, monkeypatch):
-    """A function that returns which releases are tried for a golden by 0.9.2, and the one that measured it, or why not.
+    """A function that measures a golden by 0.9.2; it returns the tried releases, and which one measured, or why none.
 
-    Releases in `unbuilt` cannot be built, those in `not_run` cannot run it.
+    The environments of releases in `unbuilt` cannot be built; releases in `not_run` cannot run the golden.
     """
 
     def measure(unbuilt: set[str], not_run: set[str]) -> tuple[list[str], object]:

@@ -124,7 +124,9 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, warm
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_new_environment_shares_with_earlier_ones(in_two_readers, here, warm_workers, monkeypatch, tmp_path, jobs):
+def test_a_new_environment_gets_bytecode_of_earlier_ones(
+    in_two_readers, here, warm_workers, monkeypatch, tmp_path, jobs
+):
     shared: list[tuple[str, ...]] = []
     monkeypatch.setattr(
         "export_core.matrix.replay.share",

@@ -53,7 +53,7 @@ def store(folder: Path, **outcomes: Result) -> None:
 
 
 def flaky_when_stored(folder: Path, outcome: Result) -> str:
-    """Store an outcome under the same key, and return what is then said of an earlier verdict."""
+    """Store an outcome under the key of an earlier one, and return its `flaky` text."""
     with cache_in(folder) as cache:
         return cache.put("key", outcome).flaky
 

@@ -109,7 +109,7 @@ SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2")
         ("0.11.0,deployed", Policy(readers="0.11.0", deployed=(SERVING,)), True),
     ],
 )
-def test_what_the_policy_selects_is_whole_until_narrowed(readers, policy, whole):
+def test_the_policys_selection_is_whole_until_narrowed(readers, policy, whole):
     assert is_whole(Selection(readers), policy) is whole
     for part in ({"cases": ("a",)}, {"writers": ("a",)}, {"touching": "0.9.2"}, {"only": "promised"}):
         assert not is_whole(Selection(readers, **part), policy)
@@ -118,7 +118,7 @@ def test_what_the_policy_selects_is_whole_until_narrowed(readers, policy, whole)
 # --- --touching -------------------------------------------------------------------------------------------------------
 
 
-def test_a_candidate_selects_what_it_writes_and_reads():
+def test_a_candidate_selects_cells_as_writer_and_as_reader():
     plan, every = planned(touching="0.11.0"), planned()
     assert {cell.key for cell in plan.cells} == {
         cell.key for cell in every.cells if "0.11.0" in (cell.reader.jaxlib, cell.golden.manifest.writer.jaxlib)
@@ -195,7 +195,7 @@ def test_a_wheel_named_as_another_release_is_refused(tmp_path):
     same = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-09-17",))
     assert pairs(planned(readers=str(same))) == [("0.11.2", NEWEST)]
     other = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-11-01",))
-    message = r"built on 2026-11-01, and jaxlib 0\.11\.2 of the release calendar on 2026-09-17"
+    message = r"built on 2026-11-01, but the release calendar has 2026-09-17 for jaxlib 0\.11\.2"
     with pytest.raises(MatrixError, match=message):
         planned(readers=str(other))
 
@@ -242,5 +242,5 @@ def test_a_wheel_folder_may_have_later_builds_of_a_release(days, tmp_path):
 def test_a_wheel_folder_without_the_release_is_refused(days, tmp_path):
     dated(tmp_path / "w", *days)
     make_wheel(tmp_path / "w", "jax", "0.12.0.1", needs="jaxlib>=0.11.2")
-    with pytest.raises(MatrixError, match=f"cp310.*: this wheel was built on {days[0]}, and jaxlib 0.11.2 of the rel"):
+    with pytest.raises(MatrixError, match=f"cp310.*: this wheel was built on {days[0]}, but the rel"):
         planned(readers="0.11.2", wheels=(str(tmp_path / "w"),))

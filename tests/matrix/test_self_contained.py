@@ -32,7 +32,7 @@ from export_core.matrix.cache_keys import is_self_contained
         "\0",
     ],
 )
-def test_a_module_that_reaches_others_is_not_self_contained(reaching):
+def test_a_module_using_outside_code_is_not_self_contained(reaching):
     assert is_self_contained(REGISTERING.encode())
     assert not is_self_contained(f"{REGISTERING}\n{reaching}\n".encode())
 

@@ -134,7 +134,7 @@ CHANGED_CONSTANTS: dict[str, tuple[float, Callable[[Array, Array], Array]]] = {
 
 
 def _narrow(name: str) -> Callable[[object], Array]:
-    """Return what rounds values to a narrow format and gives them back in float32."""
+    """Return a function that rounds values to a narrow format, and returns them in float32."""
     if name == "tf32":
         # Round to nearest, ties to even, at bit 13: ten bits of the mantissa are left.
         def to_ten_bits(value: object) -> Array:

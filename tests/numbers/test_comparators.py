@@ -13,6 +13,7 @@ from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
 from export_core.matrix import Selection, make_plan
 from export_core.numbers import CompareError
+from export_core.numbers import user_code as module
 from export_core.numbers.compare import Rules, compare_leaves
 from export_core.numbers.user_code import UserCode
 from export_core.releases import Windows, load_calendar
@@ -186,6 +187,14 @@ def forks(expected, actual):
 def impatient(project):
     with contextlib.closing(UserCode(project, seconds=2.0)) as code:
         yield code
+
+
+def test_a_process_that_starts_too_slowly_says_what_to_do(project, monkeypatch):
+    monkeypatch.setattr(module, "START_SECONDS", 0.01)
+    with contextlib.closing(UserCode(project, seconds=0.02)) as code, pytest.raises(CompareError) as raised:
+        code.check("our_checks:asserts")
+    assert "did not start: it did not answer within 0.02 s. `" in str(raised.value), "the longer of the two limits"
+    assert "-X importtime -c 'import numpy'` shows what takes the time. A longer --timeout" in str(raised.value)
 
 
 # Code that ends or blocks the process is noticed from outside, so that one such code at the import is enough.

@@ -33,7 +33,7 @@ def f32(*values):
 @pytest.mark.parametrize(
     ("expected", "actual", "problem"),
     [
-        (f32(1), [f32(1), f32(2)], "expected 1 outputs, got 2"),
+        (f32(1), [f32(1), f32(2)], "expected 1 output, got 2"),
         ([], f32(1), "expected 0 outputs, got 1"),
         (f32(1), np.array([1.0]), "output 0: expected float32[1], got float64[1]"),
         (f32(1, 2), f32(1), "output 0: expected float32[2], got float32[1]"),
@@ -236,7 +236,7 @@ def test_details_come_from_the_first_wrong_output():
     assert (found.output, found.max_abs_error, found.worst.actual) == (1, 8.0, "2.0")
 
 
-def test_errors_are_those_of_the_output_they_are_named_for():
+def test_each_line_has_the_errors_of_the_output_it_names():
     found = compared([f32(1, 2), f32(1, 2), f32(100, 2)], [f32(1, 2), f32(1.5, 2), f32(100, 9)])
     first, *_, last = str(found).splitlines()
     assert first.startswith("output 1 float32[2]: 1 of 2 elements differ (max abs error 0.5, max rel error 0.5,")

@@ -206,7 +206,7 @@ def test_another_constant_is_never_called_a_narrower_type():
     assert {name: text for name, text in found.items() if not text.startswith(("no pattern", "a constant "))} == {}
 
 
-def test_most_narrow_computations_are_called_so():
+def test_most_computations_in_a_narrow_type_are_recognised():
     """Count the computations in narrow types that are named: 75 of 90, each with its own type or with none."""
     found = {}
     for name, want, got in precision_programs.narrow_computations():
@@ -235,7 +235,7 @@ def test_float32_rounding_of_float32_is_not_diagnosed():
 
 
 def test_the_states_of_two_pendulums_are_not_called_a_narrower_type():
-    """Errors of place and speed follow from the other of the two, even where the times are far apart."""
+    """A wrong time makes an error of position that follows from the speed, and one of speed from the position."""
     phases = np.random.default_rng(2).uniform(0, 6, 200)
     states, later = (np.float32(np.stack([np.cos(t), -3 * np.sin(t)], 1)) for t in (phases, phases + 0.01))
     assert looks(states, later, 1e-6 * np.abs(states.astype(float))).startswith("no pattern: errors of about")

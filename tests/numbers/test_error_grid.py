@@ -15,7 +15,7 @@ def compared(expected: np.ndarray, actual: np.ndarray, **how: object) -> Differe
     return compare_leaves([leaf_of(expected)], [leaf_of(actual)], Rules(Comparison(**how)))
 
 
-def test_a_short_array_has_a_part_for_each_element():
+def test_the_grid_of_a_short_array_has_a_part_for_each_element():
     limit = np.array([0.1, 0.1, 0.1])
     assert error_grid(np.array([0.0, 0.5, 0.1]), limit) == ErrorGrid(1, 3, 1, 3, (0.0, 0.5, 0.1), (0.1, 0.1, 0.1))
 

@@ -164,7 +164,7 @@ def looks_like_rounding(actual, noise=1e-7):
 
 
 @pytest.mark.parametrize("actual", [(-7.1444945, 2.206535, 0.0), (-7.144495, 2.2065353, 1e-8)])
-def test_few_other_bits_within_the_noise_look_like_rounding(actual):
+def test_a_few_changed_bits_within_noise_look_like_rounding(actual):
     assert looks_like_rounding(actual)
 
 

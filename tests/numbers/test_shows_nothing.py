@@ -159,7 +159,7 @@ def test_an_input_with_the_path_of_a_lost_output_is_named():
 
 
 @pytest.mark.parametrize("result", ["result", "result[1]"])
-def test_a_lost_result_without_a_name_shares_no_path(result):
+def test_an_unnamed_lost_output_is_not_matched_with_an_input(result):
     leaves = [leaf_of(np.asarray(array)) for array in (NAN[0], INF)]
     (remark,) = Seen(
         leaves, [0, 1], [leaf_of(np.asarray(-INF))], [], paths=(["args[0]", "args[1]"], [result])
@@ -270,7 +270,7 @@ def test_leaves_with_the_same_remark_share_a_line():
     assert remark_lines(found, ["result[6]"]) == ["result[0]['x'], result[1]['x'], result[2]['x'] and 3 more: why"]
 
 
-def test_what_a_line_leaves_out_can_be_seen():
+def test_remarks_that_a_line_leaves_out_can_be_shown():
     found = [Remark(f"result[{number}]", "why") for number in range(7)]
     assert remark_lines(found, how_to_see="-v") == ["result[0], result[1], result[2] and 4 more (-v names all): why"]
     names = "result[0], result[1], result[2], result[3], result[4], result[5], result[6]"

@@ -85,7 +85,7 @@ def test_takes_anything(export_golden):
     export_golden(jax.jit(with_options), X, rtol=1e-3)
 
 def test_takes_none(export_golden):
-    export_golden(jax.jit(lambda x: x + 1), X, compare="exact", ulp=4)
+    export_golden(jax.jit(lambda x: x + 1), X, compare="svd", ulp=4)
 
 def test_further_call(export_golden):
     export_golden(jax.jit(with_options), X).also(X + 1, atol=1.0)
@@ -114,7 +114,7 @@ def called(projects: Projects) -> Run:
         ("takes_anything", "export_golden(): rtol is a keyword of the marker, and the function has no parameter of"),
         ("takes_anything", "write @pytest.mark.export_compat(rtol=0.001)."),
         ("takes_none", "compare, ulp are keywords of the marker, and the function has no parameter of that name: "),
-        ("takes_none", "write @pytest.mark.export_compat(compare='exact', ulp=4)."),
+        ("takes_none", "write @pytest.mark.export_compat(compare='svd', ulp=4)."),
         ("further_call", "exported.also(): atol is a keyword of the marker"),
         ("refused_call", "exported.refused(): vjp_order is a keyword of the marker"),
         ("no_arguments", "expected a jitted function and its example arguments, found none: export_golden(jax.jit(f),"),
@@ -184,13 +184,17 @@ def test_changed_arguments_get_a_note(falling, old, new, named):
     assert run.code == 0
     note = f"example arguments are not the golden's inputs, which were compared: {named}. pytest --update-goldens"
     assert note in run.text
+    assert "stores the new ones; if they are random, seed them, else they differ in each run" in run.text
 
 
 def test_changed_arguments_fail_if_the_policy_says_fail(falling):
     run = with_inputs(falling, "9.8", "9.81", policy="changed_inputs: fail\n")
     assert run["test_fall"].outcome == "failed"
     assert "changed_inputs is fail: args[1]." in run["test_fall"].text
-    assert re.search(r"If the change is intended: pytest --update-goldens test_a.py::test_fall", run.text)
+    assert re.search(
+        r"If they are random, seed them, .*\. If the change is intended: pytest --update-goldens test_a.py::test_fall",
+        run.text,
+    )
     assert "1 golden replaced" in falling.pytest("--update-goldens").text
     assert falling.pytest().code == 0
 
@@ -362,7 +366,7 @@ def replaced_in(run: Run) -> str:
     return re.search(r"^  test_a\.test_sine/\S+: (.*)$", run.text, re.MULTILINE)[1]
 
 
-def test_other_numbers_under_compare_shape_are_written(sine, tmp_path):
+def test_changed_numbers_are_written_under_compare_shape(sine, tmp_path):
     project = loosened(sine, tmp_path / "project", "compare='shape'", "3 * x")
     would, written = project.pytest("--update-goldens=dry-run"), project.pytest("--update-goldens")
     assert ["1 golden would be replaced" in would.text, "1 golden replaced" in written.text] == [True, True]
@@ -406,7 +410,7 @@ def test_an_update_replaces_a_golden_that_cannot_be_read(damage, sine, tmp_path)
     assert project.stored() == whole
 
 
-def test_an_update_passes_over_damaged_goldens_of_others(sine, tmp_path):
+def test_an_update_skips_damaged_goldens_of_other_writers(sine, tmp_path):
     project = sine.copy(tmp_path / "project")
     (own,) = project.goldens.glob("*/*/golden.yaml")
     other = project.add_older_generation(own.parent.parent.name) / "golden.yaml"
@@ -499,3 +503,14 @@ def test_a_review_writes_only_what_is_accepted(changed_project, tmp_path):
     assert "1 golden not written, as answered: test_a.test_new/" in text
     assert reviewed(project, ["n", "a"]).count("Write it? ") == 2
     assert "1 golden would be replaced: test_a.test_module/" in project.pytest("--update-goldens=dry-run").text
+
+
+def test_an_update_names_the_damaged_files_it_replaces(projects):
+    project = projects(test_a=IMPORTS + MARKED)
+    assert project.pytest("--update-goldens").code == 0
+    (text,) = project.folder.glob("golden/*/*/module.mlir")
+    whole = text.read_bytes()
+    text.write_bytes(whole[:100])
+    run = project.pytest("--update-goldens")
+    assert re.search(r"^  test_a\.test_sin/\S+: damaged: module\.mlir$", run.text, re.MULTILINE)
+    assert text.read_bytes() == whole

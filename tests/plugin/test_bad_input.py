@@ -80,7 +80,10 @@ class TestCall:
 
 
 CALLS = {  # each call, and the messages with which its test fails
-    "never_though_taken": ("pass", "never called export_golden, though it is marked with export_compat"),
+    "never_though_taken": (
+        "pass",
+        "is marked with export_compat: call export_golden(jax.jit(f), *args), or remove the marker.",
+    ),
     "empty_name": (
         'export_golden(SIN, X, name="")',
         "name='': expected text that distinguishes this call from others.",
@@ -120,6 +123,10 @@ CALLS = {  # each call, and the messages with which its test fails
         "A mutable reference that the function closes over gives this message: make it inside",
     ),
     "unnamed_not_jitted": ("export_golden(lambda x: x, X)", "of type function. Wrap what you pass in jax.jit."),
+    "exported": (
+        "export_golden(jax.export.export(SIN)(X))",
+        "of type Exported. Pass the jitted function that was exported: the fixture exports it. For an artifact",
+    ),
     "result": ("export_golden(SIN(X))", "of type ArrayImpl. Pass the function, and its arguments after it."),
     "dates": (
         "export_golden(SIN, np.array(['2026-11-27'], 'datetime64[D]'))",
@@ -129,7 +136,7 @@ CALLS = {  # each call, and the messages with which its test fails
 MESSAGES = {
     "unmarked": ["uses export_golden without the marker: mark it with @pytest.mark.export_compat."],
     "misspelled": ["it with @pytest.mark.export_compat. Its mark 'export_compt' has a similar name."],
-    "never": ["never called export_golden, though it is marked with export_compat"],
+    "never": ["though it is marked with export_compat: request the fixture (in unittest, take self.export_golden)"],
 }
 TESTS += "".join(f"\n    def test_{name}(self, export_golden):\n        {call}\n" for name, (call, *_) in CALLS.items())
 

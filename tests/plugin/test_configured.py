@@ -3,6 +3,7 @@
 The command that pytest prints for a failed cell names goldens and policy if `jaxexport` would find others.
 """
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,8 +11,9 @@ import pytest
 from projects import Projects
 
 from export_core.policy import Policy
-from pytest_jaxexport.replayer import run_options
+from pytest_jaxexport.replayer import Replayer, run_options
 from pytest_jaxexport.settings import Settings
+from pytest_jaxexport.summary import summary_lines
 
 CONFTEST = """
 import jax
@@ -54,7 +56,10 @@ export_module_text = no
 
 @pytest.fixture(scope="module")
 def configured(projects: Projects) -> SimpleNamespace:
-    """Runs of a configured project: goldens written with options of the command line, and checked."""
+    """A project with settings in its policy, in pytest.ini and on the command line, and its two runs.
+
+    `written` writes the goldens, `checked` checks them.
+    """
     project = projects(conftest=CONFTEST, test_a=TESTS)
     (project.folder / "export_compat.yaml").write_text(POLICY)
     with (project.folder / "pytest.ini").open("a") as ini:
@@ -105,8 +110,8 @@ def test_a_golden_of_x64_is_replayed_in_x64(configured):
 
 
 def test_the_summary_names_runtimes_of_deployed_cases(configured):
-    line = "1 case deployed in tensorflow 2.21.0: `jaxexport matrix --readers deployed` tests them there"
-    assert line in configured.checked.text
+    (line,) = re.findall(r"1 case deployed in tensorflow 2.21.0: `(.*)` tests it there", configured.checked.text)
+    assert line.startswith("jaxexport matrix --readers deployed")
 
 
 def test_an_allowed_call_is_stored_with_its_reason(configured):
@@ -132,3 +137,34 @@ def test_a_command_for_a_subfolder_has_relative_paths(tmp_path, goldens, policy)
     (tmp_path / "tests").mkdir()
     options = run_options(settings(tmp_path, tmp_path / "tests", goldens, policy))
     assert (options.goldens, options.policy_file) == (Path("..") / goldens, f"../{policy}")
+
+
+def test_commands_of_the_summary_repeat_the_policy_and_goldens_of_the_run():
+    event = {
+        "case": "t.f",
+        "writer": "0.9.2-cpu",
+        "unmeasured": 0,
+        "measure": "",
+        "judgements": {"kept": 1},
+        "shown": [],
+        "changed": "",
+        "other_inputs": ["args[0]"],
+        "compared_by_outputs": False,
+        "own": False,
+        "stored": 0,
+        "elsewhere": 0,
+        "without_outputs": 0,
+        "corrected": None,
+        "runtimes": [],
+        "run_deployed": "",
+    }
+    text = "\n".join(summary_lines([event], repeated=["--export-policy=other policy.yaml", "--goldens=g"]))
+    command = "pytest --update-goldens '--export-policy=other policy.yaml' --goldens=g"
+    assert f"yet of t.f: {command} adds it" in text
+    assert f"{command} stores the new ones" in text
+
+
+def test_a_command_of_jaxexport_names_another_policy(tmp_path):
+    replayer = SimpleNamespace(_options=run_options(settings(tmp_path, tmp_path, policy="other.yaml")))
+    command = Replayer.command(replayer, "matrix", "--readers", "deployed")
+    assert command == ["jaxexport", "matrix", "--readers", "deployed", "--policy", "other.yaml"]

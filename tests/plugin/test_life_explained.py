@@ -1,11 +1,20 @@
-"""The docstring of pytest_jaxexport/export_compat.py: each message that it quotes is printed by a run of that step."""
+"""The docstring of pytest_jaxexport/export_compat.py: each message that it quotes is printed by a run of that step.
 
+Its code is Python, and the commands that docstrings of pytest_jaxexport name exist.
+"""
+
+import ast
 import inspect
 import re
+import textwrap
+from pathlib import Path
 
+import click
 import pytest
 from projects import Project, Projects
 
+import pytest_jaxexport
+from export_core.cli.app import jaxexport
 from pytest_jaxexport import export_compat
 from pytest_jaxexport.marker import all_keywords
 
@@ -17,7 +26,8 @@ def test_wave(export_golden):
     export_golden(jax.jit(lambda x: jnp.sin(x)), np.arange(8.0))
 """
 OTHER = "def test_other(): pass\n"
-QUOTED = re.findall(r"^    \| (.*)$", inspect.getdoc(export_compat) or "", re.MULTILINE)
+LIFE = inspect.getdoc(export_compat) or ""
+QUOTED = re.findall(r"^    \| (.*)$", LIFE, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +72,29 @@ def test_the_docstring_quotes_messages_and_explains_keywords():
     assert len(QUOTED) > 10
     text = export_compat.__doc__ or ""
     assert all(f"\n{name}=" in text for name in all_keywords())
+
+
+def test_the_code_of_the_docstring_is_python():
+    life = LIFE.partition("The keywords of the marker:")[0]
+    examples = re.findall(r"(?:^    (?!\|).+\n)+", life, re.MULTILINE)
+    assert len(examples) == 1
+    compile(textwrap.dedent(examples[0]), "example", "exec")
+
+
+DOCSTRINGS = "\n".join(
+    ast.get_docstring(node) or ""
+    for file in Path(pytest_jaxexport.__file__).parent.glob("*.py")
+    for node in ast.walk(ast.parse(file.read_text()))
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+)
+
+
+@pytest.mark.parametrize("words", sorted(set(re.findall(r"`jaxexport ([^`]+)`", DOCSTRINGS))))
+def test_each_command_in_docstrings_exists(words):
+    command: click.Command = jaxexport
+    for word in words.split():
+        if not isinstance(command, click.Group):
+            break
+        assert word in command.commands
+        command = command.commands[word]
+    assert command is not jaxexport

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from jax.sharding import PartitionSpec
+from making import golden
 
 from export_core.base.tolerances import COMPARATORS
-from export_core.goldens import Comparison
+from export_core.goldens import Check, Comparison
 from export_core.run import case_options
 from export_core.run import marker_keywords as core
-from pytest_jaxexport.comparing import comparison
+from pytest_jaxexport.comparing import comparison, correction
 from pytest_jaxexport.marker import Marked, MarkerError, all_keywords, own_targets, signature
 from pytest_jaxexport.settings import Settings, read_marker, read_settings
 
@@ -105,6 +106,14 @@ GONE = (
             "compare='equal'",
             f"compare='equal': expected one of {', '.join(COMPARATORS)}, or your own function as 'module:function'.",
         ),
+        *(
+            (
+                f"compare={value}",
+                f"compare={value}: expected text for all outputs, one of {', '.join(COMPARATORS)}, or your own "
+                "function as 'module:function'.",
+            )
+            for value in ("{'float32': 'exact'}", "['exact']", "3")
+        ),
         ("compare='gone_away:f'", f"compare='gone_away:f': cannot import gone_away: {GONE}"),
         ("compare='json:gone'", f"compare='json:gone': json ({json.__file__}) has no gone."),
         ("compare='json:__name__'", "compare='json:__name__': expected a function (expected, actual), found str."),
@@ -143,6 +152,30 @@ def test_a_wrong_marker_is_refused(config, marker, message):
         read_marker(item)
     message = message.replace("{root}", str(config.rootpath))
     assert str(refused.value) == f"@pytest.mark.export_compat {message}"
+
+
+UNUSED = (
+    "@pytest.mark.export_compat {}: expected none: compare={!r} takes no tolerances. Leave it out, or choose another"
+)
+
+
+@pytest.mark.parametrize(
+    ("compare", "amount"), [("exact", {"ulp": 1}), ("exact", {"rtol": {"float32": 0}}), ("shape", {"atol": 0})]
+)
+def test_a_tolerance_that_a_marker_cannot_use_is_refused(config, compare, amount):
+    """A tolerance of a class, or a comparator of a class, may be for its other tests: both are accepted."""
+    together = [pytest.mark.export_compat(compare=compare, **amount).mark]
+    apart = [pytest.mark.export_compat(compare=compare).mark, pytest.mark.export_compat(**amount).mark]
+
+    def read(marks: list[pytest.Mark]) -> Marked:
+        item: Any = SimpleNamespace(iter_markers=lambda name: marks, nodeid="test_f", obj=None, config=config)
+        return read_marker(item)
+
+    ((name, value),) = amount.items()
+    with pytest.raises(MarkerError, match=re.escape(UNUSED.format(f"{name}={value!r}", compare))):
+        read(together)
+    for marks in (apart, apart[::-1]):
+        assert read(marks)["compare"] == compare
 
 
 def test_all_mistakes_of_a_marker_are_one_error(config):
@@ -194,7 +227,7 @@ def test_the_marker_nearest_to_a_test_takes_precedence(pytester):
         pytester.makepyfile(
             """
             import pytest
-            pytestmark = pytest.mark.export_compat(rtol=1, atol=1, compare="exact")
+            pytestmark = pytest.mark.export_compat(rtol=1, atol=1, compare="svd")
             @pytest.mark.export_compat(rtol=2, atol=2)
             class TestA:
                 @pytest.mark.export_compat(rtol=3)
@@ -202,7 +235,7 @@ def test_the_marker_nearest_to_a_test_takes_precedence(pytester):
             """
         )
     )
-    assert given(read_marker(items[0])) == {"rtol": 3, "atol": 2, "compare": "exact"}
+    assert given(read_marker(items[0])) == {"rtol": 3, "atol": 2, "compare": "svd"}
 
 
 def test_reading_a_marker_imports_no_comparator(pytester):
@@ -230,6 +263,34 @@ def test_settings_do_not_widen_a_marker_in_ulps(pytester):
     assert comparison({"ulp": 2}, settings) == Comparison(ulp=2)
     assert comparison({"ulp": 2, "atol": 1e-9}, settings) == Comparison(ulp=2, atol=1e-9)
     assert comparison({}, settings) == Comparison(rtol=0.3, atol={"float32": 0.2})
+    assert comparison({"compare": "exact", "ulp": 2}, settings) == Comparison("exact")
+
+
+CORRECTED = [
+    (Comparison("exact"), {"compare": "exact"}, "rtol: 0.5", None),
+    (Comparison("exact", rtol=0.1, ulp=3), {"compare": "exact"}, "rtol: 0.5", None),  # as older versions recorded it
+    (Comparison("shape", rtol=0.1), {"compare": "shape"}, "rtol: 0.5", None),
+    (Comparison("m:f"), {"compare": "m:f"}, "rtol: 0.5", None),
+    (Comparison(), {"compare": "exact", "rtol": 0.5}, "goldens: golden", {"compare": "exact"}),
+    (Comparison(), {"compare": "m:f"}, "rtol: 0.5", {"compare": "m:f"}),
+    (Comparison("exact"), {}, "rtol: 0.5", {"rtol": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("recorded", "marked", "policy", "wanted"), CORRECTED)
+def test_the_suggested_rule_has_only_tolerances_in_use(recorded, marked, policy, wanted, pytester):
+    (pytester.path / "export_compat.yaml").write_text(policy)
+    settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}"))
+    assert correction([golden(comparison=recorded)], marked, settings) == wanted
+
+
+def test_a_derivative_shows_the_tolerance_that_a_golden_lacks(pytester):
+    (pytester.path / "export_compat.yaml").write_text("rtol: 0.5")
+    settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}"))
+    checks = (Check("vjp1", vjp=1, inputs="vjp1.inputs.npz", outputs="vjp1.outputs.npz"),)
+    for compare, wanted in {"m:f": {"compare": "m:f"}, "exact": None}.items():
+        one = golden(comparison=Comparison(compare), checks=checks)
+        assert correction([one], {"compare": compare}, settings) == wanted
 
 
 # --- which source takes precedence ------------------------------------------------------------------------------------

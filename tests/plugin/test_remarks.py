@@ -61,7 +61,7 @@ def test_unknown(export_golden):
 
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
-    """Tests with outputs that show nothing, and others."""
+    """A project of tests, some of which have outputs that show nothing."""
     return projects(noise=WHOLE_NOISE, test_a=TESTS)
 
 

@@ -1,4 +1,4 @@
-"""What a second export takes from other files: settings of jax, which it has or is ignored, and fixtures."""
+"""Settings of jax and fixtures from other files: a second export has them, or is ignored because it lacks settings."""
 
 import pytest
 from projects import Project, Projects
@@ -55,7 +55,7 @@ def test_the_second_process_has_the_settings_of_the_first(project, case):
     assert "reproducible" not in manifest
 
 
-def test_without_the_other_file_the_export_has_changed(project):
+def test_a_run_without_the_file_that_sets_jax_reports_a_change(project):
     done = project.pytest("test_b.py")
     assert "export changed" in done["test_product"].text
     assert "jax_default_matmul_precision: golden highest; now None" in done["test_product"].text
@@ -69,7 +69,7 @@ def test_a_second_export_with_other_settings_is_ignored(projects):
     assert "reproducible" not in project.manifest("test_b.test_product")
 
 
-def test_a_test_that_needs_another_is_named_as_exported_once(projects):
+def test_a_test_depending_on_another_test_is_exported_once(projects):
     done = projects(test_b=NEEDS_ANOTHER).pytest("--update-goldens", twice=True)
     assert "1 golden exported only once: test_b.test_product. " in done.text
     assert "in a second process, which runs each test alone, these tests exported nothing: run one alone" in done.text

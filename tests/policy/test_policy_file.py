@@ -14,6 +14,7 @@ from commands import assert_bad_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from export_core.base.tolerances import LEVELS
 from export_core.features.inspect.artifact_facts import STABLEHLO_YEARS
 from export_core.policy import Policy, PolicyError, find_policy
 from export_core.policy.entries import Required, WindowDays
@@ -265,6 +266,12 @@ RULES = [
             "tolerances:\n  cpu:\n    float32: {rtol: -1}",
             "3: tolerances.cpu.float32.rtol: expected a finite number of 0 or more, found -1.0.",
         ),
+        ("tolerances: {float32: {rtol: 1}}", f"1: tolerances.float32.rtol: expected a table, found 1.{LEVELS}"),
+        ("tolerances: {cpu: {float32: 1}}", f"1: tolerances.cpu.float32: expected a table, found 1.{LEVELS}"),
+        ("tolerances: {cpu: {rtol: {float32: 1}}}",
+         f"rtol.float32: unknown key. Known keys here: rtol, atol, ulp.{LEVELS}"),
+        ("tolerances: {float32: {}}", f"1: tolerances.float32: expected a platform of cpu, cuda, rocm, tpu.{LEVELS}"),
+        ("tolerances: {cpu: {tpu: {}}}", f".cpu.tpu: expected a floating-point dtype such as float32.{LEVELS}"),
         ("tolerances:\n  gpu: {}", "2: tolerances.gpu: expected a platform of cpu, cuda, rocm, tpu."),
         ("allow:\n  a: ''", "2: allow.a: expected text, found none."),
         ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}",
@@ -282,7 +289,16 @@ RULES = [
         *((ENTRY.replace(old, new), f"{line}: known_failures[0]{text}") for old, new, line, text in KNOWN_FAILURES),
         (ENTRY.replace("2026-12-30", "2026-12-31"), "found 2026-12-31, 91 days after it."),
         (ENTRY.replace("2026-10-01", "2026-02-30"),
-         "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day "),
+         "3: known_failures[0].added: expected a date such as 2026-10-25, found 2026-02-30: day "),
+        (ENTRY.replace("2026-12-30", "2026-13-31"),
+         "4: known_failures[0].expires: expected a date such as 2026-10-25, found 2026-13-31: month must be in 1..12. "
+         "Correct it, or put it in quotes if it is text."),
+        ("releases: {jaxlib: {0.9.9: {built: 2026-11-01 25:00:00}}}",
+         "1: releases.jaxlib.0.9.9.built: expected a date such as 2026-10-25, found 2026-11-01 25:00:00: hour must be"),
+        ("rtol: 0x_", "1: rtol: expected a number such as 180, found 0x_: invalid literal"),
+        ("goldens: !!timestamp soon", "1: goldens: expected a date such as 2026-10-25, found soon. Correct it"),
+        ("goldens: !!bool soon", "1: goldens: expected true or false, found soon. Correct it"),
+        ("allow:\n  2026-13-31: a", "2: allow: expected a date such as 2026-10-25, found 2026-13-31: month must be"),
         (QUIRK.replace("rtol: 1, ", ""),
          "2: quirks[0]: expected at least one of rtol, atol, ulp and allow, found none."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
@@ -328,8 +344,10 @@ def test_a_wrong_value_is_one_error_with_its_line(error_of, text, message):
         ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'",
          " quirks[0]: expected the keys `writer`, "),
         ("[tool]\njaxexport = 3", " expected a table, found 3."),
+        ("[[tool.jaxexport.quirks]]\nexpires = 2026-13-31",
+         "2: expires: not TOML: Expected newline or end of document after a statement. A date is written as 2026-10"),
         ("[tool.jaxexport\n", "1: not TOML: "),
-        ("[tool.jaxexport]\ngoldens = 'a'\ngoldens = 'b'", "3: not TOML: "),
+        ("[tool.jaxexport]\ngoldens = 'a'\ngoldens = 'b'", "3: goldens: not TOML: "),
         ("[tool.ruff]", " expected a table [tool.jaxexport], found none."),
     ],
 )  # fmt: skip

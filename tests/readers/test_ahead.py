@@ -98,7 +98,7 @@ def test_a_cell_that_sets_up_its_own_client_uses_no_spare(started, tmp_path):
     assert only_child(started.pid) == started.ahead
 
 
-def test_at_most_half_as_many_spares_as_cells_wait(started):
+def test_there_is_at_most_one_spare_for_two_waiting_cells(started):
     futures = [started.worker.submit(started.request) for _ in range(6)]
     assert {future.result(timeout=120).end for future in futures} == {"ok"}
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
@@ -157,7 +157,7 @@ print(worker.written_pages([("no", "address")]))
 """
 
 
-def test_copying_pages_leaves_their_content_unchanged():
+def test_copying_memory_pages_leaves_their_content_unchanged():
     printed = subprocess.run(
         [sys.executable, "-c", PAGES, str(PROGRAM)], capture_output=True, text=True, check=True
     ).stdout

@@ -84,7 +84,7 @@ def test_moves_depend_only_on_the_seed():
     assert (np.asarray(run(1, 1)[0]) == np.asarray(run(1, 1)[0])).all()
 
 
-def test_two_computations_of_a_value_move_differently():
+def test_a_value_computed_twice_gets_two_different_moves():
     x = np.full(2000, 1.1, np.float32) + np.arange(2000, dtype=np.float32) / 4096
     run = program(lambda x: (jnp.exp(x), jax.lax.optimization_barrier(jnp.exp(jax.lax.optimization_barrier(x)))), x)
     one, other = run(1, 1)

@@ -96,7 +96,7 @@ def serve(wheels) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_an_index_without_ranges_gives_the_same_lines(serve, wheels, ranges):
+def test_an_index_without_http_ranges_gives_the_same_calendar(serve, wheels, ranges):
     make_wheel(wheels, "jaxlib", "0.12.0", stamps=("2026-10-16",), modules={"big": "x" * 400_000}, python="cp312")
     server = serve(ranges=ranges)
     short = shortened()

@@ -139,7 +139,7 @@ def test_a_report_has_each_finding_once_the_worst_first():
         ("known failure", "reproduce", "jaxexport matrix --cases t.known --writers 0.9.2 --readers 0.10.2 --platforms"),
         ("outside the window", "conversion", "fixes it, by its envelope only: its platforms"),
         ("custom call", "must hold", "Exports still call old_call."),
-        ("custom call", "measured", "t.kept/0.9.2-cpu: 1 of 1 promised cells pass in readers that have the change"),
+        ("custom call", "measured", "t.kept/0.9.2-cpu: 1 of 1 promised cells passes in readers that have the change"),
         ("custom call", "delete", "old_call from 2027-05-01 on, and the goldens that call it: t.kept/0.9.2-cpu"),
         ("CONVERSION", "to do", "jaxexport convert golden/t.outside/0.9.2-cpu --for 0.8.1 -o converted"),
         ("NOT DECIDED", "outputs", "t.wrong/0.9.2-cpu: output 0: 12 of 400 elements jump"),
@@ -170,7 +170,7 @@ def test_the_headline_counts_all_that_decides_the_exit_code():
     line, counts = rich_document().headline
     affected = "lapack-cold-process in 0.9.1, refused in 0.10.2, crash in 0.9.2"
     assert line.removesuffix(".").split("; ") == [
-        "OUTDATED, was INCOMPLETE: 1 of 22 planned cells have no result that counts",
+        "OUTDATED, was INCOMPLETE: 1 of 22 planned cells has no result that counts",
         "broken: 7 of 16 promised cells and 1 cell with an artifact that fails the audit and 1 cell with other numbers "
         "in runtimes that promise nothing, 7 causes, 1 of which looks like rounding",
         "owed: 1 cell that deployment target serving must run",
@@ -218,7 +218,7 @@ def test_the_example_has_each_kind_of_finding():
     assert {one.stage for one in reported.run.results} >= {Stage.AUDIT, Stage.ENVIRONMENT, Stage.COMPARE}
 
 
-def test_the_elements_of_a_report_leave_nothing_out():
+def test_every_part_of_a_document_is_listed():
     """A new part of a report belongs into `elements` of rich_run.py: then each medium has to show it."""
     made = {name for name in vars(Document) if not name.startswith("_")} | {one.name for one in fields(Document)}
     # `headline_parts` is the headline, `look` a colour, and `folder` where a file is written.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import document, result, summarize
+from making import document, of_runtime, result, summarize
 from rich.console import Console
 
 from export_core.base.error_grid import ErrorGrid
@@ -196,7 +196,7 @@ IN_DOUBT = "the golden's stored outputs are in doubt: no rounding of a processor
     ],
     ids=["1 %", "0.1 %", "without noise", "garbage", "not finite"],
 )
-def test_no_processor_is_blamed_for_numbers_so_far_off(changes, size, processors):
+def test_no_processor_is_blamed_for_numbers_too_far_off(changes, size, processors):
     own = wrong("0.9.2", processors=processors, **changes)
     reader = wrong("0.10.2", processors=processors, **changes)
     for finding in (*findings(own, reader), broken_cell(own)):
@@ -224,6 +224,52 @@ def test_no_processor_is_blamed_for_numbers_so_far_off(changes, size, processors
 def test_numbers_that_rounding_may_give_name_the_processor(changes):
     own = wrong("0.9.2", processors=BOTH, **changes)
     assert [finding.title for finding in (*findings(own), broken_cell(own))] == ["OTHER PROCESSOR"] * 2
+
+
+def iree(**changes):
+    """Build the result of a cell that gives different numbers in IREE, which has a known issue with such programs."""
+    plain = wrong("0.10.2", bits="c", promised=False, upstream="iree-sine-of-large-angles", **changes)
+    return of_runtime(plain, "iree==3.13.0", "2026-10-01")
+
+
+def test_a_runtime_that_differs_as_the_writer_does_has_no_issue():
+    off = {"max_abs_error": 0.0100, "max_noise_error": 3.55e4}
+    found = findings(wrong("0.9.2", **off), wrong("0.10.2", **off), iree(**{**off, "max_abs_error": 0.0101}))
+    assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
+    in_iree = next(finding for finding in found if finding.results[0].reader.family)
+    assert IN_DOUBT in in_iree.sentence
+    assert "iree-sine-of-large-angles" not in in_iree.text
+    assert in_iree.results[0].upstream == ""
+
+
+@pytest.mark.parametrize(
+    ("own", "in_iree"),
+    [
+        (wrong("0.9.2", max_noise_error=3.55e4), iree(max_noise_error=9e4, max_abs_error=2.0)),
+        (wrong("0.9.2", max_noise_error=3.0), iree(max_noise_error=3.0)),
+        (result(case="t.f", reader="0.9.2"), iree(max_noise_error=3.55e4)),
+    ],
+    ids=["another difference", "rounding in the writer", "the writer replays it"],
+)
+def test_another_difference_of_a_runtime_keeps_its_known_issue(own, in_iree):
+    issues = {finding.cause.upstream for finding in findings(own, in_iree) if finding.cause}
+    assert "iree-sine-of-large-angles" in issues
+
+
+def test_a_golden_in_doubt_shares_no_cause_with_others_in_a_runtime():
+    off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4, "promised": False}
+    before = [of_runtime(result(case=case), "iree==3.12.0", "2026-09-01") for case in ("t.f", "t.g")]
+    since = [of_runtime(wrong("0.10.2", case, **off), "iree==3.13.0", "2026-10-19") for case in ("t.f", "t.g")]
+    found = findings(wrong("0.9.2", **off), *before, *since)
+    in_iree = {finding.results[0].case: finding.title for finding in found if finding.results[0].reader.family}
+    assert in_iree == {"t.f": "NOT REPLAYABLE", "t.g": "OTHER NUMBERS"}
+
+
+def test_two_runtimes_with_the_same_numbers_refute_an_issue():
+    off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4}
+    (in_jaxlib, in_iree) = findings(wrong("0.10.2", **off), iree(**off))
+    assert (in_jaxlib.title, in_iree.title) == ("BROKEN PROMISE", "OTHER NUMBERS")
+    assert "iree-sine-of-large-angles" not in in_iree.text
 
 
 def test_the_history_is_that_of_the_run_s_own_goldens():
@@ -432,7 +478,8 @@ def test_a_worker_that_starts_too_slowly_blames_the_machine():
     )
     assert dict(finding.details)["to do"] == (
         "The machine may be busy: run fewer cells at a time (--jobs), and run the same `jaxexport matrix` command with "
-        "--resume. How long a worker may take to start does not depend on --timeout."
+        "--resume. Or the disk with the environments is slow: JAXEXPORT_CACHE names a folder on another one. How long "
+        "a worker may take to start does not depend on --timeout."
     )
     assert f"A worker has {START_SECONDS:g} s more to start." in OPTIONS["timeout"].help
     assert f"within {START_SECONDS:g} s, whatever `--timeout` is" in PAGE.read_text()
@@ -483,7 +530,7 @@ def test_goldens_with_weak_noise_are_counted(title, fields, text):
     assert (found.title, found.text[: len(text)]) == (title, text)
 
 
-def test_what_to_do_names_the_folder_of_the_run():
+def test_advice_in_findings_names_the_folder_of_the_run():
     for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
         (finding,) = findings(wrong("0.10.2"), folder=folder)
         assert named in dict(finding.details)["to do"]

@@ -11,6 +11,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
+from export_core.report.run_tables import named_among
 from export_core.report.view import entry_text
 from export_core.report.wording import headline
 
@@ -65,7 +66,7 @@ def test_badge_and_annotation_use_the_headline_once():
         (Required(cells=9, readers=("0.6.2", "0.4.30")), "; 2 more requirements are not met"),
     ],
 )
-def test_counts_are_apart_from_what_an_incomplete_run_lacks(required, more):
+def test_a_semicolon_separates_missing_cells_from_counts(required, more):
     cells = [structs.replace(CRASH, judgement=Judgement.KNOWN), result(case="t.g", flaky="was crash"), COMPILED]
     line, _ = headline(summarize(cells, policy=rules(required=required)))
     what = f"INCOMPLETE: required.cells: expected at least 9 cells that ran, found 3{more}"
@@ -159,8 +160,8 @@ def test_a_broken_run_says_what_has_expired_too():
 @pytest.mark.parametrize(
     ("broken", "affected"),
     [
-        (("0.12.0.1",), "only reader affected 0.12.0 with jax 0.12.0.1."),
-        (("0.12.0", "0.12.0.1"), "oldest reader affected 0.12.0 with jax 0.12.0, newest 0.12.0 with jax 0.12.0.1."),
+        (("0.12.0.1",), "only reader affected 0.12.0 (jax 0.12.0.1)."),
+        (("0.12.0", "0.12.0.1"), "oldest reader affected 0.12.0 (jax 0.12.0), newest 0.12.0 (jax 0.12.0.1)."),
     ],
     ids=["one jax", "both"],
 )
@@ -171,3 +172,15 @@ def test_a_jaxlib_read_with_two_jax_is_named_with_its_jax(broken, affected):
 
     results = with_causes([read_with("0.12.0"), read_with("0.12.0.1"), result(reader="0.10.2")])
     assert document(results, summarize(results)).headline[0].endswith(affected)
+
+
+def test_a_range_that_begins_with_a_jaxlib_of_several_jax():
+    def crash_in(jaxlib, jax):
+        return structs.replace(CRASH, reader=structs.replace(release(jaxlib), jax=jax))
+
+    ours = [("0.10.0", "0.10.0"), ("0.10.1", "0.10.2"), ("0.10.2", "0.10.2"), ("0.11.0", "0.11.0")]
+    other = structs.replace(crash_in("0.10.1", "0.10.1"), verdict=Verdict.PASS, judgement=Judgement.KEPT)
+    results = [other, *(crash_in(*release) for release in ours)]
+    among = sorted((one.reader for one in results), key=lambda reader: reader.date_order)
+    named = named_among([crash_in(*release).reader for release in ours], among)
+    assert named == "0.10.0, 0.10.1 (jax 0.10.2) to 0.11.0"

@@ -278,6 +278,7 @@ def event(one: Result) -> dict[str, Any]:
         "to_do": [one.message],
         "not_seen": {one.message: (1e-6, "float32")},
         "runtimes": [one.message],
+        "run_deployed": one.message,
         "other_inputs": [one.message],
         "corrected": {"compare": one.message},
         "rounded": ["float64"],
@@ -376,9 +377,9 @@ def check_run(results: list[Result], summary: Summary) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _believed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Manifests that are shown although their artifacts contradict them, since most of their fields are hostile.
+    """Switch off the check that an artifact confirms its manifest, which would refuse these hostile manifests.
 
-    The folder is one without a policy: each command would read that of this repository.
+    Run in a folder without a policy, so that commands do not read the policy of this repository.
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(tmp_path_factory.mktemp("without_policy"))

@@ -86,7 +86,7 @@ def is_shown(element: Element) -> bool:
     return element.sort == "detail" and element.label != "listed"
 
 
-def test_junit_shows_each_cell_and_what_is_about_the_run(rich):
+def test_junit_shows_each_cell_and_findings_about_the_run(rich):
     attributes = (value for element in rich.iter() for value in element.attrib.values())
     assert_shown("\n".join([*attributes, *(element.text or "" for element in rich.iter())]), is_shown)
 

@@ -124,9 +124,7 @@ def test_one_jaxlib_with_two_jax_is_two_columns():
     other = msgspec.structs.replace(
         first, reader=msgspec.structs.replace(first.reader, jax="0.11.2"), judgement=Judgement.BROKEN
     )
-    assert "| | 0.12.0 with jax 0.11.2 | 0.12.0 with jax 0.12.0.1 |" in markdown_map(
-        release_map(run_of([first, other]))
-    )
+    assert "| | 0.12.0 (jax 0.11.2) | 0.12.0 (jax 0.12.0.1) |" in markdown_map(release_map(run_of([first, other])))
 
 
 def test_a_large_map_is_folded():

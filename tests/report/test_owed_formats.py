@@ -116,7 +116,7 @@ def test_advised_commands_have_the_policy_of_the_run(made_by, options, end):
     assert "--policy" not in shown["reproduce"], "results have their own commands"
 
 
-def test_a_run_elsewhere_names_its_folder_in_advice():
+def test_advice_names_a_results_folder_that_is_not_the_usual_one():
     run = SimpleNamespace(plan=None, options="", folder=Path("out"))
     text = "`jaxexport can-i-deploy` names it; `jaxexport matrix` and `jaxexport audit t.f/0.9.2-cpu --policy p` do not"
     assert with_asked(text, asked_of(run)) == text.replace("can-i-deploy`", "can-i-deploy --results out`")
@@ -198,7 +198,7 @@ def test_a_failing_cell_of_a_target_is_titled_owed():
     assert broken_cell(CELLS[0]).title == "OWED"
 
 
-def test_a_proposal_lists_an_owed_cell(summary):
+def test_proposed_known_failures_list_an_owed_cell(summary):
     assert "verdict: crash" in proposal(CELLS, summary)
 
 

@@ -76,7 +76,7 @@ def test_the_page_data_has_every_cell_of_the_run(page):
         assert (cell["state"]["judgement"], cell["state"]["verdict"]) == (one.judgement, one.verdict)
 
 
-def test_a_row_has_the_name_of_its_case_and_a_short_one():
+def test_a_row_has_the_full_and_the_short_name_of_its_case():
     results = [failed("tests.a.test_f", ""), failed("tests.b.test_f", "")]
     cases = data_of(html_page(document(results)))["tables"]["case"]
     assert cases == [{"case": f"tests.{name}.test_f", "name": f"{name}.test_f"} for name in "ab"]

@@ -271,7 +271,7 @@ def test_a_cell_links_the_files_of_its_golden(opened):
 
 @pytest.mark.parametrize("folder", [".", "out/pages", "..", None])
 def test_a_cell_links_the_files_from_the_folder_of_its_page(folder, opened, tmp_path, monkeypatch):
-    """The golden has no jaxpr.txt, as one from a file has not. Without a link there is the path."""
+    """The golden has no jaxpr.txt, like any golden from a file. A file without a link is shown by its path."""
     (work := tmp_path / "work").mkdir()
     monkeypatch.chdir(work)
     golden = work / "golden" / numbers().golden

@@ -207,7 +207,7 @@ def test_map_tables_and_sentences_name_a_release_alike():
         "cells": printed(print_cells, report.run),
     }
     for medium, text in media.items():
-        for name in ("0.12.0 with jax 0.11.2", "0.11.2 with jax 0.12.0.1"):
+        for name in ("0.12.0 (jax 0.11.2)", "0.11.2 (jax 0.12.0.1)"):
             assert name in text, medium
         assert not re.search(r"0\.11\.2 jax|0 · 0\.1", text), medium
 

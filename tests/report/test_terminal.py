@@ -134,10 +134,10 @@ def test_one_jaxlib_with_two_jax_makes_two_rows():
         writer=msgspec.structs.replace(plain.writer, jax="0.11.2"),
     )
     text = drawn(print_cells, run_of([plain, older]))
-    assert "0.11.2 with jax 0.12.0.1  built 2026-09-17\n  tests.test_a.test_f: crash! 0.12.0.1\n" in text
-    assert "0.11.2  built 2026-09-17\n  tests.test_a.test_f: ok 0.12.0.1\n" in text
+    assert "0.11.2 (jax 0.12.0.1)  built 2026-09-17\n  tests.test_a.test_f: crash! 0.12.0.1\n" in text
+    assert "0.11.2 (jax 0.11.2)  built 2026-09-17\n  tests.test_a.test_f: ok 0.12.0.1\n" in text
     rows = [line.plain.split("  ")[0] for line in table_lines(run_of([plain, older]), 100)]
-    assert rows == ["writer", "0.11.2 with jax 0.12.0.1", "0.11.2 with jax 0.11.2"]
+    assert rows == ["writer", "0.11.2 (jax 0.12.0.1)", "0.11.2 (jax 0.11.2)"]
 
 
 def test_the_platform_is_named_if_there_are_several():
@@ -173,7 +173,7 @@ def test_names_with_brackets_are_not_markup():
             1,
             "KEPT: the 1 promised cell, 1 compiled only. 1 of 1 planned cells: 1 kept.",
         ),
-        ([result()], 2, "INCOMPLETE: 1 of 2 planned cells have no result that counts. 1 of 2 planned cells: 1 kept."),
+        ([result()], 2, "INCOMPLETE: 1 of 2 planned cells has no result that counts. 1 of 2 planned cells: 1 kept."),
         ([], 0, "INCOMPLETE: nothing was planned: expected at least one cell. 0 of 0 planned cells: no cell."),
     ],
 )
@@ -247,7 +247,7 @@ def test_a_log_has_a_line_at_least_every_40_seconds():
     ]
 
 
-def test_a_refused_cell_of_a_runtime_is_counted_as_planned():
+def test_progress_counts_a_cell_refused_by_a_runtime_as_promised():
     calendar, reader = load_calendar(), Selection("pjrt==0.12.0.1")
     one_cell = make_plan([golden("t.a")], calendar, Windows(), reader, day("2026-11-21"))
     (cell,) = one_cell.cells
@@ -481,3 +481,10 @@ def test_counts_have_the_colours_of_their_judgements():
         "1 broken": Judgement.BROKEN.facts.style,
         "1 owed": Judgement.OWED.facts.style,
     }
+
+
+def test_each_cause_shown_has_its_advice_or_the_command_that_gives_it():
+    failed = [result(Verdict.ERROR, Judgement.BROKEN, case=f"t.{letter}", message=f"no {letter}") for letter in "ab"]
+    worst, second = reported(failed).split("BROKEN PROMISE  ")[1:]
+    assert "\n  to do      " in worst
+    assert "\n  explain    jaxexport explain --case t.b --writer 0.9.2 --reader 0.10.2\n" in second

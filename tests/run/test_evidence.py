@@ -263,7 +263,7 @@ def test_a_run_is_judged_where_git_lfs_left_pointers(project, jaxexport):
     assert "missing or damaged now: t.a/0.12.0.1-cpu. Restore them, or run" in jaxexport("judge", code=2).err
 
 
-def test_a_run_is_judged_by_the_policy_that_it_named_where_the_project_has_none(project, jaxexport):
+def test_without_a_project_policy_a_run_is_judged_by_its_own(project, jaxexport):
     Path("own.yaml").write_text(Path("export_compat.yaml").read_text())
     Path("export_compat.yaml").unlink()
     jaxexport(*MATRIX, "--policy", "own.yaml", code=0)
@@ -284,7 +284,7 @@ def test_a_report_compares_the_policy_that_a_run_named(project, jaxexport):
     assert "OUTDATED" not in jaxexport("report", code=0).out
 
 
-def test_a_report_elsewhere_does_not_miss_goldens(project, jaxexport, monkeypatch):
+def test_a_report_in_another_folder_misses_no_goldens(project, jaxexport, monkeypatch):
     (project / "elsewhere").mkdir()
     shutil.copytree("checks", "elsewhere/checks")
     monkeypatch.chdir("elsewhere")
@@ -389,6 +389,12 @@ def unfinished(jaxexport, *words: str) -> Path:
     return folder
 
 
+def committed(message: str) -> None:
+    """Write a commit of all files of the working folder."""
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", message]):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True)
+
+
 def quoted(message: str) -> list[str]:
     """Return the words of the command between the first backquotes of a message."""
     name, *words = shlex.split(message.split("`")[1])
@@ -406,6 +412,35 @@ def test_the_printed_command_continues_an_unfinished_run(project, jaxexport, giv
     assert ended.code != 2, ended.err
     assert "cells already have a result" in ended.out
     assert (folder / SUMMARY).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        (lambda: shutil.rmtree("golden/t.a"), "goldens that are missing or damaged now: t.a/0.12.0.1-cpu"),
+        (lambda: write("export_compat.yaml", f"{POLICY}calendar_days: 61\n"), "another policy"),
+        (lambda: write("export_compat.yaml", "windows: 5\n"), "a policy or goldens that cannot be read any more"),
+        (lambda: committed("later"), "another commit of the project: none, now "),
+    ],
+)
+def test_an_unfinished_run_of_another_state_is_not_continued(project, jaxexport, change, difference):
+    unfinished(jaxexport)
+    change()
+    message = jaxexport("report", code=2).err
+    assert f"found a run that has not finished, made with {difference}" in message
+    assert "no command continues it, run `jaxexport matrix` again" in message
+    assert "--resume" not in message
+
+
+def test_a_deleted_folder_of_goldens_is_missed_where_git_had_it(project, jaxexport):
+    committed("goldens")
+    shutil.move("golden", "elsewhere")
+    assert "goldens that are missing or damaged now: t.a/0.12.0.1-cpu" in jaxexport("report", code=0).err.replace(
+        "\n", " "
+    ) + " ".join(jaxexport("report", code=0).out.split())
+    assert "missing or damaged now" in jaxexport("judge", code=2).err
+    subprocess.run(["git", "rm", "-rq", "--cached", "golden"], check=True)
+    assert "missing or damaged now" not in " ".join(jaxexport("report", code=0).out.split()), "on another machine"
 
 
 @pytest.mark.parametrize("words", ["report", "judge", "explain", "reduce -o reduced", "can-i-deploy --to serving"])
@@ -478,7 +513,7 @@ def test_a_recorded_command_has_no_password(project, jaxexport):
 
 @pytest.fixture
 def repository(project) -> Path:
-    """That project as a git repository with one commit."""
+    """The project of these tests, as a git repository with one commit."""
     shutil.rmtree("1")
     git("init", "-q")
     git("add", "export_compat.yaml", "checks", "golden")

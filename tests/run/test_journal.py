@@ -444,7 +444,7 @@ def test_a_result_written_before_ctrl_c_counts(jaxexport, project, monkeypatch):
 
     monkeypatch.setattr(Journal, "append", interrupted)
     ended = jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", code=130)
-    assert "Interrupted: 1 of 3 cells have a result, in .jaxexport, and 2 are left" in " ".join(ended.out.split())
+    assert "Interrupted: 1 of 3 cells has a result, in .jaxexport, and 2 are left" in " ".join(ended.out.split())
     assert len((project / ".jaxexport" / RESULTS).read_bytes().splitlines()) == 1
 
 
@@ -502,7 +502,7 @@ def test_a_run_of_listed_readers_moves_a_run_of_the_window(jaxexport, project):
     assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == window
 
 
-def test_a_wider_policy_is_what_a_refused_resume_names(jaxexport, project):
+def test_a_refused_resume_names_a_wider_policy(jaxexport, project):
     words = "matrix", "--as-of", "2026-11-21", "--readers", "0.12.0.1"
     (project / "export_compat.yaml").write_text("readers: [0.12.0.1]\n")
     jaxexport(*words, code=0)

@@ -1,13 +1,13 @@
 """A StableHLO module: its tables are read at once, its operations by one walk, which is made only when needed."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Set
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from export_core.artifact.bytecode.sections import Tables
 from export_core.artifact.bytecode.values import Opaque, Values
-from export_core.artifact.bytecode.walk import Operation, walk
+from export_core.artifact.bytecode.walk import Operation, Uses, walk
 from export_core.artifact.errors import LIMIT, guarded
 
 # The properties of the operations that are decoded, in the order of the bytes. It is alphabetical in every file seen,
@@ -28,6 +28,15 @@ PROPERTIES = {
     ),
 }  # fmt: skip
 MIN_CONSTANT = 256  # bytes of a constant that is listed
+
+WITH_BODY = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("all_reduce", "map", "reduce", "reduce_scatter", "reduce_window", "scatter", "select_and_scatter", "sort"),
+    )
+)
+"""Operations that apply their body to elements: what the body does is part of what the operation is."""
+_NOT_IN_NAMES = frozenset(("stablehlo.return", "stablehlo.constant"))  # Operations in a body that compute nothing.
 
 # Codes of attributes in the sdy dialect: an axis is a name and a size, a mesh a list of axes, then the order of its
 # devices. Measured with the artifacts of jax 0.7.2 to 0.12.0.1.
@@ -117,6 +126,22 @@ class Constant(NamedTuple):
     function: str  # The function that contains the constant.
 
 
+@lru_cache(maxsize=1024)  # of the few hundred operations that there are
+def without_version(name: str) -> str:
+    """Return StableHLO's name for an operation of VHLO: ``stablehlo.sort`` for ``vhlo.sort_v1``.
+
+    A name from a different dialect is returned unchanged.
+    """
+    dialect, _, operation = name.partition(".")
+    stem, _, version = operation.rpartition("_v")
+    return f"stablehlo.{stem}" if dialect == "vhlo" and stem and version.isdigit() else name
+
+
+def no_uses(tables: Tables) -> Uses:
+    """Return an empty set of uses of operations, for one walk over a module."""
+    return Uses([*map(without_version, tables.op_names)], WITH_BODY, _NOT_IN_NAMES)
+
+
 _Key = tuple[int, int]  # properties and attributes
 _Place = tuple[int, int, int, int]  # and location and function
 
@@ -130,7 +155,7 @@ class Contents:
         self.functions: list[Function] = []
         self.constants: list[Constant] = []
         self.own_attributes = -1  # of the module itself
-        self.element_types: Mapping[str, frozenset[str]] | None = None  # once `element_types` was asked for them
+        self.element_types: Mapping[str, Set[str]] | None = None  # once `element_types` was asked for them
         self.typed_ffi = False  # whether a custom call has a dictionary of arguments, or API version 4
         self.attributes_of: dict[int, int] = {}  # as `walk` fills it
         self._nbytes = nbytes
@@ -146,7 +171,8 @@ class Contents:
             # A later version of custom_call is still a custom call, and must not be missed.
             if hook := self._custom_call if name.startswith("vhlo.custom_call_v") else hooks.get(name):
                 visit[number] = hook
-        self.counts = walk(tables, visit, self.attributes_of)
+        self.uses = no_uses(tables)
+        self.counts = walk(tables, visit, self.attributes_of, self.uses)
         self.calls = tuple(
             CustomCall(
                 *self._facts[properties, attributes],
@@ -369,7 +395,7 @@ class Module:
         values: list[int] = []
         tables.left = tables.most  # a walk of its own, with the same limit
         numbers = (number for number, other in enumerate(tables.op_names) if other == name)
-        walk(tables, dict.fromkeys(numbers, lambda op: values.append(value(op))), {})
+        walk(tables, dict.fromkeys(numbers, lambda op: values.append(value(op))), {}, no_uses(tables))
         return values
 
     @property

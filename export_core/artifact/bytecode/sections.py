@@ -82,7 +82,7 @@ class Cursor:
         # Checked before the caller loops: nine bytes can claim 2**64 elements.
         if value * least > self.end - self.at:
             left = self.end - self.at
-            raise self.error(f"{what} that fit in the {left} bytes that are left", f"{value} of them", at)
+            raise self.error(f"{what} that fit in the {left} bytes that are left", f"a count of {value}", at)
         return value
 
     def take(self, length: int, what: str) -> "Cursor":
@@ -94,7 +94,7 @@ class Cursor:
         return part
 
     def index(self, count: int, what: str) -> int:
-        """Read an index below `count`; raise `ArtifactError` if it is not, in which `what` names the element."""
+        """Read an index, which must be below `count`; `what` names the element in the `ArtifactError` if it is not."""
         at = self.at
         if at < self.end and (first := self.data[at]) & 1:  # most numbers; needs no text for an error
             self.at = at + 1
@@ -157,7 +157,7 @@ class Entries:
         return len(self.ends)
 
     def entry(self, index: int) -> tuple[int, int, int, bool]:
-        """Return where the entry `index` is, an index that was checked before.
+        """Return the place of entry `index`; the index must have been checked.
 
         Returns: The number of its dialect, its first byte, the byte after its last, and whether it is not text.
         """
@@ -248,7 +248,7 @@ class Tables:
                 raise cursor.error("a string's length of at least 1, which counts its final zero byte", "0")
             total += size
             if total > cursor.end - sizes_from:
-                raise cursor.error("strings that fit in their section", f"one of {size} bytes")
+                raise cursor.error("strings that fit in their section", f"a string of {size} bytes")
         if cursor.end - cursor.at != total:
             found = f"{cursor.end - cursor.at} bytes"
             raise cursor.error(f"{total} bytes of strings, as their lengths say", found, sizes_from)
@@ -351,7 +351,7 @@ class Tables:
         most = (nbytes + 1024) // 3  # each is there once: nearly all take two bytes and their length
         if count > most:
             expected = f"at most {most} properties in {nbytes} bytes, since no two are equal"
-            raise cursor.error(expected, f"{count} of them", at, advice=LIMIT)
+            raise cursor.error(expected, f"{count} properties", at, advice=LIMIT)
         self.spend(count, at)
         # Only stepped over: what is in them depends on the operation that refers to them.
         data, end = cursor.data, cursor.end

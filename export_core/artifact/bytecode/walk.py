@@ -1,9 +1,10 @@
 """The walk over a module's operations in one pass, without recursion: it counts all and calls hooks for a few kinds."""
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from export_core.artifact.bytecode.sections import ALIGNED, IR, Cursor, Tables
+from export_core.artifact.bytecode.sections import IR, Cursor, Tables
 from export_core.artifact.errors import LIMIT
 from export_core.base.text import plural
 
@@ -11,6 +12,9 @@ MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, 
 
 # How long a varint is, by its first byte.
 LENGTH = tuple(9 if byte == 0 else (byte & -byte).bit_length() for byte in range(256))
+
+_ONE, _TWO = 1 << 1 | 1, 2 << 1 | 1  # The numbers one and two, as a varint of one byte.
+UNKNOWN_TYPE = -1  # Stands for the type of a value that is defined later, which only a damaged module has.
 
 HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, _SUCCESSORS, _REGIONS, _USES, HAS_PROPERTIES = 1, 2, 4, 8, 16, 32, 64
 HAS_REST = _SUCCESSORS | _REGIONS | _USES  # what `rest` reads
@@ -28,12 +32,52 @@ class Operation(NamedTuple):
 
 
 Hook = Callable[[Operation], None]
+Signature = tuple[tuple[int, ...], tuple[int, ...]]
+"""The types of an operation's operands and results: numbers of entries in the module's tables, or `UNKNOWN_TYPE`."""
+
+
+class Uses:
+    """The different uses of operations in a module, which `walk` gathers.
+
+    The name of an operation with a body, such as a reduction, names the operations of the body too:
+    ``stablehlo.reduce(add)``. These are then not uses of their own. Their number is bounded by that of operations.
+    """
+
+    def __init__(self, names: Sequence[str], with_body: Collection[str], left_out: Collection[str]):
+        # For each signature, the operations that have it: numbers, or names for operations with a body.
+        self.found: defaultdict[Signature, set[int | str]] = defaultdict(set)
+        self.names = names  # The name of each operation, by its number.
+        self.has_body = [name in with_body for name in names]
+        self._left_out = left_out  # The names that are not part of the name of a body.
+
+    def add(self, number: int, signature: Signature, inside: set[str], body: set[str] | None) -> None:
+        """Add an operation whose regions have been read, or one that is in a body.
+
+        Args:
+            number: The number of the operation's name.
+            signature: The types of its operands and results.
+            inside: The names of the operations in its body, if it has one.
+            body: The body that the operation is in; None if it is in none.
+        """
+        name = self.names[number]
+        if self.has_body[number]:
+            name = f"{name}({','.join(sorted(inside))})"
+        if body is None:
+            self.found[signature].add(name if self.has_body[number] else number)
+        elif name not in self._left_out:
+            body.add(name.removeprefix("stablehlo."))
 
 
 class Frame:
-    """An operation whose regions are being read: how much of it is left, and where its bytes end."""
+    """An operation whose regions are being read: how much of it is left, and where its bytes end.
 
-    __slots__ = ("blocks", "end", "operations", "outer_end", "regions")
+    The values that are defined in a region have the numbers from `first` to before `last`, `value` being the next one.
+    """
+
+    __slots__ = (
+        *("blocks", "body", "end", "first", "isolated", "last", "name", "operations", "outer_end", "regions"),
+        *("signature", "types", "value"),
+    )
 
     def __init__(self, regions: int, outer_end: int, end: int):
         self.regions = regions
@@ -41,9 +85,15 @@ class Frame:
         self.operations = 0
         self.outer_end = outer_end
         self.end = end
+        self.first = self.value = self.last = 0
+        self.isolated = False  # Whether its regions cannot use the values outside.
+        self.types: dict[int, int] = {}  # The type of each value by number, for a function with all its regions.
+        self.name = 0  # The number of the name of the operation itself.
+        self.signature: Signature = (), ()  # The types of its operands and results.
+        self.body: set[str] | None = None  # The names of the operations in the body that its regions are part of.
 
 
-def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) -> list[int]:
+def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], uses: Uses) -> list[int]:
     """Read every operation of a module, and count the operations of each name.
 
     Args:
@@ -51,6 +101,7 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) 
         visit: hooks by the number of an operation's name, called before the regions of the operation are read.
         attributes_of: a dictionary to fill. Keys are the numbers of the dictionaries of attributes that operations
             have, values the number of the name of the first operation that has the dictionary.
+        uses: the different uses of operations, to fill.
 
     Returns:
         The number of operations of each name, by the name's number.
@@ -61,18 +112,20 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) 
     """
     cursor = tables.cursor(IR)
     try:
-        return _walk(tables, visit, attributes_of, cursor)
+        return _walk(tables, visit, attributes_of, uses, cursor)
     except IndexError:
         raise cursor.error("an operation inside its section", "the end of the file") from None
 
 
-def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], cursor: Cursor) -> list[int]:
+def _walk(
+    tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], uses: Uses, cursor: Cursor
+) -> list[int]:
     """Walk over the operations as `walk` says: a step of the loop is an operation, or the end of a block.
 
     This loop takes most of the time of reading a large module, 3 µs an operation, so that it is written for speed.
     Bytes are read here and not by the cursor's methods, since a call takes as long as all else that happens to an
     operation. Names are local. The length of a varint comes from a table, and its value is only computed if it is
-    needed: operands are stepped over.
+    needed.
 
     Bounds are checked once, when the operation has been read. An index past the file is Python's IndexError, which
     `walk` turns into an error, and one past the section is found then. Parts that few operations have (successors,
@@ -82,14 +135,14 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
     names = len(tables.op_names)
     counts = [0] * names
     hooks = [visit.get(number) for number in range(names)]
+    by_signature, has_body = uses.found, uses.has_body
     frame = Frame(0, cursor.end, cursor.end)
     frame.blocks = 1
     stack = [frame]
-    read_block(cursor, tables, frame)
     while stack:
         frame = stack[-1]
         if frame.operations == 0:
-            _next_block(cursor, tables, stack)
+            _next_block(cursor, tables, stack, uses)
             continue
         frame.operations -= 1
         at = start = cursor.at
@@ -109,8 +162,10 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
         hook = hooks[name]
         at += 1
         attributes = properties = -1
-        results = operands = regions = 0
+        regions = 0
         isolated = False
+        given: tuple[int, ...] = ()
+        taken: tuple[int, ...] = ()
         if hook is None:
             location = 0
             at += length_of[data[at]]
@@ -124,21 +179,37 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
                 attributes, at = varint(data, at)
             if mask & HAS_PROPERTIES:
                 properties, at = varint(data, at)
+        value, types = frame.value, frame.types
         if mask & HAS_RESULTS:
-            results, at = varint(data, at)
-            if results > end - at:  # before the loop: a hostile number would keep it busy for years
-                raise cursor.error("results that fit in their section", f"{results} of them", start)
-            for _ in range(results):
-                at += length_of[data[at]]
+            if data[at] == _ONE and (byte := data[at + 1]) & 1:  # nearly all, without a list
+                given = (byte >> 1,)
+                at += 2
+            else:
+                results, at = varint(data, at)
+                if results > end - at:  # before the loop: a hostile number would keep it busy for years
+                    raise cursor.error("results that fit in their section", plural(results, "result"), start)
+                kinds, at = _varints(data, at, results)
+                given = tuple(kinds)
+            frame.value += len(given)
         if mask & HAS_OPERANDS:
-            operands, at = varint(data, at)
-            if operands > end - at:
-                raise cursor.error("operands that fit in their section", f"{operands} of them", start)
-            for _ in range(operands):
-                at += length_of[data[at]]
+            if data[at] == _ONE and (byte := data[at + 1]) & 1:
+                taken = (types.get(byte >> 1, UNKNOWN_TYPE),)
+                at += 2
+            elif data[at] == _TWO and (byte := data[at + 1]) & 1 and (second := data[at + 2]) & 1:
+                taken = (types.get(byte >> 1, UNKNOWN_TYPE), types.get(second >> 1, UNKNOWN_TYPE))
+                at += 3
+            else:
+                operands, at = varint(data, at)
+                if operands > end - at:
+                    raise cursor.error("operands that fit in their section", plural(operands, "operand"), start)
+                numbers, at = _varints(data, at, operands)
+                taken = tuple([types.get(number, UNKNOWN_TYPE) for number in numbers])
+        for kind in given:
+            types[value] = kind
+            value += 1
         if mask & HAS_REST:
             cursor.at = at  # from the local variable to the cursor and back: only these few operations need it
-            regions, isolated = rest(cursor, tables, mask, results)
+            regions, isolated = rest(cursor, tables, mask, len(given))
             at = cursor.at
         # Nothing that was read beyond the section has been used yet: hooks and regions come after this check.
         if at > end:
@@ -160,27 +231,40 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
             tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again
             hook(Operation(name, start, attributes, properties, location, len(stack) - 1))
         if regions:
-            stack.append(enter(cursor, tables, regions, isolated, len(stack)))
+            inner = enter(cursor, tables, regions, isolated, len(stack))
+            inner.name, inner.signature = name, (taken, given)
+            inner.isolated, inner.types, inner.first = isolated, types, 0 if isolated else frame.last
+            inner.body = set() if has_body[name] else frame.body
+            stack.append(inner)
+        elif frame.body is None and not has_body[name]:
+            by_signature[taken, given].add(name)
+        else:
+            uses.add(name, (taken, given), set(), frame.body)
     return counts
 
 
-def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame]) -> None:
+def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame], uses: Uses) -> None:
     """Continue after a block: with the next block, the next region, or what follows the operation of the region."""
     frame = stack[-1]
-    if frame.blocks:
-        read_block(cursor, tables, frame)
-    elif frame.regions:
+    if not frame.blocks and frame.regions:
         frame.regions -= 1
         frame.blocks = cursor.count("blocks")
         if frame.blocks:  # a region without blocks is its zero alone
-            cursor.varint("the number of values")
-            read_block(cursor, tables, frame)
-    else:
+            frame.value, frame.last = frame.first, frame.first + cursor.varint("the number of values")
+            frame.types = {} if frame.isolated else frame.types
+    elif not frame.blocks:
         if cursor.end != frame.outer_end or len(stack) == 1:  # its regions had a section of their own
             if cursor.at != cursor.end:
                 raise cursor.error("the end of the operations", f"{cursor.end - cursor.at} more bytes")
             cursor.end = frame.outer_end
         stack.pop()
+        if stack:
+            uses.add(frame.name, frame.signature, frame.body or set(), stack[-1].body)
+        return
+    if frame.blocks:
+        for kind in read_block(cursor, tables, frame):
+            frame.types[frame.value] = kind
+            frame.value += 1
 
 
 def rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int, bool]:
@@ -210,7 +294,7 @@ def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: i
     if depth > MAX_NESTING:
         raise cursor.error(f"regions nested at most {MAX_NESTING} deep", "deeper ones", start, advice=LIMIT)
     if regions > end - start:
-        raise cursor.error("regions that fit in their section", f"{regions} of them", start)
+        raise cursor.error("regions that fit in their section", plural(regions, "region"), start)
     if isolated and tables.version >= 2:
         number, inner = cursor.section(tables.start)
         if number != IR:
@@ -230,15 +314,8 @@ def varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at : at + size], "little") >> size, at + size
 
 
-def varints(data: bytes | bytearray, at: int) -> tuple[list[int], int]:
-    """Return the varints of a list at byte `at`, which begins with their number, and the place behind them.
-
-    Only for bytes that `walk` has read: the number is not checked.
-    """
-    if (first := data[at]) & 1:
-        count, at = first >> 1, at + 1
-    else:
-        count, at = varint(data, at)
+def _varints(data: bytes | bytearray, at: int, count: int) -> tuple[list[int], int]:
+    """Return varints from byte `at` on, and the place behind them. Past the end of the file this is an `IndexError`."""
     numbers = []
     for _ in range(count):
         if (first := data[at]) & 1:  # nearly all, without a call
@@ -250,58 +327,6 @@ def varints(data: bytes | bytearray, at: int) -> tuple[list[int], int]:
     return numbers, at
 
 
-def block_at(tables: Tables, at: int) -> tuple[int, list[int], int]:
-    """Return a block's number of operations, the numbers of its arguments' types, and the place of its first operation.
-
-    Only for bytes that `walk` has read: nothing is checked.
-    """
-    data, version = tables.data, tables.version
-    head, at = varint(data, at)
-    kinds: list[int] = []
-    if head & 1:
-        count, at = varint(data, at)
-        for _ in range(count):
-            if (kind := data[at]) & 1:  # nearly all, without a call
-                kind >>= 1
-                at += 1
-            else:
-                kind, at = varint(data, at)
-            if version < 4 or kind & 1:  # it has a location
-                at += LENGTH[data[at]]
-            kinds.append(kind >> 1 if version >= 4 else kind)
-        if version >= 3:
-            at += 1
-            if data[at - 1]:
-                cursor = Cursor(data, at, tables.sections[IR].end, tables.name)
-                _use_lists(cursor, tables, count)
-                at = cursor.at
-    return head >> 1, kinds, at
-
-
-def regions_at(tables: Tables, at: int, mask: int, results: int) -> tuple[int, bool, int]:
-    """Return the number of an operation's regions, whether they are isolated, and the place of the first.
-
-    `at` is the place behind the operation's operands. Only for bytes that `walk` has read: nothing is checked.
-    """
-    if not mask & HAS_REST:
-        return 0, False, at
-    data, end = tables.data, tables.sections[IR].end
-    if mask & HAS_REST == _REGIONS:  # nearly all
-        head, at = varint(data, at)
-        regions, isolated = head >> 1, bool(head & 1)
-    else:
-        cursor = Cursor(data, at, end, tables.name)
-        regions, isolated = rest(cursor, tables, mask, results)
-        at = cursor.at
-    if regions and isolated and tables.version >= 2:
-        if data[at] & ALIGNED:
-            at = Cursor(data, at, end, tables.name).section(tables.start)[1].at
-        else:
-            at += 1  # its kind
-            at += LENGTH[data[at]]  # its length
-    return regions, isolated, at
-
-
 def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
     """Read a block's header into `frame`, and return the numbers of the types of the block's arguments."""
     version, types = tables.version, len(tables.types)
@@ -310,7 +335,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
     head = cursor.varint("the number of operations")
     frame.operations = head >> 1
     if frame.operations > cursor.end - cursor.at:
-        raise cursor.error("operations that fit in their section", f"{frame.operations} of them")
+        raise cursor.error("operations that fit in their section", plural(frame.operations, "operation"))
     tables.spend(3 + frame.operations, start)  # a block costs as much as an operation or two
     if not head & 1:
         return []
@@ -343,7 +368,7 @@ def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
         at = cursor.at
         count = cursor.varint("the number of uses") >> 1
         if count > cursor.end - cursor.at:
-            raise cursor.error("uses that fit in their section", f"{count} of them", at)
+            raise cursor.error("uses that fit in their section", f"{count} uses", at)
         tables.spend(1 + count // 3, at)
         for _ in range(count):
             cursor.varint("a use")

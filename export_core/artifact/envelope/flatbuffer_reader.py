@@ -170,7 +170,7 @@ class Table:
         return self.buffer.string(self.at(index), f"field {index} of {self.kind}") if index in self else None
 
     def text(self, index: int, what: str) -> str:
-        """Return the string in field `index`; raise `ArtifactError` if it is missing, in which `what` names it."""
+        """Return the string in field `index`; `what` names the string in the `ArtifactError` if it is missing."""
         if index not in self:
             raise self.error(f"{what} (field {index} of {self.kind})", "none")
         return self.buffer.string(self.at(index), what)

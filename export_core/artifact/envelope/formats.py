@@ -25,6 +25,15 @@ def format_of(jax: str) -> int:
     return next((number for number, first in FIRST_JAX.items() if numbers >= first), 0)
 
 
+def format_in_words(first: int, last: int) -> str:
+    """Return the format of an envelope whose fields fit the formats `first` to `last`: ``12``, or ``8 or 9``.
+
+    An envelope has one format. Before format 12, the file does not say which.
+    """
+    *most, newest = map(str, range(first, last + 1))
+    return f"{', '.join(most)} or {newest}" if most else newest
+
+
 def fields_of(number: int) -> tuple[str, ...]:
     """Return the names of the fields of `Exported` that the format `number` has, except `vjp`."""
     names = FIELDS["Exported"]

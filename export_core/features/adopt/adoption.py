@@ -143,8 +143,8 @@ class Adoption:
             other = names.setdefault(draft.id, candidate)
             if other is not candidate:
                 raise GoldenError(
-                    f"{candidate.file}: expected a case that {other.file} does not have, found {candidate.case} by "
-                    f"{draft.manifest.writer.id} for both. Give it another name."
+                    f"{candidate.file}: expected a case of its own, found that of {other.file}: both are "
+                    f"{candidate.case} by {draft.manifest.writer.id}. Give one of them another name."
                 )
             same = self._stored_already(draft)
             if not same:
@@ -156,9 +156,9 @@ class Adoption:
     def check_replaces_nothing(self, candidate: Candidate, draft: _Draft | None = None) -> None:
         """Raise `GoldenError` if a candidate would replace a golden that must stay.
 
-        Such a golden is of another artifact, of a test, or, which only a draft shows, has other arrays. A golden may be
-        written again if its noise was not measured or if it is damaged. Raises `ExportCompatError` for an artifact that
-        cannot be read.
+        A golden must stay if a test wrote it, or if its artifact or, as a draft shows, its arrays differ. A golden may
+        be written again if its noise was not measured or if it is damaged. Raises `ExportCompatError` for an artifact
+        that cannot be read.
         """
         if draft:
             artifact, writer = draft.artifact, draft.manifest.writer
@@ -392,7 +392,7 @@ def _not_computed(draft: _Draft, problem: str) -> str:
 
 
 def _other_outputs(draft: _Draft, differs: str) -> str:
-    """Return that the outputs which a person gave are not what the writer computes, and how they differ."""
+    """Return the message for given outputs that are not what the writer computes; `differs` says how they differ."""
     given, jaxlib = draft.candidate, draft.manifest.writer.jaxlib
     lines = (
         f"--outputs {given.outputs}: not what jaxlib {jaxlib} gives for --inputs {given.inputs}: nothing was stored.",

@@ -101,9 +101,9 @@ def write_goldens(
 
 
 def _run_to_its_end(command: Sequence[str], install: Sequence[str]) -> int:
-    """Run pytest, and return 0 if it passed, 1 if it failed, 3 if it ended with 0 before its session did.
+    """Run pytest, and return 0 if it passed, 1 if it failed, 3 if its process ended with 0 before its session ended.
 
-    The last happens if a test or a conftest.py calls `os._exit(0)`. `install` has the requirements of the tests: after
+    A process ends so if a test or a conftest.py calls `os._exit(0)`. `install` has the requirements of the tests: after
     a failure, a message names the modules that they lack.
     """
     with scratch_folder() as folder:

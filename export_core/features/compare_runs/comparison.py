@@ -151,7 +151,10 @@ def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: se
         # Neither a cell that has no result at all nor one that was not run can be compared.
         missing = summary.planned - summary.results + summary.judgements.get(Judgement.INCOMPLETE, 0)
         if missing or summary.planned == 0:
-            yield f"{name} is incomplete: {missing} of {summary.planned} planned cells have no result that counts"
+            yield (
+                f"{name} is incomplete: {missing} of {summary.planned} planned cells "
+                f"{'has' if missing == 1 else 'have'} no result that counts"
+            )
         if summary.shard:
             yield f"{name} is only shard {summary.shard.index}/{summary.shard.count} of its plan"
     now, then = run.plan, earlier.plan

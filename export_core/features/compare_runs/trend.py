@@ -244,7 +244,10 @@ def cost_steps(results: Iterable[Result]) -> Costs:
 def _by_build_date(releases: Sequence[Release]) -> str:
     """Return a phrase with the number of releases and the first and the last to be built, of whatever runtime."""
     ordered = sorted(releases, key=lambda release: (release.built, release.date_order))
-    return f"{len(releases)} releases by build date, from {release_name(ordered[0])} to {release_name(ordered[-1])}"
+    return (
+        f"{plural(len(releases), 'release')} by build date, from {release_name(ordered[0])} to "
+        f"{release_name(ordered[-1])}"
+    )
 
 
 def cost_lines(costs: Costs) -> Iterator[str]:

@@ -96,7 +96,10 @@ def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
                     "another --output."
                 )
         elif golden := golden_around(target.path):
-            raise ConversionError(f"--output {out}: is in the golden {golden}, which is not changed. Name another.")
+            raise ConversionError(
+                f"--output {out}: expected a path outside goldens, which are never changed, found one in {golden}. "
+                "Name another path."
+            )
 
 
 @dataclass(frozen=True)
@@ -240,7 +243,9 @@ def golden_in(name: str) -> Golden:
     for golden in GoldenStore(folder.parents[1]).generations(folder.parent.name):
         if golden.folder == folder:
             return golden
-    raise ConversionError(f"{name}: expected the folder of a golden, found one with a name that no golden has.")
+    raise ConversionError(
+        f"{name}: expected the folder of a golden, CASE/WRITER; the name of this folder is not that of a golden."
+    )
 
 
 def _write_artifact(target: Path, artifact: Artifact, record: ConversionRecord) -> None:
@@ -257,7 +262,7 @@ def _write_artifact(target: Path, artifact: Artifact, record: ConversionRecord) 
 def _with_record(
     manifest: Manifest, files: Mapping[str, bytes], record: ConversionRecord
 ) -> tuple[Manifest, Mapping[str, bytes]]:
-    """Return a converted golden with the record of its conversion as one more file; others are unchanged."""
+    """Return the manifest and the files of a golden, with the record of its conversion added if it was converted."""
     if manifest.converted_from is not None:  # an unchanged artifact is the golden itself
         name, content = f"{ARTIFACT}{SUFFIX}", dump_record(record)
         manifest = structs.replace(manifest, files={**manifest.files, name: sha256(content)})

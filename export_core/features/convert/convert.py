@@ -87,7 +87,7 @@ class Converted:
     replaced: tuple[str, ...] = ()
 
     def origin(self, original: str) -> ConvertedFrom:
-        """Return what its golden or record says of its origin; `original` is the SHA-256 of the original."""
+        """Return the origin as a golden or a record states it; `original` is the SHA-256 of the original artifact."""
         tool = f"pytest-jaxexport {version('pytest-jaxexport')}"
         return ConvertedFrom(original, self.reader.release.name, self.way, self.rewrites, tool, self.module_by)
 

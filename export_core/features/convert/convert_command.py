@@ -106,7 +106,7 @@ def convert(
     given = (values.pop("inputs"), values.pop("outputs"))
     arrays = [Path(file) for file in given if file is not None]
     if len(arrays) == 1 or (arrays and len(files) > 1):
-        raise click.UsageError("--inputs and --outputs are given together, for one FILE.")
+        raise click.UsageError("--inputs and --outputs must be given together, and with exactly one FILE.")
     policy = policy_of(values.pop("policy_file"))
     goldens = _goldens(values.pop("goldens"), policy)
     paths = [path for name in files for path in _paths_of(name, goldens)]

@@ -19,6 +19,7 @@ from export_core.artifact.envelope.formats import (
     NO_XLA_SHARDINGS,
     WIDE_NR_DEVICES,
     fields_of,
+    format_in_words,
     format_of,
     wire_version,
 )
@@ -59,7 +60,7 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
     target = _Target(number, newest, mesh)
     if not release.runtime:
         target.note(
-            f"envelope of format {first if first == last else f'{first} to {last}'} written in format {number}"
+            f"envelope of format {format_in_words(first, last)} rewritten in format {number}"
             + (f", with {plural(envelope.vjp_order, 'derivative')}" if envelope.vjp is not None else "")
         )
     fit = target.relabelled if release.runtime else target.fitted
@@ -88,7 +89,8 @@ def _mesh_for_named(artifact: Artifact, envelope: Envelope) -> AbstractMesh:
         if all(spec_on(mesh, tiling) is not None for tiling in tiles):
             return AbstractMesh(tuple(mesh.values()), tuple(mesh), ("Auto",) * len(mesh))
     raise ConversionRefused(
-        f"its shardings, over {envelope.nr_devices} devices, are in XLA's form, and no mesh has axes for all of them"
+        f"its shardings over {envelope.nr_devices} devices are in XLA's form, which names no axes, and no mesh can "
+        "express them all"
     )
 
 

@@ -41,7 +41,7 @@ class FixByConversion(msgspec.Struct, frozen=True, gc=False):
 
 
 def _lines(fix: FixByConversion) -> list[str]:
-    """Return the result of converting an artifact as a sentence."""
+    """Return a line that says whether a conversion fixes the cell, and how; no line if nothing had to be rewritten."""
     if fix.fixes:
         return [f"fixes it, by {FIXED_BY[fix.level]}: {fix.message}"] if fix.level else []
     if fix.verdict is None:

@@ -116,7 +116,7 @@ def _attempt(
             converted = _convert(cell, options, rewrite_modules, replace_custom_calls=True)
             level = Level.CUSTOM_CALLS
         if converted.way == UNCHANGED:
-            raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
+            raise ConversionRefused(f"nothing to convert: {converted.why}, and the cell fails for another reason.")
         made = _with_artifact(cell, converted, options, folder)
     except ExportCompatError as error:
         return None, FixByConversion(message=str(error))

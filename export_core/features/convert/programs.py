@@ -133,7 +133,7 @@ def export_again(
     refusal = f"{artifact.name}: not exported again for {release.title}"
     if envelope is None or envelope.nr_devices > 1 or release.runtime:
         raise ConversionRefused(
-            f"{refusal}: only an artifact of jax.export for one device can be, and only for a jaxlib."
+            f"{refusal}: expected an artifact of jax.export for one device, and a release of jaxlib to convert it for."
         )
     entries = calendar_entries(calendar)
     readers = readers_of(entries)

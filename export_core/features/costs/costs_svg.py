@@ -5,6 +5,7 @@ from xml.etree import ElementTree as Xml
 
 from markupsafe import Markup
 
+from export_core.base.text import plural
 from export_core.base.xml_text import text_of
 from export_core.features.costs.findings import largest_step, step_in_words
 from export_core.judge import Result
@@ -39,7 +40,7 @@ def costs_picture(run: Run) -> Picture | None:
         {cell.reader for *_, cells in shown for cell in cells if cell.cost}, key=lambda reader: reader.date_order
     )
     height = _HEAD + _ROW * len(shown) + 20
-    label = f"Costs of {len(shown)} goldens from {readers[0].label} to {readers[-1].label}"
+    label = f"Costs of {plural(len(shown), 'golden')} from {readers[0].label} to {readers[-1].label}"
     root = picture("costs", _WIDTH, height, label, standalone=False)
     names = Xml.Element("g", {"class": "names"})  # They stay where a narrow screen scrolls the picture.
     for number, (change, after, cells) in enumerate(shown):

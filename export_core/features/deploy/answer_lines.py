@@ -87,6 +87,6 @@ def _upgrade(upgrade: Upgrade) -> str:
         instead = " ".join(upgrade.instead)
         return plain_text(f"{upgrade.target}: no later release is known to run all of them. {instead}")
     what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
-    foreseen = " (foreseen, not run yet)" if upgrade.foreseen else ""
+    shown_by = "foreseen, not run yet" if upgrade.foreseen else "the first in which a stored run passed"
     to = upgrade.to.replace("==", " ")
-    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {to}{foreseen}, {what}")
+    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {to} ({shown_by}), {what}")

@@ -22,6 +22,7 @@ from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.judge import Result
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import fails_in_own_writer
+from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
 from export_core.knowledge import NO, Forecast, forecast, forecasts, forecasts_when_converted
@@ -114,8 +115,8 @@ class Question:
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`, and `results` as its
     folder. `cases` are all cases that run on the targets' platforms, or empty if the user named artifacts. `policy`
-    says how outputs are compared. Of the places `of_other_content`, a stored result does not count since the golden was
-    changed.
+    says how outputs are compared. `of_other_content` has the places with a stored result that does not count, since the
+    golden was changed.
     """
 
     calendar: Calendar
@@ -186,9 +187,10 @@ class _Outlook:
     ran_in: Collection[str]
 
     def around(self, release: str) -> tuple[str, str, bool]:
-        """Return since which release a failing one fails, the first later one that works, and if that is a forecast.
+        """Return, around a release in which an artifact fails, where the failure begins and where it ends.
 
-        A text is empty if nothing is known.
+        Returns the first failing release, the first later release that works, and whether that is only forecast. A text
+        is empty if nothing is known.
         """
         if not self.works:
             return "", "", False
@@ -250,7 +252,8 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         known = f", known as: {issue.title}{fixed}" if issue else ""
         # The runtime's own message does not explain how to export for it; the reasons of its facts do.
         reasons = "".join(f"; {reason}" for reason in _refusals(check, target) if target.reader)
-        return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}", result
+        accepted = _accepted_as_known(result, question)
+        return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}{accepted}", result
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return DeployAnswer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
@@ -269,12 +272,25 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
     if foreseen.doubt and not doubts:
         how += f", but may {foreseen.doubt}: {_reasons(foreseen)};"
+        if others := [str(reason) for reason in foreseen.doubts if reason not in foreseen.spoiled.reasons]:
+            how += f" beside that, {'; '.join(others)};"
     else:
         how += ", and"
     shown = "no stored result shows that it runs"
     if subject.golden and (subject.golden.id, target.release, target.platform) in question.of_other_content:
         shown = "the stored result does not count: the golden was changed since that run"
     return DeployAnswer.UNKNOWN, f"it {how} {shown}", None
+
+
+def _accepted_as_known(result: Result, question: Question) -> str:
+    """Return the end of a sentence on a failing cell that a known failure of the policy lists; "" if none does."""
+    entry = None if result.fails_audit else matching_entry(result, question.policy.known_failures)
+    if entry is None:
+        return ""
+    return (
+        "; the policy lists it as a known failure, which `matrix` and `judge` accept, but it does not run: "
+        f"{entry.reason} (owner {entry.owner}, {entry.issue})"
+    )
 
 
 def _refusals(check: LoadCheck, target: DeploymentTarget) -> list[str]:
@@ -380,17 +396,19 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
             f"Not exported for {target.platform}: {names}. Export them again for it too (`platforms` in the marker), "
             "or leave their cases out of the target's `cases`."
         )
-    own = {subject.name: result for subject in failing if (result := _in_own_writer(subject, question))}
-    own = {name: result for name, result in own.items() if name not in {subject.name for subject in elsewhere}}
-    if own:
-        commands = [f"`{why_command('explain', result)}`" for result in own.values()]
-        yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
-    done = {subject.name for subject in elsewhere} | own.keys()
+    done = {subject.name for subject in elsewhere}
+    # Why the target cannot take it comes before how it fails elsewhere.
     calling = [each for each in failing if target.reader and each.name not in done and calls_of_jax(each.artifact)]
     if calling:  # A conversion for it is refused, and any other export would call the same functions.
         names = few([subject.name for subject in calling])
         yield f"Calls what only jax registers: {names}. Compute that with jax.lax, and export again."
         done |= {subject.name for subject in calling}
+    taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]
+    own = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
+    if own:
+        commands = [f"`{why_command('explain', result)}`" for result in own.values()]
+        yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
+        done |= own.keys()
     rest = [subject for subject in failing if subject.name not in done]
     if not rest:
         return
@@ -408,6 +426,15 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
     if len(helpless) < len(rest):
         which = "the others" if done or helpless else "them"
         yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release} -o OUT`."
+
+
+def _is_forecast(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
+    """Return whether an artifact's bytes show that a target cannot load it, or that another runtime does not run it."""
+    reader = find_reader(target.release, question.terms, question.calendar)
+    check = check_load(subject.artifact, question.terms, reader, target.platform)
+    if check.loads is False or not target.reader:
+        return check.loads is False
+    return bool(check.unpromised) or forecast(subject.artifact, reader, target.platform).spoiled.answer == NO
 
 
 def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
@@ -463,10 +490,10 @@ def _failing_in(
 def _converting_command(
     subject: Subject, original: Golden, origin: ConvertedFrom, target: DeploymentTarget, question: Question
 ) -> str:
-    """Return the command that converts the original of a file as the file was, replays it in its target and asks again.
+    """Return a command that converts the original of a file again, replays it in the target, and asks again.
 
-    Its parts follow each other whatever their exit codes: a golden that nothing could be compared with yet is converted
-    too.
+    The original is converted in the same way as the file was. Each part of the command runs whatever the exit code of
+    the part before: a golden that could not be verified is converted too.
     """
     store = _CONVERTED / target.release
     convert = ["jaxexport", "convert", str(original.folder), "--for", target.release, "--output", str(store)]

@@ -11,7 +11,7 @@ from export_core.artifact import Artifact, read
 from export_core.artifact.artifact import saved_model_in
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, few
-from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases
+from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases, no_goldens
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MANIFEST
@@ -124,22 +124,34 @@ def ran(result: Result) -> bool:
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
 
 
-def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], name: str) -> list[str]:
+def require_goldens(
+    stored: Sequence[Golden], written: Sequence[Golden], root: Path, name: str, day: datetime.date
+) -> None:
+    """Raise `DeployingError` if there is no golden to ask about, with what to do first.
+
+    Args:
+        stored: All goldens of the folder.
+        written: Those whose writers were built by the day.
+        root: The folder of goldens.
+        name: What was asked for, for the error: a case, or the value of `--to`.
+        day: The day as of which is asked.
+    """
+    if not stored:
+        raise DeployingError(f"{name}: expected goldens of the cases that have to run there. {no_goldens(root)}")
+    if not written:
+        raise DeployingError(
+            f"{name}: expected goldens by releases that were built by {day}, found only later ones. Choose a later day "
+            "with --as-of."
+        )
+
+
+def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden]) -> list[str]:
     """Return the cases that these targets have to run, of those that have goldens.
 
     Args:
         targets: The deployment targets.
         goldens: The goldens of the project.
-        name: The value of `--to`, for the error.
-
-    Raises:
-        DeployingError: There is no golden at all.
     """
-    if not goldens:
-        raise DeployingError(
-            f"--to {name}: expected goldens of the cases that the policy wants to run there, found no golden. "
-            "Name another folder with --goldens."
-        )
     cases = dict.fromkeys(golden.manifest.case for golden in goldens)
     return [case for case in cases if any(target.has_case(case) for target in targets)]
 
@@ -151,7 +163,7 @@ def unmatched_in(
 ) -> list[tuple[Unmatched, DeploymentTarget]]:
     """Return the patterns of these targets that match no golden, each with its target.
 
-    A platform that no golden is for is left out where an artifact in `pairs` has that answer.
+    A target's platform that no golden is for is left out if an answer about an artifact in `pairs` says so already.
     """
     answered = {(target.name, target.platform) for subject, target in pairs if not _runs_on_platform(subject, target)}
     return [
@@ -221,10 +233,10 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
 
 
 def _without_golden(artifact: Artifact, name: str, goldens: Sequence[Golden]) -> Subject:
-    """Return a file that no golden has.
+    """Return the subject for a file that no golden of the project has.
 
-    It comes with its golden in another folder of goldens, or else with the golden of which it was converted, as the
-    record beside it says.
+    It has the file's golden in another folder of goldens. Otherwise it has the golden that the file was converted from,
+    if the record beside the file names one.
     """
     if stored := _stored_elsewhere(artifact, Path(name)):
         return Subject(artifact, None, name, stored=stored)
@@ -248,8 +260,12 @@ def _stored_elsewhere(artifact: Artifact, path: Path) -> Golden | None:
     return None
 
 
-def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
+def targets_named(
+    name: str, policy: Policy, day: datetime.date, file: Path | None = None
+) -> tuple[DeploymentTarget, ...]:
     """Return the deployment target with this name, even if it is not in force; for `all`, those in force on a day.
+
+    `file` is where the policy is; None if there is none.
 
     Raises:
         DeployingError: No target has this name, or none is in force.
@@ -258,8 +274,8 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
     known = {target.name: target for target in policy.deployed}
     if not known:
         raise DeployingError(
-            f"--to {name}: expected a deployment target of the policy, found none there. Add one to {FILE}, which "
-            f"`jaxexport policy init` writes: {_example(name)}"
+            f"--to {name}: expected a deployment target of the policy, found none there. Add one to "
+            f"{file or f'{FILE}, which `jaxexport policy init` writes'}: {_example(name, file)}"
         )
     if name == ALL:
         targets = policy.targets_on(day)
@@ -277,13 +293,18 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
     return (known[name],)
 
 
-def _example(name: str) -> str:
-    """Return a deployment target as the policy has it, with the name or the release that the user typed."""
+def _example(name: str, file: Path | None) -> str:
+    """Return a deployment target as the policy's file has it, with the name or the release that the user typed."""
+    key, release, target = "jaxlib", "0.9.2", "serving"
     if "==" in name:
-        return f'deployed: [{{name: serving, reader: "{name}"}}]'
-    if name[:1].isdigit():
-        return f'deployed: [{{name: serving, jaxlib: "{name}"}}]'
-    return f'deployed: [{{name: {"serving" if name == ALL else name}, jaxlib: "0.9.2"}}]'
+        key, release = "reader", name
+    elif name[:1].isdigit():
+        release = name
+    elif name != ALL:
+        target = name
+    if file and file.suffix == ".toml":
+        return f'deployed = [{{name = "{target}", {key} = "{release}"}}]'
+    return f'deployed: [{{name: {target}, {key}: "{release}"}}]'
 
 
 def _hint(name: str, known: Mapping[str, DeploymentTarget]) -> str:
@@ -299,11 +320,11 @@ def asked_pairs(
     named: Sequence[str],
     goldens: Sequence[Golden],
 ) -> tuple[list[tuple[Subject, DeploymentTarget]], dict[str, list[str]]]:
-    """Return each artifact with each target that it is asked about in, and by target the goldens that are left out.
+    """Return each artifact with each target to ask about, and by target the goldens that are left out.
 
-    A golden is left out if it does not run on the target's platform. It is asked about all the same if the user, or a
-    pattern in the `cases` of the target, names no other one that does; a glob of the user alone never asks about it. So
-    is the newest golden of a case if an older one runs there: what is deployed next has lost the platform.
+    A golden that does not run on the target's platform is left out. It is not left out if a name that the user gave, or
+    a pattern in the `cases` of the target, means no golden that runs there; a glob that the user gave never keeps it.
+    The newest golden of a case is never left out if an older one runs there: the next deployment lacks the platform.
 
     Args:
         subjects: The artifacts.
@@ -366,7 +387,7 @@ def _unmet_patterns(target: DeploymentTarget, goldens: Sequence[Golden]) -> list
 
 
 def _is_named(subject: Subject, name: str, *, exactly: bool = False) -> bool:
-    """Return whether a name of a case, of a golden or of a file is that of an artifact; a glob too unless `exactly`."""
+    """Return whether a name means an artifact: its case, its golden or its file; a glob counts unless `exactly`."""
     names = [subject.file, *((subject.golden.manifest.case, subject.golden.id) if subject.golden else ())]
     return name in names or (not exactly and any(matches(each, name) for each in names[1:]))
 
@@ -376,7 +397,10 @@ def _is_in(subject: Subject, patterns: Iterable[str]) -> bool:
 
 
 def _has_lost(subject: Subject, target: DeploymentTarget, goldens: Sequence[Golden]) -> bool:
-    """Return whether a golden is the newest of its case by writers on its platform, and an older one runs there."""
+    """Return whether a golden may have lost a target's platform: it is its case's newest, and an older one runs there.
+
+    Only goldens by writers on the same platform are compared.
+    """
     if subject.golden is None or not target.has_case(subject.golden.manifest.case):
         return False
     own = subject.golden.manifest

@@ -1,5 +1,6 @@
 """The command `jaxexport can-i-deploy`: do artifacts run in the deployment targets of the policy."""
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -72,6 +73,8 @@ def can_i_deploy(
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.entries import ALL
     from export_core.policy.known_issues import known_issues
+    from export_core.policy.load import find_locations
+    from export_core.policy.load import policy_file as named_file
     from export_core.policy.project_terms import terms_of
     from export_core.policy.run_options import RESULTS, ProjectOptions
     from export_core.run.results import SUMMARY, unfinished_run
@@ -79,14 +82,16 @@ def can_i_deploy(
     policy = click_options.policy_of(policy_file)
     calendar = policy.calendar()
     day = click_options.day_of(as_of) if as_of else calendar.today()
-    targets = asked.targets_named(to, policy, day)
-    stored = GoldenStore(Path(goldens or policy.goldens)).goldens_so_far()
+    targets = asked.targets_named(to, policy, day, named_file(Path(), policy_file))
+    store = GoldenStore(goldens or policy.goldens)
+    stored = store.goldens_so_far()
     check_dates(stored, calendar, all_known=False)
     unmatched = unmatched_patterns(policy, stored, calendar)
     answered = {target.name for target in targets}
+    location = find_locations(policy, policy_file)
     for pattern in unmatched:
         if pattern.target not in answered:
-            echo(f"warning: {pattern.text}", err=True)
+            echo(f"warning: {pattern.located(location)}", err=True)
     compared = under_policy(asked.written_by(stored, names, day, partial(echo, err=True)), policy)
     folder = Path(results) if results else RESULTS
     # A folder that was named has to have a run; the usual one may not be there yet.
@@ -109,7 +114,11 @@ def can_i_deploy(
         policy,
         evidence.of_other_content,
     )
-    subjects = asked.subjects_named(names or asked.cases_of(targets, compared, to), compared)
+    if not names:
+        asked.require_goldens(stored, compared, store.root, f"--to {to}", day)
+    elif not stored and (unknown := [name for name in names if not os.path.lexists(name)]):
+        asked.require_goldens(stored, compared, store.root, unknown[0], day)
+    subjects = asked.subjects_named(names or asked.cases_of(targets, compared), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs, left_out = asked.asked_pairs(subjects, targets, to, names, compared)
     lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched, pairs)

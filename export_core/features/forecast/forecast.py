@@ -1,4 +1,4 @@
-"""The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day.
+"""The forecast: on which days something happens to the goldens, and what a release built on such a day must run.
 
 For readers in use, also which goldens they are forecast to read and to run, by the goldens' bytes: nothing is run. All
 is given as data, and as lines for people.
@@ -21,7 +21,6 @@ from export_core.judge.known import entry_name
 from export_core.judge.retention import (
     deletion_day,
     leaves_window_on,
-    live_readers,
     readers_in_use,
     retention_status,
     retirement_day,
@@ -46,7 +45,7 @@ class EventKind(StrEnum):
     """What happens on a day."""
 
     LEAVES = "leaves"  # Goldens of a writer: no jaxlib built from this day on is promised to run them.
-    CLOSES = "closes"  # A reader: no jaxlib built from this day on is promised to be read by it.
+    CLOSES = "closes"  # A reader, any known release: no jaxlib built from this day on is promised to be read by it.
     RETIRES = "retires"  # A reader: no new jaxlib needs to run its exports, nor the goldens it is promised to run.
     PRUNABLE = "prunable"  # Goldens that nothing requires from this day on.
     EXPIRES = "expires"  # A known failure or a quirk: its last day.
@@ -55,7 +54,7 @@ class EventKind(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One thing that happens on a day."""
+    """A dated event of a forecast, such as the day on which a window closes."""
 
     kind: EventKind
     """What happens. `kind` and `subject` stay the same if a later forecast moves the event to another day."""
@@ -142,6 +141,7 @@ class DaysAhead(msgspec.Struct, frozen=True):
     release: Obligations  # What a jaxlib built on `as_of` must do.
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.
+    retired: tuple[str, ...] = ()  # The jaxlibs of the policy's `readers` that have retired by `as_of`.
 
 
 def forecast(
@@ -191,6 +191,7 @@ def forecast(
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=_prunable(goldens, policy, calendar, as_of),
         days=tuple(_days_ahead(goldens, policy, calendar, as_of, until)),
+        retired=tuple(_retired(goldens, policy, calendar, as_of)),
     )
 
 
@@ -249,7 +250,8 @@ def _writer_events(goldens: Sequence[Golden], policy: Policy) -> Iterator[DatedE
         built = group[0].manifest.writer.built
         leaves = leaves_window_on(built, windows)
         text = (
-            f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no "
+            f"writer {jaxlib} (built {built}) is outside the backward window of "
+            f"{plural(windows.backward_days, 'day')}: no "
             f"jaxlib built from this day on is promised to run its {plural(len(group), 'golden')}"
         )
         if adopted := sum(not golden.manifest.test for golden in group):
@@ -268,22 +270,36 @@ def _reader_events(
         # The last day of a window is still in it.
         closes = calendar.built(version) + datetime.timedelta(days=windows.forward_days + 1)
         text = (
-            f"reader {version} (built {calendar.built(version)}) is outside the forward window of "
-            f"{windows.forward_days} days: nothing that a jaxlib built from this day on exports is promised to run in "
-            "it"
+            f"reader {version} (built {calendar.built(version)}), whether you test with it or not, is outside the "
+            f"forward window of {plural(windows.forward_days, 'day')}: nothing that a jaxlib built from this day on "
+            "exports is promised to run in it"
         )
         yield closes, Event(EventKind.CLOSES, version, text)
-    written = sorted({golden.manifest.writer.built for golden in goldens})
-    # Those that are only tested may retire.
-    in_use = readers_in_use(replace(policy, readers=WINDOW), as_of)
-    for version in live_readers(written, calendar, windows, as_of, ()):
-        day = retirement_day(calendar.built(version), written, windows)
-        if day is not None and version not in in_use:
+    for day, version in _retirements(goldens, policy, calendar, as_of):
+        if day > as_of:
             text = (
                 f"you may stop testing with reader {version}: a jaxlib built from this day on does not have to run "
                 f"what {version} exports, or any golden that {version} has to run"
             )
             yield day, Event(EventKind.RETIRES, version, text)
+
+
+def _retirements(
+    goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
+) -> Iterator[tuple[datetime.date, str]]:
+    """Yield each jaxlib that may retire, which is in use only as a reader to test with, and its retirement day."""
+    written = sorted({golden.manifest.writer.built for golden in goldens})
+    in_use = readers_in_use(replace(policy, readers=WINDOW), as_of)
+    for version in calendar.versions():
+        day = retirement_day(calendar.built(version), written, policy.window_lengths())
+        if day is not None and version not in in_use:
+            yield day, version
+
+
+def _retired(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date) -> Iterator[str]:
+    for day, version in _retirements(goldens, policy, calendar, as_of):
+        if day <= as_of and _is_tested(version, policy):
+            yield version
 
 
 def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
@@ -318,7 +334,10 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
         "exports": (new_from, f"exports may use {new} from this day on"),
         "release": (
             change.release,
-            f"the first release with {new}; readers must run {change.old} for {windows.backward_days} days more",
+            (
+                f"the first release with {new}; readers must run {change.old} for "
+                f"{plural(windows.backward_days, 'day')} more"
+            ),
         ),
         "deletion": (deletion_day(change, goldens, windows), f"{change.old} may be deleted"),
     }
@@ -448,9 +467,17 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
     yield ""
     counted = plural(len(forecast.prunable), "golden")
     may_go = f"{counted} may be pruned (`jaxexport goldens prune`): {few(forecast.prunable)}"
-    today = (Event(EventKind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
+    today = [Event(EventKind.PRUNABLE, "goldens", may_go)] if forecast.prunable else []
+    if forecast.retired:
+        are_several = len(forecast.retired) > 1
+        exports, has = ("they export", "they have") if are_several else ("it exports", "it has")
+        stop = (
+            f"you may already stop testing with reader{'s' * are_several} {few(forecast.retired)}: a jaxlib built from "
+            f"now on does not have to run what {exports}, or any golden that {has} to run"
+        )
+        today.append(Event(EventKind.RETIRES, "readers", stop))
     before = None
-    for day in (ForecastDay(forecast.as_of, 0, today, forecast.release), *forecast.days):
+    for day in (ForecastDay(forecast.as_of, 0, tuple(today), forecast.release), *forecast.days):
         yield f"{day.day}  {({0: 'today', 1: 'tomorrow'}).get(day.in_days, f'in {day.in_days} days')}"
         for event in day.events:
             yield f"  {event.kind.replace('_', ' ')}: {event.text}"
@@ -465,13 +492,13 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
 def _obligation_lines(release: Obligations) -> Iterator[str]:
     runs = f"has to run the {plural(release.goldens, 'golden')} by {', '.join(release.runs)}"
     if not release.runs:
-        runs = "does not have to run any golden"
+        runs = "does not have to run any golden that exists"
     readers = f"{', '.join(release.readers)} must" if release.readers else "no published release has to"
     own = plural(release.cases, "golden")
     yield f"  a jaxlib built on this day {runs}; {readers} run what it exports; you will have to write {own} with it"
     if release.unwritten:
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
-        yield f"  no goldens exist by these writers, which it must run too: {', '.join(counts)}"
+        yield f"  what these writers export must run in it too, though no golden of it exists: {', '.join(counts)}"
 
 
 def deployed_line(reader: DeployedReader) -> str:
@@ -483,7 +510,10 @@ def deployed_line(reader: DeployedReader) -> str:
     )
     if reader.promised:
         return f"{start}, the newest"
-    return f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, {-reader.days} days too late"
+    return (
+        f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, "
+        f"{plural(-reader.days, 'day')} too late"
+    )
 
 
 def foreseen_line(reader: ForeseenReader) -> str:

@@ -40,7 +40,7 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
     from export_core.goldens import GoldenError, no_goldens
     from export_core.goldens.verify import check_claims
 
-    (store, policy), names = project, comma_separated(deployed)
+    store, policy, names = project.store, project.policy, comma_separated(deployed)
     targets = [target.name for target in policy.deployed]
     for name in names:
         # No version of jaxlib begins with a letter.

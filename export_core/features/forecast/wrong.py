@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from export_core.base.text import plural
+from export_core.base.tolerances import WITHIN_NOISE
 from export_core.judge import Result
 from export_core.judge.causes import fails_in_own_writer
 from export_core.knowledge import NO, YES
@@ -16,19 +17,26 @@ _TO_DO = (
     "Report this to the maintainers of pytest-jaxexport: its knowledge base is wrong about this reader. "
     "Until it is corrected, add an entry to a table that `known_issues` of the policy names."
 )
+_NUMBERS_TO_DO = (
+    "Where only numbers differ: the forecast does not know the comparator and the tolerances that you ask for. If "
+    "these make the cell fail, it was not wrong. Else: "
+)
 
 
 def wrong_forecasts(run: Run) -> Iterator[Finding]:
     """Yield at most two findings: cells forecast to work that failed, and cells forecast to fail that worked.
 
     A cell with different numbers does not count if its golden's own writer gives different numbers on this machine too:
-    that says nothing about the knowledge base.
+    that says nothing about the knowledge base. Nor does one whose numbers are within the noise, which fails because the
+    marker or the policy asks for more, such as by `exact`.
     """
     doubtful = {result.golden for result in run.results if fails_in_own_writer(result) and _is_numerics(result)}
     failed = [
         result
         for result in run.results
-        if result.verdict.fails and result.forecast == YES and not (_is_numerics(result) and result.golden in doubtful)
+        if result.verdict.fails
+        and result.forecast == YES
+        and not (_is_numerics(result) and (result.looks_like.startswith(WITHIN_NOISE) or result.golden in doubtful))
     ]
     worked = [result for result in run.results if result.verdict.works and _is_refusal(result)]
     if failed:
@@ -48,5 +56,6 @@ def _is_refusal(result: Result) -> bool:
 
 def _finding(results: Sequence[Result], number: int, what: str, why: Callable[[Result], str]) -> Finding:
     lines = [f"{result.golden} in {result.reader.title} on {result.platform}: {why(result)}" for result in results]
-    details = (("cells", first_lines(lines)), ("to do", _TO_DO))
+    first = _NUMBERS_TO_DO if any(map(_is_numerics, results)) else ""
+    details = (("cells", first_lines(lines)), ("to do", f"{first}{_TO_DO}"))
     return Finding(WRONG_FORECAST, number, f"{plural(len(results), 'cell')} {what}.", details, tuple(results))

@@ -282,7 +282,7 @@ def _reader(known: Forecast) -> ReaderFacts:
     load = known.load
     if load.ok is False:
         return ReaderFacts(load.reader.release, load.ok, load.reasons, NO, NO, NO, ())
-    reasons = tuple(str(reason) for reason in known.spoiled.reasons)
+    reasons = tuple(map(str, known.doubts))
     return ReaderFacts(
         release=load.reader.release,
         loads=load.ok,

@@ -9,6 +9,7 @@ from msgspec import structs
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs
 from export_core.artifact.envelope.fields import Envelope, Tree
+from export_core.artifact.envelope.formats import format_in_words
 from export_core.base.layout import aligned
 from export_core.base.platforms import PLATFORMS
 from export_core.base.text import printable
@@ -19,7 +20,7 @@ SECTIONS = ("targets", "primitives", "dtypes", "effects", "features", "formats")
 
 @dataclass(frozen=True)
 class Row:
-    """The cases that have a thing, such as a primitive: all, and those of each platform; and their writers, by date."""
+    """The cases that have one thing, such as a primitive, in all and by platform; and their writers with dates."""
 
     cases: set[str] = field(default_factory=set)
     platforms: dict[str, set[str]] = field(default_factory=lambda: {platform: set() for platform in PLATFORMS})
@@ -82,10 +83,10 @@ def _of_artifact(artifact: Artifact) -> Iterator[tuple[str, str]]:
     if envelope is None:
         yield "formats", "bare StableHLO"
         return
-    # The format's number in the file, which is wrong before jax 0.11.1; else the range that it can be.
+    # The format's number in the file, which is wrong before jax 0.11.1; else all that it can be.
     first, last = envelope.format_range
     wire = envelope.serialization_version
-    number = str(max(first, wire)) if wire >= first or first == last else f"{first} to {last}"
+    number = str(max(first, wire)) if wire >= first or first == last else format_in_words(first, last)
     yield "formats", f"serialization format {number}"
     yield "formats", f"calling convention {envelope.calling_convention_version}"
     for level in envelope.levels:
@@ -123,7 +124,10 @@ def _kinds(tree: Tree) -> Iterator[str]:
 
 
 def coverage_text(goldens: Iterable[Golden]) -> str:
-    """Return a table for each section: how many cases have each thing, by platform, and the writers."""
+    """Return the coverage as text: a table for each section, with a row for each name.
+
+    A row has the number of cases, in all and by platform, and the writers.
+    """
     lines: list[str] = []
     for section, names in coverage(goldens).items():
         rows: list[tuple[str, ...]] = [("name", "cases", *PLATFORMS, "writers")]

@@ -16,6 +16,7 @@ from export_core.artifact.readers import Reader
 from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.layout import wrapped
 from export_core.base.text import plural, printable
+from export_core.base.tolerances import takes_tolerances
 from export_core.features.inspect.artifact_facts import Inspection, describe, jaxlibs_of
 from export_core.features.inspect.golden_audit import audit_as_golden
 from export_core.features.inspect.screen import (
@@ -31,7 +32,8 @@ from export_core.goldens import Check, Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
-from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
+from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words, under_rules
+from export_core.numbers.compare import comparison_of
 from export_core.numbers.noise import (
     NotSeen,
     call_paths,
@@ -137,10 +139,13 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
     if manifest.options.without_outputs:
         yield "nothing: it has no outputs, and is only compiled"
         return
+    rule = rule_of(manifest, policy.numbers)
+    how = under_rules(golden, policy.numbers).compared_as.comparison
     for number, quirk in enumerate(policy.quirks):
         if quirks_of(manifest, [quirk]) and (words := tolerances_in_words(quirk)):
-            yield f"{entry_name('quirks', number, quirk)}: {', '.join(words)}"
-    if rule := rule_of(manifest, policy.numbers):
+            unused = "" if takes_tolerances(how.compare) else f", an error: {how.compare!r} takes no tolerances"
+            yield f"{entry_name('quirks', number, quirk)}: {', '.join(words)}{unused}"
+    if rule:
         yield f"{entry_name('numbers', policy.numbers.index(rule), rule)}: {comparison_in_words(rule)}"
     elif manifest.comparison != Comparison():
         yield f"as the golden recorded: {comparison_in_words(manifest.comparison)}"
@@ -150,11 +155,12 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
         hidden = _not_seen(golden)
         yield from (not_seen_text({name: part}, most=1) for name, part in hidden.items())
         yield from not_seen_advice(hidden.values())
-    if (rule or manifest.comparison).compare == Comparison().compare:
+    if how.compare == Comparison().compare:
         for group in golden.factors:
             yield f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
+    is_widened = any(takes_tolerances(comparison_of(check, how).compare) for check in golden.calls.values())
     for name in dict.fromkeys((manifest.writer.platform, *manifest.options.platforms)):
-        if name in policy.tolerances:
+        if name in policy.tolerances and is_widened:
             yield f"or wider, by tolerances.{name} of the policy"
 
 

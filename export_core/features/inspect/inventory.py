@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from export_core.artifact import Artifact
+from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.folders import LeftOut
 from export_core.base.text import plural, printable
 from export_core.features.inspect.artifact_facts import describe
@@ -98,7 +99,7 @@ class Inventory:
         self.nbytes += row.nbytes or 0
         counts = self._counts
         counts["written by"][_writer(row)] += 1
-        counts["format"][" to ".join(dict.fromkeys(map(str, row.formats))) or f"none: {row.kind}"] += 1
+        counts["format"][format_in_words(*row.formats) if row.formats else f"none: {row.kind}"] += 1
         counts["platforms"][joined(row.platforms) or "not named"] += 1
         counts["custom calls"].update(row.custom_calls or ["none"])
         counts["not promised"].update(row.unpromised)
@@ -156,7 +157,7 @@ def _counted(title: str, counts: Mapping[str, int], names: Sequence[str] = ()) -
         yield f"{'' if number else title:<{WIDTH}}{count:>{COUNT},}  {printable(name)}"
     if len(rows) > MOST:
         rest = sum(count for _, count in rows[MOST:])
-        yield f"{'':<{WIDTH}}{rest:>{COUNT},}  {len(rows) - MOST} others; --json has all"
+        yield f"{'':<{WIDTH}}{rest:>{COUNT},}  {plural(len(rows) - MOST, 'other')}; --json has all"
 
 
 def _named(title: str, names: Iterable[str]) -> Iterator[str]:

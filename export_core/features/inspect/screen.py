@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from export_core.artifact import Artifact, ArtifactError, as_dict, read
 from export_core.artifact.artifact import saved_model_in
 from export_core.artifact.audit import AuditFinding, Payload, calls_of_jax, foreseen_everywhere, only_jax
+from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
@@ -146,7 +147,7 @@ def _rows(facts: Inspection) -> Rows:
     yield "checks", [f"switched off by the exporter: {name}" for name in facts.disabled_checks]
     yield "unknown", [f"field {name}, from a newer schema" for name in facts.unknown_fields]
     yield "written by", who_wrote(facts)
-    formats = " to ".join(dict.fromkeys(map(str, facts.writer.formats or ())))
+    formats = format_in_words(*facts.writer.formats) if facts.writer.formats else ""
     bytecode = f"{facts.writer.producer}, MLIR bytecode {facts.modules[0].bytecode_version}"
     yield "written as", f"{bytecode}; envelope format {formats}" if formats else bytecode
     yield from reader_rows(facts)
@@ -176,7 +177,7 @@ def reader_rows(facts: Inspection) -> Rows:
     if facts.readers and all(reader.loads is False for reader in facts.readers):
         yield "to do", _remedy(facts.readers[-1].release)
     yield "not in", _not_in(facts.readers)
-    yield from _not_run(facts.readers, f"it needs {facts.nr_devices} devices")
+    yield from _not_run(facts.readers, f"it needs {plural(facts.nr_devices or 1, 'device')}")
     yield "runtimes", _runtimes(facts.runtimes, facts.nr_devices or 1)
     yield "promised", _promised(facts)
 
@@ -371,10 +372,10 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], devices: int) -> Iterator[str]:
             version, reasons = next(reversed(runtime.reasons.items()))
             reason, _, _ = reasons[0].partition(CONVERT)
             text += f"; {reason.replace(f'{runtime.runtime} {version}', version)}"
-        if reads and (known := runtime.known.get(reads[-1])) and runtime.runs[reads[-1]] != UNKNOWN:
+        if reads and (known := runtime.known.get(reads[-1])):
             shared = of_all, only_jax(runtime.custom_calls)
             own = [reason for reason in known if reason not in shared]
-            answer = "does not run it" if runtime.runs[reads[-1]] == NO else "runs it, but"
+            answer = {NO: "does not run it", UNKNOWN: "may run it, but"}.get(runtime.runs[reads[-1]], "runs it, but")
             text += f"; {reads[-1]} {answer}: {'; '.join(own)}" if own else ""
         alike.setdefault(text, []).append(runtime.runtime)
     for text, names in alike.items():
@@ -395,8 +396,8 @@ def _promised(facts: Inspection) -> str | Sequence[str]:
         first, last = f" if jaxlib {writers[0]} wrote it, ", f" if {writers[-1]} did"
         until, since = ([f"{days[0]}{first}{days[1]}{last}"] for days in (until, since))
     return (
-        f"to jaxlibs built {until[0]} ({promised.backward_days} days after the writer)",
-        f"and {since[0]} ({promised.forward_days} days before the writer)",
+        f"to jaxlibs built {until[0]} ({plural(promised.backward_days, 'day')} after the writer)",
+        f"and {since[0]} ({plural(promised.forward_days, 'day')} before the writer)",
     )
 
 
@@ -425,7 +426,7 @@ def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
 def size(number: int) -> str:
     """Return a number of bytes as text: 812 bytes, 6.7 kB, 50.0 MB."""
     if number < 1000:
-        return f"{number} bytes"
+        return f"{plural(number, 'byte')}"
     return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:.1f} MB"
 
 
@@ -631,7 +632,7 @@ def _compared(facts: Inspection, depth: int) -> dict[str, str]:
         **{name: row for module in facts.modules[:depth] for name, row in _module(module)},
         "written by": who_wrote(facts),
         "written as": writer.producer,
-        "envelope format": " to ".join(dict.fromkeys(map(str, writer.formats or []))),
+        "envelope format": format_in_words(*writer.formats) if writer.formats else "",
     }
     return {name: _text(value) for name, value in rows.items()}
 

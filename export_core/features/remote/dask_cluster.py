@@ -111,7 +111,7 @@ class DaskCluster:
         )
 
     def news(self) -> Iterator[str]:
-        """Yield a line for each worker that was lost since the last call, and a line if there is none for long.
+        """Yield a line for each worker lost since the last call, and a line if the scheduler has long had no worker.
 
         The scheduler is not asked again: the answers that `room` and `trouble` got are used.
         """

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from export_core.base.text import plural
 from export_core.features.remote.dask_cluster import DaskCluster, RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.matrix.cache_keys import ExecutionKeys
@@ -52,7 +53,7 @@ class _Batch:
 
     def __str__(self) -> str:
         first = self.cells[0]
-        return f"{len(self.cells)} cells of {first.reader.title} on {first.platform}"
+        return f"{plural(len(self.cells), 'cell')} of {first.reader.title} on {first.platform}"
 
 
 def replay_on(

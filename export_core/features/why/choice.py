@@ -23,7 +23,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.plan import make_plan
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command, with_settings
-from export_core.matrix.result import grouped
+from export_core.matrix.result import existed_on, grouped
 from export_core.matrix.selection import reader_named
 from export_core.matrix.verdicts import is_expected
 from export_core.policy import Policy, find_policy
@@ -165,7 +165,10 @@ class Choice:
 
 
 class _Candidate(NamedTuple):
-    """A cell that may be meant: `reader` as a selection takes it, `result` as a run has it, or None."""
+    """A cell that the options may mean.
+
+    `reader` is written as `--readers` takes it. `result` is the stored result of the cell, None if no run has one.
+    """
 
     golden: Golden
     reader: str
@@ -237,14 +240,24 @@ def choose(asked: Asked) -> Choice:
 def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:
     """Return a stored run, judged again if the options name a policy or a day that is not that of the run.
 
-    Without these options, a run stays as it was judged, as in `jaxexport report`.
+    Without these options, a run stays as it was judged, as in `jaxexport report`. Cells whose writer or reader was
+    built after the day are left out, as a plan of that day leaves them out.
+
+    Raises:
+        WhyError: The run has cells, and none of them existed on that day.
     """
     day = asked.run.as_of or run.summary.as_of
     is_other_policy = asked.run.policy_file and policy.without_locations() != run.policy.without_locations()
     if not is_other_policy and day == run.summary.as_of:
         return run
     by = policy if asked.run.policy_file else run.policy
-    results = [judge_again(result, by, day) for result in run.results]
+    existing = [result for result in run.results if existed_on(result, day)]
+    if run.results and not existing:
+        raise WhyError(
+            f"--as-of {day}: expected a cell whose writer and reader were built on or before this day in "
+            f"{run.folder}, found only later ones. Choose a later --as-of."
+        )
+    results = [judge_again(result, by, day) for result in existing]
     return judge_run(results, by, structs.replace(run.summary, as_of=day), plan=run.plan, folder=run.folder)
 
 
@@ -324,10 +337,10 @@ def _alike(candidate: _Candidate, run: Run | None) -> dict[str, int]:
 def _only_one(
     candidates: Sequence[_Candidate], asked: Asked, run: Run | None
 ) -> tuple[_Candidate, list[_Candidate], str]:
-    """Return the candidate that is meant, an example of each other cause, and in words what has these causes.
+    """Return the candidate that is meant, examples of the other causes, and a phrase that introduces those causes.
 
-    If several cells fail by the same cause, the example of that cause is meant. Raises `WhyError` if no choice is left,
-    or more than one.
+    If several cells fail by the same cause, the example of that cause is meant. The phrase is such as "The run has".
+    Raises `WhyError` if no candidate fits, or if several fit and none of them is preferred.
     """
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.

@@ -562,7 +562,7 @@ def is_walked(op: Any) -> bool:
 
 
 def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
-    """Yield all operations inside an operation. Those inside one of these follow if `into` is true for it."""
+    """Yield the operations inside an operation; each is followed by the operations inside it if `into` is true."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:

@@ -123,9 +123,9 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
-    """What the compiler says that the plain call needs: the same each time. Null where a release or platform is silent.
+    """The compiler's figures for the plain call, the same in each compilation. Null where a release has none.
 
-    With several devices, it is about the program of one device. A CUDA plugin without a device estimates nothing.
+    With several devices, they are about the program of one device. A CUDA plugin without a device estimates nothing.
     """
 
     temp_bytes: int | None = None  # Bytes of temporary buffers.

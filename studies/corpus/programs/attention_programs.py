@@ -13,7 +13,7 @@ seed = np.uint32(1)
 
 
 def weights(seed, **shapes):
-    """Weights that the function makes itself, so that the golden need not hold them: even, by a hash of integers."""
+    """Return weights that the function computes by hashing integers, so that the golden need not store them."""
     made = {}
     for number, (name, shape) in enumerate(shapes.items()):
         bits = jax.lax.iota(jnp.uint32, int(np.prod(shape))) * np.uint32(2654435761) + seed * np.uint32(40503 + number)
@@ -34,13 +34,13 @@ def attend(q, k, v, mask=None):
 
 
 def heads(x, seed):
-    """Queries, keys and values of 8 x 128 x 64."""
+    """Return queries, keys and values of shape 8 x 128 x 64."""
     made = weights(seed, q=(HEADS, SIZE, SIZE), k=(HEADS, SIZE, SIZE), v=(HEADS, SIZE, SIZE))
     return [jnp.einsum("ld,hde->hle", x, made[name]) for name in ("q", "k", "v")]
 
 
 def rotated(x):
-    """Rotary positions."""
+    """Return heads with rotary positions."""
     half = x.shape[-1] // 2
     angles = jnp.arange(x.shape[-2])[:, None] / 10000 ** (jnp.arange(half) / half)
     left, right = x[..., :half], x[..., half:]
@@ -70,7 +70,7 @@ def test_causal_rotary_attention(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_attention_in_blocks(export_golden):
-    """The softmax is gathered block by block, as kernels do it."""
+    """Attention whose softmax is accumulated block by block, as kernels do it."""
 
     def layer(x, seed):
         q, k, v = heads(x, seed)
@@ -94,7 +94,7 @@ def test_attention_in_blocks(export_golden):
 
 @pytest.mark.export_compat
 def test_decoding_with_a_cache(export_golden):
-    """Sixteen greedy tokens in a while loop; keys and values are written into a cache."""
+    """Greedy decoding of sixteen tokens in a while loop, with keys and values in a cache."""
     vocabulary = 256
 
     def decode(prompt, seed):
@@ -121,7 +121,7 @@ def test_decoding_with_a_cache(export_golden):
 
 
 def layer(params, x):
-    """A transformer's layer of width 64 with 4 heads."""
+    """Return the output of a transformer layer of width 64 with 4 heads."""
     split = [(normalized(x) @ params[name]).reshape(-1, 4, 16).swapaxes(0, 1) for name in ("q", "k", "v")]
     x = x + attend(*split).swapaxes(0, 1).reshape(x.shape) @ params["o"]
     return x + jax.nn.gelu(normalized(x) @ params["up"]) @ params["down"]
@@ -138,7 +138,7 @@ def test_transformer_layer(export_golden):
 
 @pytest.mark.export_compat
 def test_training_step_with_adam(export_golden):
-    """Loss, gradient by value_and_grad and a step of Adam, for weights in bfloat16 and moments in float32."""
+    """A training step with the gradient and Adam, for weights in bfloat16 and moments in float32."""
 
     def step(params, moments, count, x, y):
         def loss(params):
@@ -161,7 +161,7 @@ def test_training_step_with_adam(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_checkpointed_layers(export_golden):
-    """Four layers by scan, recomputed for the gradient."""
+    """Four layers in a scan, which are recomputed for the gradient."""
 
     def model(x, seed):
         params = weights(seed, **{name: (4, *shape) for name, shape in shapes.items()})
@@ -172,7 +172,7 @@ def test_checkpointed_layers(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_mixture_of_experts(export_golden):
-    """Each token goes to the two best of eight experts, which take at most 48 tokens each."""
+    """A mixture of experts: each token goes to the two best of eight experts, which take at most 48 tokens each."""
 
     def experts(x, seed):
         made = weights(seed, gate=(SIZE, 8), up=(8, SIZE, 128), down=(8, 128, SIZE))
@@ -189,7 +189,7 @@ def test_mixture_of_experts(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_language_model_loss(export_golden):
-    """Embedding, a layer, and the cross entropy of the next token, for a batch of four."""
+    """The loss of a small language model for a batch of four: embedding, a layer, and cross entropy."""
 
     def loss(scale, tokens, seed):
         made = weights(seed, embed=(1000, SIZE), **shapes)
@@ -211,7 +211,7 @@ def test_symbolic_batch_and_length(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_vision_transformer(export_golden):
-    """Patches of 8 x 8 of an image of 64 x 64, one layer, ten classes."""
+    """A vision transformer: 8 x 8 patches of a 64 x 64 image, one layer, ten classes."""
 
     def classify(image, seed):
         made = weights(seed, patch=(8, 8, 3, SIZE), head=(SIZE, 10), **shapes)

@@ -17,7 +17,7 @@ start, rates = np.array([1.0, 1.0], np.float32), np.array([1.5, 1.0, 1.0, 3.0], 
 
 
 def solve(y, rates, solver, throw=False):
-    """Predators and prey."""
+    """The equations of predator and prey."""
 
     def slope(t, y, rates):
         return jnp.stack([y[0] * (rates[0] - rates[1] * y[1]), y[1] * (rates[2] * y[0] - rates[3])])
@@ -34,7 +34,7 @@ def solve(y, rates, solver, throw=False):
 
 @pytest.mark.export_compat
 def test_forward(export_golden):
-    """An implicit method: a nonlinear solve in each step."""
+    """A stiff equation by an implicit method, which solves a nonlinear equation in each step."""
     export_golden(jax.jit(lambda y, rates: solve(y, rates, diffrax.Kvaerno5())), start, rates)
 
 

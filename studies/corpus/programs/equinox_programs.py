@@ -19,7 +19,7 @@ def test_attention(export_golden):
 
 @pytest.mark.export_compat
 def test_training_step(export_golden):
-    """Gradient, clipping, a schedule, AdamW and a moving average."""
+    """A training step: gradient, clipping, a schedule, AdamW, and a moving average of the weights."""
     model = eqx.nn.MLP(32, 10, 64, 2, key=jax.random.key(0))
     schedule = optax.warmup_cosine_decay_schedule(0.0, 1e-2, 10, 100)
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule), optax.ema(0.9))
@@ -58,7 +58,7 @@ def test_convolutional_network(export_golden):
 
 @pytest.mark.export_compat
 def test_many_optimizers(export_golden):
-    """One step of each, for one matrix and one vector."""
+    """One step of each of several optimizers, for one matrix and one vector."""
     optimizers = [
         *(optax.adafactor(1e-2), optax.lion(1e-3), optax.lamb(1e-2), optax.rmsprop(1e-2), optax.adagrad(1e-1)),
         *(optax.novograd(1e-2), optax.yogi(1e-2), optax.sgd(0.1, momentum=0.9, nesterov=True), optax.lars(0.1)),

@@ -1,4 +1,4 @@
-"""Factorizations of a matrix, which a CPU calls LAPACK for, and other platforms libraries of their own."""
+"""Factorizations of a matrix, for which a CPU calls LAPACK, and other platforms call libraries of their own."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_resnet_block(export_golden):
 
 @pytest.mark.export_compat
 def test_training_block(export_golden):
-    """The block in training returns new statistics too."""
+    """A training step of a block, which also returns new statistics."""
     x = normal(0, 4, 16, 16, 16)
 
     def train(variables, x):
@@ -124,7 +124,7 @@ def test_lstm(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_attention(export_golden):
-    """Eight heads on 128 positions of 64 numbers."""
+    """Attention with eight heads on 128 positions of 64 numbers."""
     layer, x = nn.MultiHeadDotProductAttention(8), normal(0, 1, 128, 64)
     params = layer.init(jax.random.key(0), x)
     export_golden(jax.jit(lambda x: layer.apply(params, x, mask=nn.make_causal_mask(jnp.ones((1, 128))))), x)

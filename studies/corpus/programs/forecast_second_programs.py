@@ -1,4 +1,4 @@
-"""22 programs of other operations, written with the first set before any was run, and run after mends because of it."""
+"""22 programs of other operations, written together with the first set, and run after the first set led to mends."""
 
 import jax
 import jax.nn

@@ -1,4 +1,4 @@
-"""50 programs by an author who had read neither the knowledge base nor its tests, written after both other sets ran."""
+"""50 programs by an author who had read neither the knowledge base nor its tests, written after the other sets ran."""
 
 import functools
 

@@ -48,7 +48,7 @@ def steps(model, count, qpos, qvel, ctrl):
 
 @pytest.mark.export_compat
 def test_forward(export_golden):
-    """The ball touches the plane."""
+    """A step of a ball that touches the plane."""
     model = mjx.put_model(mujoco.MjModel.from_xml_string(BALL))
     place = np.array([0, 0, 0.099, 1, 0, 0, 0], np.float32)
     speed = np.array([0.3, 0, -0.2, 0, 1, 0], np.float32)

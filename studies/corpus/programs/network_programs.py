@@ -28,7 +28,7 @@ def batch_normalized(x, scale):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_resnet_block(export_golden):
-    """Eight images of 16 x 16 x 32; the second convolution has a stride, the shortcut a projection."""
+    """A residual block on eight images of 16 x 16 x 32, with a stride, and a projection as shortcut."""
 
     def block(x, first, second, shortcut, scales):
         out = jax.nn.relu(batch_normalized(convolve(x, first), scales[0]))
@@ -47,7 +47,7 @@ def test_resnet_block(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_separable_convolution(export_golden):
-    """Depthwise with dilation, pointwise, squeeze and excitation, as in MobileNet."""
+    """A separable convolution with dilation, squeeze and excitation, as in MobileNet."""
 
     def block(x, depthwise, pointwise, squeeze, excite):
         out = jax.nn.hard_swish(convolve(x, depthwise, groups=24, dilation=2))
@@ -66,7 +66,7 @@ def test_separable_convolution(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_unet(export_golden):
-    """Down by maxima, up by a transposed convolution, with a skip connection and group norms."""
+    """A U-Net with max pooling, a transposed convolution, a skip connection and group norms."""
 
     def groups_normalized(x):
         parts = x.reshape(*x.shape[:3], 4, -1)
@@ -116,14 +116,14 @@ def lstm(x, state, w):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_lstm(export_golden):
-    """64 steps of a batch of 8, 64 numbers each."""
+    """An LSTM in 64 steps, for a batch of 8 with 64 numbers each."""
     start = (np.zeros((8, 64), np.float32),) * 2
     export_golden(jax.jit(lstm), normal(0, 64, 8, 32), start, normal(1, 96, 256, scale=0.1))
 
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_gru_in_both_directions(export_golden):
-    """Padded sequences of several lengths: a step past the end keeps the state."""
+    """A GRU on padded sequences of several lengths, whose state stays after the end of a sequence."""
 
     def run(x, lengths, w, candidate):
         def step(state, x_alive):
@@ -165,7 +165,7 @@ def test_state_space_layer(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_graph_attention(export_golden):
-    """256 nodes, 1024 edges; the softmax is over the edges that end in a node."""
+    """Graph attention with 256 nodes and 1,024 edges; the softmax is over the edges that end in a node."""
 
     def layer(nodes, senders, receivers, w, attention):
         hidden = nodes @ w
@@ -188,7 +188,7 @@ def test_graph_attention(export_golden):
 
 @pytest.mark.export_compat
 def test_quantized_product(export_golden):
-    """Int8 weights by channel and int8 activations by row, summed in int32; the scales are powers of two: exact."""
+    """A product of int8 weights and int8 activations, summed in int32; scales are powers of two, so it is exact."""
 
     def dense(x, w, row, column):
         left, right = (jnp.clip(jnp.round(a / s), -127, 127).astype(jnp.int8) for a, s in ((x, row), (w, column)))
@@ -213,7 +213,7 @@ def test_bfloat16_network(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_dropout_and_noise(export_golden):
-    """What training draws from a key: dropout, noise, a shuffled batch, a random crop."""
+    """Random operations of training by a key: dropout, noise, a shuffled batch, a random crop."""
 
     def step(x, seed):
         mask, noise, order, crop = jax.random.split(jax.random.key(seed), 4)
@@ -227,7 +227,7 @@ def test_dropout_and_noise(export_golden):
 
 @pytest.mark.export_compat
 def test_diffusion_sampler(export_golden):
-    """Twelve steps of DDIM with a small network that is told the time."""
+    """Twelve steps of DDIM with a small network that takes the time as an input."""
 
     def sample(seed, into, out):
         kept = jnp.cumprod(1 - jnp.linspace(1e-3, 0.2, 12))

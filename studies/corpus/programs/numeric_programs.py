@@ -12,7 +12,7 @@ from studies.corpus.programs.inputs import integers, normal
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_ode_solve(export_golden):
-    """Van der Pol by an adaptive Runge-Kutta of order 5; the gradient solves the adjoint equation."""
+    """The Van der Pol equation by an adaptive Runge-Kutta method; the gradient solves the adjoint equation."""
 
     def solve(y, stiffness):
         def slope(y, t, stiffness):
@@ -25,7 +25,7 @@ def test_ode_solve(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_leapfrog_of_bodies(export_golden):
-    """Sixteen bodies for 32 steps."""
+    """Leapfrog steps of sixteen bodies."""
 
     def simulate(place, speed):
         def pull(place):
@@ -45,7 +45,7 @@ def test_leapfrog_of_bodies(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_heat_equation(export_golden):
-    """A stencil on a grid of 64 x 64, 40 steps."""
+    """The heat equation by a stencil on a grid of 64 x 64, in 40 steps."""
 
     def heat(grid, rate):
         def step(_, u):
@@ -59,7 +59,7 @@ def test_heat_equation(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_spectral_flow(export_golden):
-    """Vorticity on a torus of 64 x 64 by FFT: eight steps of second order."""
+    """The vorticity of a flow on a torus of 64 x 64 by FFT, in eight steps of second order."""
 
     def flow(vorticity):
         wave = jnp.fft.fftfreq(64, 1 / 64)
@@ -82,7 +82,7 @@ def test_spectral_flow(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_spectrogram(export_golden):
-    """Frames of 256 of a signal of 4096 with a window, by FFT, gathered into 24 bands, in decibels."""
+    """The spectrogram of a signal in 24 bands and in decibels, by FFTs of windows of 256 samples."""
 
     def spectrogram(signal):
         frames = signal[jnp.arange(0, 4096 - 255, 128)[:, None] + jnp.arange(256)] * jnp.hanning(256)
@@ -109,7 +109,7 @@ def test_linear_solve(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_gaussian_process(export_golden):
-    """The likelihood of 64 observations, and predictions with their variance, by Cholesky."""
+    """Gaussian process regression with 64 observations by Cholesky: likelihood, predictions and variances."""
 
     def fit(x, y, wanted, length, noise):
         def kernel(a, b):
@@ -137,7 +137,7 @@ def test_least_squares_by_qr(export_golden):
 
 @pytest.mark.export_compat
 def test_principal_components(export_golden):
-    """Projections of low rank: they do not depend on the signs of singular vectors."""
+    """Projections of low rank, which do not depend on the signs of singular vectors."""
 
     def components(x):
         left, values, right = jnp.linalg.svd(x - x.mean(0), full_matrices=False)
@@ -148,7 +148,7 @@ def test_principal_components(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_conjugate_gradients(export_golden):
-    """A Poisson equation on 24 x 24 without a matrix; the gradient solves it once more."""
+    """A Poisson equation on 24 x 24 by conjugate gradients without a matrix; its gradient solves it again."""
 
     def solve(right):
         def minus_laplace(u):
@@ -163,7 +163,7 @@ def test_conjugate_gradients(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_implicit_root(export_golden):
-    """Kepler's equation for 256 planets by Newton in a while loop; the gradient is by the implicit function."""
+    """Kepler's equation for 256 planets by Newton's method in a while loop, with the implicit gradient."""
 
     def root(mean, eccentricity):
         def newton(f, start):
@@ -184,7 +184,7 @@ def test_implicit_root(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_sparse_product(export_golden):
-    """A matrix of 256 x 128 with 1,500 entries, as BCOO."""
+    """A product with a sparse matrix (BCOO) of 256 x 128 that has 1,500 entries."""
 
     def product(data, indices, x):
         return sparse.BCOO((data, indices), shape=(256, 128)) @ x
@@ -195,7 +195,7 @@ def test_sparse_product(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_image_warp(export_golden):
-    """An image of 48 x 48 rotated by linear interpolation, then enlarged by cubic."""
+    """An image of 48 x 48, rotated by linear and enlarged by cubic interpolation."""
 
     def warp(image, angle):
         rows, columns = jnp.mgrid[:48, :48] - 23.5
@@ -208,7 +208,7 @@ def test_image_warp(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_rendered_spheres(export_golden):
-    """Rays of 32 x 32 pixels march through a distance field of five spheres, and are shaded."""
+    """A rendered picture of five spheres: rays of 32 x 32 pixels march through a distance field, and are shaded."""
 
     def render(centres, radii):
         grid = jnp.linspace(-1, 1, 32)

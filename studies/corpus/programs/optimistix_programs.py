@@ -92,7 +92,7 @@ def test_fixed_point(export_golden):
 
 @pytest.mark.export_compat
 def test_minimum_by_bfgs(export_golden):
-    """Rosenbrock's function of twelve variables, 40 steps at most."""
+    """The minimum of Rosenbrock's function of twelve variables, in at most 40 steps."""
 
     def rosenbrock(y, scale):
         return jnp.sum(scale * (y[1:] - y[:-1] ** 2) ** 2 + (1 - y[:-1]) ** 2)

@@ -27,12 +27,17 @@ RATIO = "wrong-ratio"
 
 @dataclass(frozen=True)
 class Program:
-    """A function of jax and its arguments. `wrong` has, by the kind of error, keywords that plant it.
+    """A function of jax and its arguments.
 
-    `compare` is the marker's; "shape" where noise hides every number, so that no other golden would be stored.
-    `lapack`: it calls LAPACK. `jumps`: some of its numbers are chosen, so that one last bit may choose others.
-    `narrow`: "beside" where a type narrower than the outputs that are looked at is in the module, unrelated to them or
-    stored; "half" for models that compute in half precision; "rounded" where the outputs depend on what is rounded.
+    Args:
+        wrong: The keywords that plant an error in the function, by the kind of the error.
+        compare: The marker's `compare`; "shape" if noise hides every number, as no golden would be stored otherwise.
+        x64: Whether the function runs with 64-bit types.
+        lapack: Whether the function calls LAPACK.
+        jumps: Whether the last bit of an inner value may make an output jump, since outputs are chosen by comparisons.
+        narrow: "beside" if the module has a type narrower than the compared outputs, in constants or in values that
+            these outputs do not depend on; "half" if the model computes in half precision; "rounded" if the outputs
+            depend on a value that was rounded to a narrow type.
     """
 
     function: Callable[..., Any]

@@ -1,7 +1,7 @@
 """Programs whose golden shows nothing in some leaf, programs that only look so, and programs that mean it.
 
-They were written by someone who had not seen how goldens are looked at: no rule may be shaped by them. No test fails,
-whatever is remarked: who measures the remarks compares them with `expected` of each program.
+Their author did not know the rules by which goldens get remarks, and no rule may be made to fit them. Remarks fail no
+test here: a measurement compares the remarks with the field `expected` of each program.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Remark = tuple[str, str]
 
 @dataclass(frozen=True)
 class Looked:
-    """A function of jax, its arguments, and what is to be remarked about them: pairs of a kind and a leaf.
+    """A function of jax, its arguments, and the remarks that it must get: pairs of a kind and a leaf.
 
-    `also`: what is true too, because one leaf often shows nothing in several ways, and as long as other inputs are as
-    these are (zeros stay zeros, margins stay kept); such a remark is neither asked for nor wrong. `meant`: the leaves
-    that the marker names as constant, about which nothing may be remarked.
+    `also` has remarks that are true and not required, for example because a leaf shows nothing in several ways, or
+    because other inputs are similar (zeros stay zeros). `meant` has the leaves that the marker names as constant, which
+    must get no remark.
     """
 
     function: Callable[..., Any]
@@ -55,14 +55,14 @@ _PRIOR = np.array([0, 0, 0, 80, 0, 0, 0, 0], np.float32)  # of classes: the four
 
 
 def positions_of_tokens(tokens):
-    """Constant: the encodings of positions need no more than the shape of the tokens."""
+    """Positional encodings, which depend only on the shape of the tokens."""
     place = jnp.arange(tokens.shape[1])[:, None] * 100.0 ** (-jnp.arange(4) / 4)
     codes = jnp.concatenate([jnp.sin(place), jnp.cos(place)], axis=-1)
     return jnp.broadcast_to(codes, (tokens.shape[0], *codes.shape))
 
 
 def dropout_that_keeps_all(x, key):
-    """The key is drawn from, and what is drawn decides nothing: every number is below 1."""
+    """Dropout with a rate of 0: numbers are drawn by the key, and none of them has an effect."""
     hidden = jnp.tanh(x @ _W)
     return jnp.where(jax.random.bernoulli(jax.random.wrap_key_data(key), 1.0, hidden.shape), hidden, 0)
 
@@ -72,17 +72,17 @@ def dead_relu_layer(parameters, x):
 
 
 def cold_softmax(logits):
-    """A temperature so low that each row is exactly one-hot."""
+    """A softmax with so low a temperature that each row is exactly one-hot."""
     return jax.nn.softmax(logits / 1e-3, axis=-1)
 
 
 def unscaled_features(pixels):
-    """Nobody divided by 255: gates of exactly 1, states of exactly 1 or -1."""
+    """A gated layer whose pixels were not divided by 255: gates are exactly 1, states exactly 1 or -1."""
     return {"gate": jax.nn.sigmoid(pixels @ _POSITIVE), "state": jnp.tanh(pixels @ jnp.sign(_W) * 50 + 25)}
 
 
 def fully_masked_loss(logits, labels, mask):
-    """A batch of nothing but padding."""
+    """The loss of a batch that is all padding."""
     losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)[..., 0]
     losses = losses * mask
     return {"loss": jnp.sum(losses) / jnp.maximum(jnp.sum(mask), 1), "losses": losses}
@@ -93,7 +93,7 @@ def one_class_everywhere(x):
 
 
 def bytes_scaled_twice(image):
-    """Pixels that were bytes already."""
+    """Pixels scaled to bytes for a second time, so that nearly all are clipped."""
     return jnp.clip(jnp.round(image * 255), 0, 255).astype(jnp.uint8)
 
 
@@ -102,13 +102,13 @@ def projected_zeros(state, weights):
 
 
 def likelihood_of_sequences(observed, means):
-    """A product of densities where a sum of logarithms belongs."""
+    """A likelihood as a product of densities, which underflows, in place of a sum of logarithms."""
     density = jnp.exp(-0.5 * (observed - means[:, None]) ** 2) / np.float32(np.sqrt(2 * np.pi))
     return jnp.prod(density, axis=-1)
 
 
 def diverged_descent(start):
-    """Steps that are too long: infinite after a few, and the difference of infinities from then on."""
+    """A gradient descent with too large steps: it gives infinities, and then NaN."""
 
     def step(x, _):
         x = x - 2.0 * jax.grad(lambda y: jnp.sum(y**4 - y**2))(x)
@@ -118,13 +118,13 @@ def diverged_descent(start):
 
 
 def nothing_detected(features, boxes):
-    """A detector before training: its bias puts every score below the threshold."""
+    """An untrained detector, whose bias puts every score below the threshold."""
     kept = jax.nn.sigmoid(features @ _W[:, 0] / 4 - 12) > 0.5
     return {"boxes": jnp.where(kept[:, None], boxes, 0), "count": jnp.sum(kept, dtype=jnp.int32)}
 
 
 def gradient_of_satisfied_hinge(parameters, x, labels):
-    """Every margin is kept."""
+    """The gradient of a hinge loss whose margins are all satisfied."""
 
     def loss(parameters):
         score = x @ parameters["weights"] + parameters["bias"]
@@ -138,18 +138,18 @@ def within_bounds(x):
 
 
 def sorted_priorities(priorities):
-    """All equal, as they are when a buffer is new."""
+    """Priorities sorted by size, which are all equal, as in a new buffer."""
     return jnp.sort(priorities, axis=-1)[:, ::-1]
 
 
 def rate_before_decay(steps):
-    """Each step is in the flat part of the schedule."""
+    """Learning rates at steps in the constant part of a schedule."""
     decayed = 3e-4 * 0.5 * (1 + jnp.cos(jnp.pi * (steps - 1000) / 9000))
     return jnp.where(steps < 1000, jnp.float32(3e-4), decayed)
 
 
 def encoder_of_floored_variance(x):
-    """Of three outputs the second is at its floor everywhere."""
+    """An encoder with three outputs, of which the second, a log variance, is at its floor everywhere."""
     mean = jnp.tanh(x @ _W)
     log_variance = jnp.clip(x @ _W[:, ::-1] - 60, -10, 10)
     sample = mean + jnp.exp(0.5 * log_variance) * jnp.cos(jnp.arange(8.0))
@@ -157,7 +157,7 @@ def encoder_of_floored_variance(x):
 
 
 def features_without_pooler(parameters, x):
-    """The weights have a head that only another task calls."""
+    """A layer that does not use one of its weights, since that is for another task."""
     return jnp.tanh(x @ parameters["layer"]["weights"] + parameters["layer"]["bias"])
 
 
@@ -299,7 +299,7 @@ def one_hot_words(words):
 
 
 def sparse_relu(x):
-    """Nine of ten are zero."""
+    """A ReLU with nine of ten outputs zero."""
     return jax.nn.relu(x @ _W - 4)
 
 
@@ -320,32 +320,32 @@ def sorted_with_order(x):
 
 
 def normalised_rows(logits):
-    """Each row sums to one, and is not saturated."""
+    """A softmax whose rows sum to one, and are not saturated."""
     return jax.nn.softmax(logits, axis=-1)
 
 
 def mean_of_rows_again(x):
-    """Constant along one axis."""
+    """The mean of each row, repeated along the row."""
     return jnp.broadcast_to(jnp.mean(x, axis=1, keepdims=True), x.shape)
 
 
 def histogram_of_values(x):
-    """Some bins are empty."""
+    """A histogram with some empty bins."""
     return jnp.zeros(16, jnp.int32).at[jnp.clip(jnp.floor(x * 2 + 8), 0, 15).astype(jnp.int32)].add(1)
 
 
 def contrast(image):
-    """Some pixels end at 0 or 255."""
+    """An image with higher contrast, in which some pixels are clipped to 0 or 255."""
     return jnp.clip(jnp.round(2.0 * (image - 128) + 128), 0, 255).astype(jnp.uint8)
 
 
 def sharp_softmax(logits):
-    """Most rows are exactly one-hot; in two the best are close."""
+    """A softmax with most rows exactly one-hot; in two rows the largest logits are close."""
     return jax.nn.softmax(logits * 150, axis=-1)
 
 
 def causal_weights(q, k):
-    """Nothing attends to what comes later: zero above the diagonal, and the first row is one-hot."""
+    """Causal attention weights: zero above the diagonal, and one-hot in the first row."""
     scores = jnp.einsum("hqd,hkd->hqk", q, k) / np.float32(np.sqrt(q.shape[-1]))
     return jax.nn.softmax(jnp.where(jnp.tril(jnp.ones(scores.shape[1:], bool)), scores, -jnp.inf), axis=-1)
 
@@ -364,12 +364,12 @@ def drawn_from_seed(seed):
 
 
 def share_with_one_nan(part, whole):
-    """One element is 0/0, and who wrote it wants that."""
+    """A quotient with one element that is 0/0 on purpose."""
     return part / whole
 
 
 def log_ratio(p, q):
-    """Infinite of either sign where a count is zero."""
+    """Differences of logarithms, which are infinite where a count is zero."""
     return jnp.log(p) - jnp.log(q)
 
 
@@ -378,7 +378,7 @@ def gathered_rows(table, ids):
 
 
 def life(cells):
-    """One generation on a torus."""
+    """One generation of the game of Life on a torus."""
     around = sum(
         jnp.roll(cells.astype(jnp.int32), (down, right), (0, 1))
         for down in (-1, 0, 1)
@@ -389,23 +389,23 @@ def life(cells):
 
 
 def grey_thumbnail(image):
-    """Bytes in, bytes out."""
+    """A grey thumbnail in bytes of an image in bytes."""
     grey = jnp.sum(image.astype(jnp.int32) * jnp.array([77, 150, 29]), axis=-1) >> 8
     return (grey.reshape(6, 2, 6, 2).sum((1, 3)) // 4).astype(jnp.uint8)
 
 
 def filtered_spectrum(signal, response):
-    """Complex in, complex out."""
+    """A complex spectrum times a complex response."""
     return jnp.fft.fft(signal, axis=-1) * response
 
 
 def period_of_pendulum(length, angle):
-    """Two scalars in, one out."""
+    """The period of a pendulum, with scalars as inputs and output."""
     return 2 * jnp.pi * jnp.sqrt(length / 9.81) * (1 + angle**2 / 16 + 11 * angle**4 / 3072)
 
 
 def joined_with_empty(x, more):
-    """What is joined is empty, and so is what is cut off."""
+    """Rows joined with an array without elements, and a slice without elements."""
     joined = jnp.concatenate([x, more])
     return {"head": joined[:0], "rows": joined * 2}
 
@@ -456,7 +456,7 @@ FINE: tuple[Looked, ...] = (
 
 
 def first_adam_step(weights, gradient, state):
-    """The counter goes from 0 to 1."""
+    """The first step of Adam, in which the counter goes from 0 to 1."""
     step = state["step"] + 1
     first = 0.9 * state["first"] + 0.1 * gradient
     second = 0.999 * state["second"] + 0.001 * gradient**2
@@ -473,7 +473,7 @@ def gradient_beside_frozen_layer(parameters, x):
 
 
 def padded_rows(x):
-    """Which rows are padding follows from the shape alone."""
+    """Padded rows, and which of them are padding, which follows from the shape alone."""
     rows = 8
     padded = jnp.pad(x, ((0, rows - x.shape[0]), (0, 0)))
     return {"rows": padded, "padding": jnp.arange(rows) >= x.shape[0]}
@@ -508,7 +508,7 @@ MEANT: tuple[Looked, ...] = (
 
 
 def _case(looked):
-    """Return a parameter with the marker, which names what is meant to be constant."""
+    """Return a parameter whose marker names the leaves that are meant to be constant."""
     keywords = {"constant": looked.meant} if looked.meant else {}
     return pytest.param(looked, id=looked.name, marks=pytest.mark.export_compat(**keywords))
 

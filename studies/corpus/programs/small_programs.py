@@ -1,4 +1,4 @@
-"""The smallest program, and two that compile or run long: what `benchmarks.writing` writes beside real programs."""
+"""The smallest program, and two that take long to compile or to run, for `benchmarks.writing`."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ JOINTS = 30
 
 
 def test_joint_chain(export_golden):
-    """How far the tip of an arm is from its target, and the derivative by each joint, unrolled: it compiles long."""
+    """The distance of an arm's tip from a target and its derivatives, in unrolled code that takes long to compile."""
     lengths, offsets, twists = (normal(n, JOINTS) for n in range(3))
 
     def distance(angles):
@@ -36,7 +36,7 @@ SPECIES, REACTIONS = 20, 40
 
 
 def test_kinetics(export_golden):
-    """Mass action among 20 species, by steps of Runge and Kutta in a scan."""
+    """The kinetics of reactions among 20 species, by Runge-Kutta steps in a scan."""
     spent, made = (integers(n, REACTIONS, SPECIES, high=2).astype(np.float32) for n in range(2))
 
     def simulated(log_rates, start):

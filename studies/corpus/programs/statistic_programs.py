@@ -11,7 +11,7 @@ from studies.corpus.programs.inputs import integers, normal
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_kalman_filter(export_golden):
-    """100 observations of two numbers, a state of four; the gain comes from a solve."""
+    """A Kalman filter of 100 observations of two numbers, with a state of four numbers."""
     if jaxlib.version.__version_info__ < (0, 5):
         pytest.skip("a golden by so old a jaxlib is not kept")
 
@@ -36,7 +36,7 @@ def test_kalman_filter(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_ctc_loss(export_golden):
-    """Four sequences of 64 frames with 12 labels each, padded: the sum over alignments by scan."""
+    """The CTC loss of four padded sequences of 64 frames with 12 labels, by a scan over frames."""
 
     def loss(logits, labels, lengths):
         log_shares = jax.nn.log_softmax(logits)
@@ -61,7 +61,7 @@ def test_ctc_loss(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_hidden_markov_model(export_golden):
-    """The likelihood of 64 observations by logsumexp, in parallel."""
+    """The likelihood of 64 observations in a hidden Markov model, by an associative scan of logsumexp."""
 
     def likelihood(transition, emission, seen):
         log_moves, log_shows = jax.nn.log_softmax(transition), jax.nn.log_softmax(emission)
@@ -101,7 +101,7 @@ def test_order_statistics(export_golden):
 
 @pytest.mark.export_compat
 def test_sorting_by_several_keys(export_golden):
-    """Keys with ties, in stable order, and what databases do with them: groups, counts, the first of each."""
+    """A stable sort by keys with ties, and groups, counts and the first of each group, as in a database."""
 
     def arrange(keys, values):
         first, second, third = jax.lax.sort((keys % 7, keys % 5, values), num_keys=2)
@@ -128,7 +128,7 @@ def test_random_samples(export_golden):
 
 @pytest.mark.export_compat
 def test_particle_filter(export_golden):
-    """512 particles, 20 observations, systematic resampling."""
+    """A particle filter of 20 observations with 512 particles and systematic resampling."""
 
     def run(seed, seen):
         def step(state, z):
@@ -147,7 +147,7 @@ def test_particle_filter(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_option_prices_and_their_greeks(export_golden):
-    """A basket of four assets by 1,024 simulated paths of 16 steps."""
+    """The price of a basket of four assets by 1,024 simulated paths of 16 steps, and its derivatives."""
 
     def price(spot, volatility, strike, seed):
         normals = jax.random.normal(jax.random.key(seed), (16, 1024, 4)) / 4
@@ -166,7 +166,7 @@ def test_option_prices_and_their_greeks(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_hamiltonian_trajectory(export_golden):
-    """A logistic regression's posterior: 16 leapfrog steps, their energies."""
+    """16 leapfrog steps through the posterior of a logistic regression, and their energies."""
 
     def trajectory(w, momentum, x, y):
         def potential(w):
@@ -187,7 +187,7 @@ def test_hamiltonian_trajectory(export_golden):
 
 @pytest.mark.export_compat
 def test_edit_distance(export_golden):
-    """The distance of two texts of 64 letters, in integers."""
+    """The edit distance of two texts of 64 letters, in integers."""
 
     def distance(a, b):
         def row(before, letter):
@@ -209,7 +209,7 @@ def test_edit_distance(export_golden):
 
 @pytest.mark.export_compat
 def test_cellular_automaton(export_golden):
-    """Thirty generations of Life on 64 x 64 in unsigned bytes."""
+    """Thirty generations of the game of Life on 64 x 64, in unsigned bytes."""
 
     def live(grid):
         def step(_, g):
@@ -223,7 +223,7 @@ def test_cellular_automaton(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_optimal_transport(export_golden):
-    """Fifty steps of Sinkhorn between two clouds of 48 points, in logarithms."""
+    """Fifty Sinkhorn steps between two clouds of 48 points, in logarithms."""
 
     def transport(a, b):
         cost = jnp.sum((a[:, None] - b) ** 2, -1)

@@ -29,7 +29,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Mod
 
 @pytest.fixture
 def right_golden(export_golden: Callable[..., Any]) -> Callable[..., None]:
-    """Exports a function with arguments, unless this release does not give the right answer.
+    """A function that exports a function with arguments, unless this release gives a wrong answer.
 
     The answer is a tree of arrays as NumPy has it, compared to 1e-4 of each value, or exactly where it is no float.
     """

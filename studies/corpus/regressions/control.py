@@ -19,7 +19,7 @@ UP_TO_0_8_0 = (
 @dies_in(*UP_TO_0_8_0)
 @pytest.mark.export_compat
 def test_loop_in_a_loop(right_golden):
-    """The process dies of a loop that does nothing, inside another loop.
+    """An empty loop inside another loop ends the process.
 
     https://github.com/jax-ml/jax/issues/33348 (closed): bad in 0.8.0.
     """
@@ -37,7 +37,7 @@ def test_loop_in_a_loop(right_golden):
 
 @pytest.mark.export_compat
 def test_floor_division_in_a_loop(right_golden):
-    """Division in a loop rounds to zero, not down.
+    """Floor division in a loop rounds towards zero.
 
     https://github.com/jax-ml/jax/issues/9604 (closed): bad in February 2022.
     """
@@ -50,7 +50,7 @@ def test_floor_division_in_a_loop(right_golden):
 
 @pytest.mark.export_compat
 def test_condition_in_a_scan(right_golden):
-    """The gradient of steps that are made while a condition holds is three times what it should be.
+    """The gradient through steps under a condition in a scan is three times too large.
 
     https://github.com/jax-ml/jax/issues/5900 (closed): bad in jaxlib 0.1.61.
     """
@@ -67,7 +67,7 @@ def test_condition_in_a_scan(right_golden):
 
 @pytest.mark.export_compat
 def test_sort_of_17_arrays(right_golden):
-    """A sort of 17 arrays is not supported.
+    """A sort of 17 arrays fails as not supported.
 
     https://github.com/jax-ml/jax/issues/23727 (closed): bad in 0.4.33, good in 0.4.31.
     """
@@ -77,7 +77,7 @@ def test_sort_of_17_arrays(right_golden):
 
 @pytest.mark.export_compat
 def test_sort_by_16_floats(right_golden):
-    """A sort by 16 arrays of floats is not supported.
+    """A sort by 16 arrays of floats fails as not supported.
 
     https://github.com/jax-ml/jax/issues/23757 (closed): bad in 0.4.33, good in 0.4.31.
     """
@@ -86,7 +86,7 @@ def test_sort_by_16_floats(right_golden):
 
 @pytest.mark.export_compat
 def test_sort_of_a_permutation(right_golden, x64):
-    """The inverse of a permutation, by sorting it, does not compile with 64-bit numbers.
+    """Inverting a permutation by a sort does not compile with 64-bit numbers.
 
     https://github.com/jax-ml/jax/issues/34096 (open): bad in 0.8.2, good in 0.8.1.
     """
@@ -101,7 +101,7 @@ def test_sort_of_a_permutation(right_golden, x64):
 
 @pytest.mark.export_compat
 def test_reduction_of_an_int16(right_golden):
-    """The process dies of the largest of a single int16.
+    """The maximum of an array with one int16 ends the process.
 
     https://github.com/jax-ml/jax/issues/4971 (closed): bad in November 2020.
     """
@@ -114,7 +114,7 @@ def test_reduction_of_an_int16(right_golden):
 
 @pytest.mark.export_compat
 def test_int4_made_int8(right_golden):
-    """Negative numbers of 4 bits become positive when they are made int8.
+    """Negative int4 numbers become positive when they are converted to int8.
 
     https://github.com/jax-ml/jax/issues/17672 (closed): bad in 0.4.14.
     """

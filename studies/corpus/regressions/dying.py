@@ -1,4 +1,4 @@
-"""Releases that die of a program: as writers they are left out, since they would end all tests."""
+"""The releases that a program crashes: tests leave them out as writers, since a crash would end all tests."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def uniform(*shape):
 @dies_in("0.10.2", "0.11.0")
 @pytest.mark.export_compat
 def test_rank_8_product_summed(right_golden):
-    """The process dies of a sum over a product of rank 8.
+    """A sum over a product of rank 8 ends the process.
 
     https://github.com/jax-ml/jax/issues/39257 (closed): bad in 0.10.2 and 0.11.0.
     """
@@ -41,7 +41,7 @@ def test_rank_8_product_summed(right_golden):
 @dies_in("0.10.2")
 @pytest.mark.export_compat
 def test_rank_7_product_with_an_axis_of_one(right_golden):
-    """The process dies of a sum over a product of rank 7 that has an axis of size 1.
+    """A sum over a product of rank 7 that has an axis of size 1 ends the process.
 
     https://github.com/jax-ml/jax/issues/40412 (closed): bad in 0.10.2.
     """
@@ -51,7 +51,7 @@ def test_rank_7_product_with_an_axis_of_one(right_golden):
 
 @pytest.mark.export_compat
 def test_rows_times_a_matrix(right_golden):
-    """The last of more than 32,768 products of a matrix and a row, squared and summed, is wrong.
+    """Products of a matrix and more than 32,768 rows, squared and summed, are wrong for the last row.
 
     https://github.com/jax-ml/jax/issues/39103 (closed): bad in 0.10.2.
     """
@@ -67,7 +67,7 @@ def test_rows_times_a_matrix(right_golden):
 
 @pytest.mark.export_compat(rtol=1e-4)
 def test_gradient_through_a_zero_matrix(right_golden):
-    """A term that is zero changes the gradient, with the products of oneDNN.
+    """A term that is zero changes the gradient if oneDNN computes the products.
 
     https://github.com/openxla/xla/issues/13054 (closed): bad in nightly builds of May 2024.
     """
@@ -86,7 +86,7 @@ def test_gradient_through_a_zero_matrix(right_golden):
 
 @pytest.mark.export_compat
 def test_arctan_of_many(right_golden):
-    """The arctangents of 50 numbers and more are wrong.
+    """The arctangents of an array with 50 or more numbers are wrong.
 
     https://github.com/jax-ml/jax/issues/39352 (open): bad in 0.10.2; not on every processor.
     """
@@ -96,7 +96,7 @@ def test_arctan_of_many(right_golden):
 
 @pytest.mark.export_compat
 def test_exp_of_nan_in_float64(right_golden, x64):
-    """The exponential of a product with NaN is a small number in float64.
+    """The exponential of a product with NaN gives a small number in float64, and not NaN.
 
     https://github.com/jax-ml/jax/issues/29537 (closed): bad in 0.6.2, good in 0.6.1.
     """
@@ -106,7 +106,7 @@ def test_exp_of_nan_in_float64(right_golden, x64):
 
 @pytest.mark.export_compat(compare="exact")
 def test_erf_of_one_and_of_two(right_golden):
-    """The error function of a number depends on how many there are.
+    """The error function of a number depends on the size of its array.
 
     https://github.com/openxla/xla/issues/41122 (open): bad in 0.9.2.
     """
@@ -121,7 +121,7 @@ def test_erf_of_one_and_of_two(right_golden):
 
 @pytest.mark.export_compat
 def test_rounding_error_in_bfloat16(right_golden):
-    """What a sum of bfloat16 loses is computed as zero, since intermediate numbers keep more digits.
+    """The rounding error of a bfloat16 sum is computed as zero, since intermediate numbers keep more digits.
 
     https://github.com/jax-ml/jax/issues/23007 (open): bad in 0.4.31, of August 2024.
     """

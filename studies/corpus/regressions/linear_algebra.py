@@ -12,7 +12,7 @@ SQUARE = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 2]], np.float32)
 
 @pytest.mark.export_compat
 def test_cholesky_in_a_new_process(right_golden):
-    """A process that only loads the artifact dies of a Cholesky factorization.
+    """A Cholesky factorization ends a process that only loads and calls the artifact.
 
     https://github.com/jax-ml/jax/issues/29610 (closed): bad up to 0.9.2.
     """
@@ -21,7 +21,7 @@ def test_cholesky_in_a_new_process(right_golden):
 
 @pytest.mark.export_compat
 def test_inverse_in_a_new_process(right_golden):
-    """A process that only loads the artifact dies of an inverse, which is an LU factorization.
+    """A matrix inverse (an LU factorization) ends a process that only loads and calls the artifact.
 
     https://github.com/jax-ml/jax/issues/28908 (open): bad in May 2025, there with a compiled program.
     """
@@ -31,7 +31,7 @@ def test_inverse_in_a_new_process(right_golden):
 
 @pytest.mark.export_compat
 def test_batch_of_singular_triangles(right_golden):
-    """The solution for a singular triangle is 0 and 1 in a batch, and infinite alone.
+    """The solution of a singular triangular system is 0 and 1 in a batch, and infinite without a batch.
 
     https://github.com/openxla/xla/issues/3891 (closed): bad in 2023, fixed in July 2024.
     """
@@ -61,7 +61,7 @@ def test_batch_of_singular_matrices(right_golden):
 
 @pytest.mark.export_compat(compare="exact")
 def test_eigenvalues_of_nan(right_golden):
-    """The eigenvalues of a matrix of NaN end in an error, not in NaN.
+    """The eigenvalues of a matrix of NaN are an error, and not NaN.
 
     https://github.com/jax-ml/jax/issues/18226 (closed): bad in 0.4.13.
     """

@@ -1,4 +1,4 @@
-"""What releases could not load, or not run, of what others had exported."""
+"""Artifacts of other releases that a release could not load or run."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ BYTE = np.arange(300, dtype=np.int32)
 
 @pytest.mark.export_compat
 def test_scatter_without_an_index(right_golden):
-    """Only the last of several updates of one place is made, where the index vector is empty.
+    """A scatter with an empty index vector makes only the last of several updates of an element.
 
     https://github.com/openxla/xla/issues/48716 (closed): bad in September 2026.
     """
@@ -34,7 +34,7 @@ def test_scatter_without_an_index(right_golden):
 
 @pytest.mark.export_compat
 def test_crop_before_a_window(right_golden):
-    """A crop is taken for padding of the window that follows it.
+    """A slice before a window reduction is taken for padding of the window.
 
     https://github.com/openxla/xla/issues/48715 (open): bad in September 2026.
     """
@@ -48,7 +48,7 @@ def test_crop_before_a_window(right_golden):
 
 @pytest.mark.export_compat
 def test_unsigned_constant_start(right_golden):
-    """A constant start of a slice, unsigned and with its highest bit set, is taken for 0.
+    """An unsigned constant start of a slice with its highest bit set is taken for 0.
 
     https://github.com/openxla/xla/issues/48717 (open): bad in September 2026.
     """
@@ -57,7 +57,7 @@ def test_unsigned_constant_start(right_golden):
 
 @pytest.mark.export_compat
 def test_unsigned_start(right_golden):
-    """A start of a slice that is unsigned and above 127 is taken for the last place.
+    """An unsigned start of a slice above 127 is taken for the last possible start.
 
     https://github.com/openxla/xla/issues/4491 (closed): bad in 2023.
     """
@@ -68,7 +68,7 @@ def test_unsigned_start(right_golden):
 
 @pytest.mark.export_compat
 def test_slice_of_a_slice(right_golden):
-    """A slice of a slice that starts behind the end reads another element.
+    """A slice of a slice, with a start behind the end, reads a wrong element.
 
     https://github.com/jax-ml/jax/issues/40849 (open): bad in September 2026.
     """
@@ -83,7 +83,7 @@ def test_slice_of_a_slice(right_golden):
 
 @pytest.mark.export_compat
 def test_slice_of_a_roll(right_golden):
-    """A slice of a rolled array that starts behind the end reads another window.
+    """A slice of a rolled array, with a start behind the end, reads a wrong window.
 
     https://github.com/openxla/xla/issues/49121 (open): bad in September 2026.
     """
@@ -113,7 +113,7 @@ def test_shift_by_one_and_reshape(right_golden):
 
 @pytest.mark.export_compat
 def test_row_rolled_in_place(right_golden):
-    """A row that is set to itself, rolled, is read while it is written.
+    """A row that is replaced by its rolled copy is read while it is written.
 
     https://github.com/jax-ml/jax/issues/10129 (closed): bad in April 2022.
     """
@@ -123,7 +123,7 @@ def test_row_rolled_in_place(right_golden):
 
 @pytest.mark.export_compat
 def test_sum_with_the_element_before(right_golden):
-    """An update by the element before adds up all of them.
+    """Adding the preceding element in place adds up all elements.
 
     https://github.com/jax-ml/jax/issues/7461 (open): bad in 2021.
     """
@@ -133,7 +133,7 @@ def test_sum_with_the_element_before(right_golden):
 
 @pytest.mark.export_compat
 def test_random_numbers_below_a_gathered_bound(right_golden):
-    """Random numbers are above a bound that was gathered from another array.
+    """Random integers exceed an upper bound that is gathered from an array.
 
     https://github.com/jax-ml/jax/issues/11979 (closed): bad in 0.3.15.
     """
@@ -152,7 +152,7 @@ def test_random_numbers_below_a_gathered_bound(right_golden):
 
 @pytest.mark.export_compat
 def test_gather_from_a_constant(right_golden):
-    """Every second element of a constant, and each twice, is what a gather of all elements gives.
+    """A gather of all elements of a constant gives every second element, each twice.
 
     https://github.com/jax-ml/jax/issues/33479 (open): bad in 0.8.1.
     """
@@ -167,7 +167,7 @@ def test_gather_from_a_constant(right_golden):
 
 @pytest.mark.export_compat(compare="exact")
 def test_binary_search(right_golden):
-    """A binary search of 10 steps of gathers and choices finds wrong places.
+    """A binary search in 10 steps of gathers and selects finds wrong places.
 
     https://github.com/jax-ml/jax/issues/39887 (open): bad in 0.10.2, with 10,001 numbers.
     """

@@ -1,4 +1,4 @@
-"""Pairs of functions that a simplification of XLA replaces by what they are for most numbers, and not for these."""
+"""Pairs of functions that XLA simplifies to a result that is right for most numbers, and wrong for these."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INF = np.float32(np.inf)
 
 @pytest.mark.export_compat
 def test_logarithm_of_exponential(right_golden):
-    """log(exp(x)) is x where exp(x) overflows.
+    """log(exp(x)) gives x, though exp(x) overflows.
 
     https://github.com/openxla/xla/issues/42732 (closed): bad in April 2026.
     """
@@ -23,7 +23,7 @@ def test_logarithm_of_exponential(right_golden):
 
 @pytest.mark.export_compat
 def test_root_of_square(right_golden):
-    """sqrt(abs(x ** 2)) is abs(x) where x ** 2 overflows.
+    """sqrt(abs(x ** 2)) gives abs(x), though x ** 2 overflows.
 
     https://github.com/jax-ml/jax/issues/37919 (closed): bad in May 2026.
     """
@@ -33,7 +33,7 @@ def test_root_of_square(right_golden):
 
 @pytest.mark.export_compat
 def test_logarithm_of_power_of_two(right_golden):
-    """log2(exp2(x)) is x where exp2(x) overflows.
+    """log2(exp2(x)) gives x, though exp2(x) overflows.
 
     https://github.com/jax-ml/jax/issues/38100 (closed): bad in June 2026.
     """
@@ -43,7 +43,7 @@ def test_logarithm_of_power_of_two(right_golden):
 
 @pytest.mark.export_compat
 def test_gradient_of_logarithm_of_exponential(right_golden):
-    """The gradient of log(exp(x)) is 1 where exp(x) overflows.
+    """The gradient of log(exp(x)) is 1, though exp(x) overflows.
 
     https://github.com/jax-ml/jax/issues/38097 (closed): bad in June 2026.
     """
@@ -53,7 +53,7 @@ def test_gradient_of_logarithm_of_exponential(right_golden):
 
 @pytest.mark.export_compat
 def test_angle_of_exclusive_or(right_golden):
-    """The angle of what is exclusively in one of two equal masks is NaN.
+    """The angle of the exclusive or of two equal masks is NaN.
 
     https://github.com/openxla/xla/issues/44705 (closed): bad in June 2026.
     """
@@ -83,7 +83,7 @@ def test_penalty_that_cancels(right_golden):
 
 @pytest.mark.export_compat
 def test_nan_times_zero(right_golden):
-    """A NaN times zero is zero where the NaN is an output too.
+    """A NaN times zero is zero if the NaN is an output too.
 
     https://github.com/jax-ml/jax/issues/4780 (closed): bad in 2020.
     """
@@ -98,7 +98,7 @@ def test_nan_times_zero(right_golden):
 
 @pytest.mark.export_compat
 def test_a_step_over_the_end(right_golden):
-    """A loop whose step is larger than what it counts to is never run.
+    """A loop with a step larger than its end never runs.
 
     https://github.com/openxla/xla/pull/48454 (open): bad in July 2026.
     """

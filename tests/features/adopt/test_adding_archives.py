@@ -183,7 +183,7 @@ def test_two_artifacts_for_the_same_golden_are_refused(archive, add):
     for kind in ("inputs", "outputs"):
         (archive / "old.mlp" / f"mlp.{kind}.npz").rename(archive / "old.mlp" / f"{kind}.npz")
     ended = add("--no-replay", code=2)
-    assert f"old/mlp.bin: expected a case that {archive}/old.mlp/artifact.bin does not have" in ended.err
+    assert f"old/mlp.bin: expected a case of its own, found that of {archive}/old.mlp/artifact.bin" in ended.err
     assert list(stored()) == ["old.mlp/0.9.2-cpu"]
 
 
@@ -205,6 +205,18 @@ def test_artifacts_yaml_pairs_artifacts_with_their_arrays(archive, add):
     [
         ("artifacts: [{case: a}]", "not a list of artifacts: expected the key `artifacts[0].file`, found none"),
         ("artifacts: [{file: a, tolerance: 1}]", "tolerance`: unknown key"),
+        (
+            "artifacts: [{file: a, writer: 0.10}]",
+            "`artifacts[0].writer`: expected text or nothing, found a number; put it in quotes as you wrote it, such "
+            'as "0.10": without them, YAML reads 0.10 as the number 0.1.',
+        ),
+        ("artifacts: [{file: a, case: 1}]", "expected text, found a whole number; put it in quotes."),
+        (
+            "artifacts:\n- {file: a, without_outputs: 2026-13-31}",
+            "in line 2: expected a date such as 2026-10-25, found 2026-13-31: month must be in 1..12; correct it, or "
+            "put it in quotes if it is text.",
+        ),
+        ("artifacts: [{file: !!timestamp soon}]", "in line 1: expected a date such as 2026-10-25, found soon; correct"),
         ("artifacts: {", "not a list of artifacts: "),
         ("artifacts: [{file: ../secret}]", "expected a path inside"),
         ("artifacts: [{file: /etc/hostname}]", "expected a path inside"),

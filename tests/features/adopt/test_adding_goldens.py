@@ -84,7 +84,7 @@ def test_an_artifact_with_an_unknown_part_is_refused(add, tmp_path, made, messag
     assert not (tmp_path / "golden").exists()
 
 
-def test_adding_the_same_again_changes_nothing(add):
+def test_adding_the_same_artifact_again_changes_nothing(add):
     assert "new" in add(SYMBOLIC, zeros((3, 4)), zeros((3, 3))).out
     assert "unchanged" in add(SYMBOLIC, zeros((3, 4)), zeros((3, 3))).out
     assert "replaced" in add(SYMBOLIC, zeros((2, 4)), zeros((2, 2))).out
@@ -156,14 +156,14 @@ OF_0430 = DATA / "0.4.30" / "symbolic.jaxexport"
 @pytest.mark.parametrize(
     ("artifact", "words", "message"),
     [
-        (OF_0430, [], "Name the jaxlib with --writer; these fit: 0.4.19, 0.4.20, "),
+        (OF_0430, [], "Name it with --writer; these fit: 0.4.19, 0.4.20, "),
         (OF_0430, ["--writer", "0.4.99"], "jaxlib 0.4.99 is not in the release calendar"),
         (
             OF_0430,
             ["--writer", "0.4.24-jax0.4.30"],
             "jaxlib 0.4.24 with jax 0.4.30: jax 0.4.30 needs jaxlib 0.4.27 or",
         ),
-        (SYMBOLIC, [], "0.12.0.1 wrote it, with one of several jaxlibs. Name the jaxlib with --writer; these fit: "),
+        (SYMBOLIC, [], "0.12.0.1 wrote it, with one of several jaxlibs. Name it with --writer; these fit: "),
         (MLP / "artifact.jaxexport", ["--writer", "0.12.0.1"], "--writer 0.12.0.1: expected an artifact in a format"),
     ],
 )
@@ -290,7 +290,7 @@ def test_named_arrays_in_an_npz_are_bad_input(add, tmp_path):
     assert_bad_input(add(SYMBOLIC, tmp_path / "named.npz", zeros((3, 3))), "expected arrays named arr_0, arr_1, …")
 
 
-def test_stored_unreplayed_if_the_writer_cannot_be_built(add, tmp_path, no_environments):
+def test_a_golden_is_stored_unreplayed_without_its_writer(add, tmp_path, no_environments):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True, code=0)
     assert "new, by jaxlib 0.9.2" in ended.out
     assert "\n  not replayed: the index does not answer" in ended.out
@@ -307,7 +307,7 @@ def test_artifacts_for_other_platforms_are_not_replayed(add, tmp_path):
 
 
 @pytest.mark.matrix
-def test_refused_if_its_writer_gives_different_outputs(add, tmp_path):
+def test_given_outputs_unlike_the_writers_are_refused(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "inputs.npz", replay=True, code=2)
     outputs = [leaf.data + 1 for leaf in from_npz(MLP / "outputs.npz")]
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", outputs, replay=True)

@@ -155,7 +155,8 @@ def test_a_golden_with_the_same_artifact_is_not_replaced(convert, refused_golden
 def test_converting_into_a_golden_is_bad_input(convert, refused_golden, file):
     before = content_of(refused_golden.folder)
     assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "is in the golden")
-    assert_bad_input(convert(refused_golden.folder, "-o", refused_golden.folder / "new"), "is in the golden")
+    folder = convert(refused_golden.folder, "-o", refused_golden.folder / "new")
+    assert_bad_input(folder, "expected a path outside goldens")
     assert content_of(refused_golden.folder) == before
 
 
@@ -283,7 +284,7 @@ def test_a_call_that_would_crash_the_reader_is_refused(convert, tmp_path):
         ((".", "-o", "out"), "expected an artifact, or the folder of one golden"),
         ((DATA / "0.6.2" / "mlp.jaxexport", "-o", DATA / "0.6.2" / "mlp.jaxexport"), "would replace the original"),
         ((DATA / "0.6.2" / "mlp.jaxexport", DATA / "0.8.1" / "mlp.jaxexport", "-o", "out"), "would both be written"),
-        ((DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", "--inputs", "in.npz"), "are given together"),
+        ((DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", "--inputs", "in.npz"), "must be given together"),
         ((DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", "--goldens", "none"), "expected a folder of goldens"),
     ],
 )

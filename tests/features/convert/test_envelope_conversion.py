@@ -1,5 +1,7 @@
 """An envelope rewritten in the format of another release: the same artifact, field by field."""
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -188,6 +190,7 @@ def test_a_disabled_check_unknown_to_the_reader_is_dropped():
     converted = for_reader(artifact, "0.12.0.1")
     assert converted.artifact.envelope.disabled_checks == (DisabledCheck("platform"),)
     assert any("shape_assertions left out" in text for text in converted.rewrites)
+    assert re.match(r"envelope of format [1-9, or]+ rewritten in format 12", converted.rewrites[0])
 
 
 @settings(max_examples=150, deadline=1000, suppress_health_check=list(HealthCheck))

@@ -63,7 +63,7 @@ def test_a_few_bytes_more_do_not_count_as_growth():
     assert judgements(Budget(max_growth=1.0), *small) == ["kept", "kept"]
 
 
-def test_growth_over_a_baseline_is_that_of_the_same_cell():
+def test_growth_over_a_baseline_compares_the_same_cell():
     (cell,) = judged(Budget(max_growth=1.5), TWICE, baseline=result(cost=Cost(temp_bytes=84_000_000)))
     assert [(part.whose, part.against) for part in EXCEEDED.of(cell.facts)] == [("baseline", 84_000_000)]
 
@@ -207,7 +207,7 @@ def test_the_headline_and_the_badge_say_over_budget(over_budget):
     assert badge(over_budget)["message"] == "over-budget: 1 of 3 promised cells over a budget"
 
 
-def test_the_headline_counts_unpromised_cells_as_such():
+def test_the_headline_does_not_call_unpromised_cells_promised():
     cells = [*CELLS, read("0.12.0.1", 1, judgement=Judgement.OVER_BUDGET, promised=False)]
     assert headline(summarize(cells, policy=POLICY))[0].startswith("OVER-BUDGET: 2 cells over a budget")
 

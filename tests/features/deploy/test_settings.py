@@ -1,4 +1,4 @@
-"""What is set in a deployment target: a reader of another name, with cells, environment and results of its own."""
+"""Settings of a deployment target: they make a reader with a name, cells, environment and results of its own."""
 
 import json
 import shutil
@@ -59,7 +59,7 @@ def test_the_name_of_a_target_has_its_settings_in_order():
     assert CellKey("a/w", named.name, named.jax, "cpu").pair == named.pair
 
 
-def test_settings_of_another_runtime_are_in_its_name_too():
+def test_a_reader_of_another_runtime_has_settings_in_its_name():
     target = DeploymentTarget("edge", reader="iree==3.13.0", settings=("--iree-input-demote-f64-to-f32=false",))
     assert reader(target.release).name == "iree==3.13.0[--iree-input-demote-f64-to-f32=false]"
 

@@ -307,15 +307,18 @@ def test_the_text_lists_the_obligations_of_each_day():
     written = "\n".join(forecast_lines(ahead))
     assert f"may be pruned (`jaxexport goldens prune`): {few(ahead.prunable)}\n" in written
     assert (
-        "  a jaxlib built on this day does not have to run any golden; no published release has to run what it "
-        "exports; you will have to write 1 golden with it\n"
+        "  a jaxlib built on this day does not have to run any golden that exists; no published release has to run "
+        "what it exports; you will have to write 1 golden with it\n"
     ) in written
     written = "\n".join(forecast_lines(made()))
-    assert "by these writers, which it must run too: 0.10.2 (1 case), 0.11.1 (1 case)" in written
+    assert (
+        "what these writers export must run in it too, though no golden of it exists: 0.10.2 (1 case), 0.11.1 (1 case)"
+        in written
+    )
     assert "a jaxlib built on this day has to run the 2 goldens by 0.11.0, 0.12.0.1; no published" in written
 
 
-def test_a_retirement_says_what_needs_to_run_no_longer():
+def test_a_retirement_names_the_obligations_that_end():
     found = look_ahead(days=183, when=day("2026-11-01"))
     happening = [event for each in found.days for event in each.events]
     (text,) = (each.text for each in happening if (each.kind, each.subject) == (EventKind.RETIRES, "0.10.2"))
@@ -342,6 +345,27 @@ def test_only_readers_that_the_policy_tests_with_retire(readers, retired):
         "0.11.1 was the last reader of a golden, tested or not"
     )
     assert all(each.events for each in found.days)
+
+
+def test_readers_that_have_retired_are_listed_under_today():
+    when = day("2026-12-20")
+    found = look_ahead(policy=Policy(readers="0.10.1,0.10.2,0.12.0.1"), days=9, when=when)
+    assert found.retired == ("0.10.1", "0.10.2")
+    lines = [*forecast_lines(found)]
+    below = lines[lines.index("2026-12-20  today") + 1]
+    assert below.startswith(
+        "  retires: you may already stop testing with readers 0.10.1, 0.10.2: a jaxlib built from now on"
+    )
+    kept = Policy(readers="0.10.1,0.12.0.1", retention=Retention(deployed=("0.10.1",)))
+    assert look_ahead(policy=kept, days=9, when=when).retired == ()
+
+
+def test_a_reader_retires_once():
+    policy, last = Policy(readers="0.10.2"), day("2026-12-15")
+    for when, is_retired in ((last - datetime.timedelta(1), False), (last, True)):
+        found = look_ahead(policy=policy, days=1, when=when)
+        assert found.retired == (("0.10.2",) if is_retired else ())
+        assert (("2026-12-15", "retires", "0.10.2") in events(found)) is not is_retired
 
 
 def test_a_bar_ends_on_the_day_its_goldens_leave_the_window():
@@ -371,3 +395,8 @@ def test_entries_of_the_same_issue_are_separate_events():
     ahead = forecast(OF_ONE_CASE, Policy(known_failures=tuple(entries)), load_calendar(), TODAY, 60)
     subjects = [event.subject for each in ahead.days for event in each.events if "issue/1" in event.subject]
     assert len(set(subjects)) == 2
+
+
+def test_a_reader_that_closes_may_be_untested():
+    (closing, *_) = [each for one in look_ahead(days=30, when=day("2026-11-01")).days for each in one.events]
+    assert closing.text.startswith("reader 0.12.0 (built 2026-10-16), whether you test with it or not, is outside")

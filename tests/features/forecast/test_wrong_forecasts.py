@@ -1,7 +1,9 @@
 """Findings about cells that ended otherwise than forecast, which change no exit code."""
 
+import pytest
 from making import result, run_of
 
+from export_core.base.tolerances import WITHIN_NOISE
 from export_core.features.forecast.wrong import wrong_forecasts
 from export_core.matrix import Verdict
 
@@ -42,3 +44,17 @@ def test_numbers_wrong_in_the_writer_too_are_no_finding():
     assert sentences(*changed) == []
     works = result(forecast="yes", reader="0.9.2")
     assert sentences(works, changed[1]) == [("1 cell forecast to work, and failed.", 1)]
+
+
+def test_numbers_within_the_noise_are_no_wrong_forecast():
+    """They fail only where somebody asks for more, such as by `exact`."""
+    works = result(forecast="yes", reader="0.9.2")
+    rounded = result(Verdict.NUMERICS, forecast="yes", looks_like=f"{WITHIN_NOISE}2 times the noise")
+    assert sentences(works, rounded) == []
+
+
+@pytest.mark.parametrize(("verdict", "is_asked"), [(Verdict.NUMERICS, True), (Verdict.CRASH, False)])
+def test_other_numbers_may_be_due_to_what_the_user_asks_for(verdict, is_asked):
+    works, failed = result(forecast="yes", reader="0.9.2"), result(verdict, forecast="yes")
+    (finding,) = wrong_forecasts(run_of([works, failed]))
+    assert ("the tolerances that you ask for" in finding.text) is is_asked

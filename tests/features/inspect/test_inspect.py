@@ -267,7 +267,7 @@ def test_missing_and_unknown_arguments_are_usage_errors(words, jaxexport):
     assert ended.err.endswith("`jaxexport inspect --help` shows the options.\n")
 
 
-def test_mlir_option_prints_the_module_by_jaxlib(jaxexport):
+def test_mlir_option_lets_jaxlib_print_the_module(jaxexport):
     out = jaxexport("inspect", "--mlir", DATA / "0.9.2" / "cholesky.jaxexport").out
     assert out.startswith("module @jit_cholesky")
     assert "stablehlo.custom_call @lapack_spotrf_ffi" in out
@@ -335,6 +335,27 @@ finally:  # it ends the process
     slow = {"jax", "jaxlib", "numpy", "click", "msgspec", "yaml", "rich", "dataclasses", "inspect", "pathlib"}
     assert not slow & set(done.stderr.split())
     assert done.stdout.startswith(f"{FILES[0]}: serialized jax.export.Exported")
+
+
+KNOWN = Path(__file__).parents[3] / "studies" / "known" / "golden"
+
+
+@pytest.mark.parametrize(
+    ("golden", "expected"),
+    [
+        (GOLDEN / "tests.compat.test_dtypes.test_tiny_dtype[int4]", "2.21.0 may run it, but: Integers of 4 bits"),
+        (GOLDEN / "tests.compat.test_primitives.test_windows", "2.3.0 may run it, but: no run of stablehlo."),
+        # A wrong number is told beside what befalls every symbolic shape.
+        (
+            KNOWN / "studies.known.test_programs.test_symbolic_program[symbolic_product]",
+            "(litert-unchecked-sizes); A product over several axes with a symbolic batch gives wrong numbers",
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Path) else "",
+)
+def test_doubts_about_a_runtime_are_all_shown(golden, expected):
+    shown = screen(describe(read(golden / "0.12.0.1-cpu" / "artifact.jaxexport"), TERMS))
+    assert expected in " ".join(shown.split())
 
 
 def test_shipped_entries_are_those_of_the_calendar():

@@ -97,7 +97,7 @@ def test_check_has_the_reason_why_a_release_cannot_load_it():
         ),
     ],
 )
-def test_what_is_known_against_running_is_a_text_of_its_own(file, reader, platform, known):
+def test_a_check_says_apart_why_an_artifact_may_not_run(file, reader, platform, known):
     found = export_core.check(file, reader.removeprefix("jaxlib=="), platform)
     assert (found.loads, found.compiles, found.known) == (True, "no", known)
     assert str(found).startswith(f"{reader.replace('==', ' ')} loads it; {known}; ")

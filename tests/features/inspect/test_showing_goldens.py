@@ -182,13 +182,23 @@ def test_a_name_that_is_no_golden_is_bad_input(name, message, copied, jaxexport)
         (
             "numbers: [{cases: [nothing], ulp: 1, reason: r}, {cases: ['*'], compare: exact, reason: measured}]\n"
             "tolerances: {cpu: {float32: {rtol: 0.5}}}\n",
-            "export_compat.yaml:1: numbers[1] (measured): exact or wider, by tolerances.cpu of the policy",
+            "export_compat.yaml:1: numbers[1] (measured): exact",
         ),
         (
             f"numbers: [{{cases: ['*'], reason: measured}}]\nquirks: [{{case: {CASE}, writer: '*', rtol: 0.5, "
             "reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]\n",
             "export_compat.yaml:2: quirks[0] (r; owner o, i): rtol 0.5 "
             "export_compat.yaml:1: numbers[0] (measured): the default",
+        ),
+        (
+            f"numbers: [{{cases: ['*'], compare: exact, reason: measured}}]\nquirks: [{{case: {CASE}, writer: '*', "
+            "ulp: 3, reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]\n",
+            "export_compat.yaml:2: quirks[0] (r; owner o, i): ulp 3, an error: 'exact' takes no tolerances "
+            "export_compat.yaml:1: numbers[0] (measured): exact",
+        ),
+        (
+            "numbers: [{cases: ['*'], ulp: 2, reason: measured}]\ntolerances: {cpu: {float32: {rtol: 0.5}}}\n",
+            "export_compat.yaml:1: numbers[0] (measured): ulp 2 or wider, by tolerances.cpu of the policy",
         ),
     ],
 )

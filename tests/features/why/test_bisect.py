@@ -150,7 +150,7 @@ def test_a_failure_not_reproduced_here_exits_1(bisect):
     stored(result(Verdict.CRASH, reader="0.11.0", message="died by signal 11"))
     ended = bisect(FakeReplay(among({})))
     assert ended.code == 1
-    assert "it does not fail here in jaxlib 0.11.0: pass. The results say crash in stage compare" in ended.out
+    assert "the cell does not fail here in jaxlib 0.11.0: pass. The results say crash in stage compare" in ended.out
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_a_failure_not_reproduced_here_exits_1(bisect):
     [
         ({"0.11.0": NOT_RUN}, "jaxlib 0.11.0 could not be run: the index does not answer"),
         (
-            dict.fromkeys(load_calendar().versions(), CRASH),
-            "tried: 0.9.2 (crash), 0.12.0.1 (crash). Name one with --good",
+            {**dict.fromkeys(load_calendar().versions(), CRASH), "0.9.2": REFUSED},
+            "tried: 0.9.2 (refused), 0.12.0.1 (crash). Name one with --good",
         ),
     ],
 )
@@ -168,6 +168,19 @@ def test_bisect_exits_3_without_a_good_and_a_bad_end(endings, message, bisect):
     assert bisection.exit_code == 3
     assert message in bisection.message
     assert bisection.first_bad is None
+
+
+@pytest.mark.parametrize("reader", ["0.9.2", "0.11.0"])
+def test_no_release_is_good_if_the_writer_fails_alike(reader, bisect):
+    everywhere = FakeReplay(among({}, CRASH))
+    message = found(bisect(everywhere, "--reader", reader, "--json")).message
+    assert "No release can be good: jaxlib 0.9.2 wrote the golden, and it fails there too, so that no" in message
+    assert f"instead: `jaxexport explain '{GOLDEN} in 0.9.2-jax0.9.2 on cpu'" in message
+    assert "--good" not in message
+    if reader != "0.9.2":
+        ended = bisect(everywhere, "--reader", reader, "--quiet", "--good", "0.9.2")
+        assert_bad_input(ended, "No release can be good: jaxlib 0.9.2 wrote the golden")
+        assert "Name another release" not in ended.err
 
 
 def test_a_release_that_cannot_run_leaves_the_edge_open(bisect):
@@ -230,7 +243,7 @@ def test_a_release_without_numbers_leaves_the_edge_open(bisect):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--good", "0.10.0"), "--good 0.10.0: it fails there as in 0.11.0: crash in stage run"),
+        (("--good", "0.10.0"), "--good 0.10.0: the cell fails in this release as it does in 0.11.0: crash"),
         (("--good", "0.10.9"), "jaxlib 0.10.9 is not in the release calendar"),
     ],
 )

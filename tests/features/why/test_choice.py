@@ -196,6 +196,16 @@ def test_explain_without_words_shows_the_only_cause(project, jaxexport, monkeypa
     assert [line.split()[0] for line in too_long] == ["reproduce"]  # a command is copied as it is
 
 
+def test_explain_leaves_out_readers_of_a_later_day(project, jaxexport):
+    """As `report` does: 0.11.0 was built on 2026-07-16, 0.10.2 on 2026-06-17."""
+    stored(failing(), failing("0.11.0"))
+    shown = jaxexport("explain", "--as-of", "2026-07-01", code=0).out
+    assert "read by jax 0.10.2" in shown
+    assert "0.11.0" not in shown
+    too_early = jaxexport("explain", "--as-of", "2026-04-01", code=2).err
+    assert "found only later ones. Choose a later --as-of." in too_early
+
+
 def test_explain_counts_causes_as_the_screen_of_the_run(project, jaxexport):
     """Cells that fail alike are one cause, whether they are broken, owed or outside the window."""
     broken = [failing(reader, judgement=Judgement.BROKEN) for reader in ("0.10.2", "0.11.0")]

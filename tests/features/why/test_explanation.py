@@ -216,6 +216,65 @@ def test_contradicted_outputs_are_replayed_in_their_writer(references, own, is_f
     assert any(step.startswith(advice) for step in found.steps) is is_first
 
 
+def with_its_writer(
+    reader: str, own: Verdict = Verdict.NUMERICS, case: str = CHOLESKY, writer: str = "0.11.0", **changes: Any
+) -> Choice:
+    """Return the choice of a cell of a run that has the golden's own writer too."""
+    in_writer = judged(choice_of(case, writer, writer), own, **changes)
+    return replace(choice_of(case, writer, reader), stored=(in_writer,))
+
+
+def test_a_reader_that_fails_as_the_writer_doubts_the_golden_too():
+    choice = with_its_writer("0.12.0.1", **AT_1_PERCENT)
+    found = explain(choice, judged(choice, Verdict.NUMERICS, **AT_1_PERCENT, message="0.01 off (3e4 times the noise)"))
+    assert found.cause is FailureCause.STORED
+    assert found.because.startswith("The release that wrote the golden gives other numbers too. Unless the test is")
+    assert found.steps[0].startswith("Look at the history of the golden's folder: `git log -- ")
+    assert not any("its own writer first" in step or "to JAX" in step for step in found.steps)
+
+
+def test_a_reader_that_crashes_as_the_writer_blames_no_release():
+    choice = with_its_writer("0.12.0.1", Verdict.CRASH, **SEGV)
+    found = explain(choice, judged(choice, Verdict.CRASH, **SEGV))
+    assert found.cause is FailureCause.OWN_WRITER
+    assert not any("bisect" in step or "to JAX" in step for step in found.steps)
+
+
+def test_a_writer_that_fails_otherwise_is_explained_first():
+    choice = with_its_writer("0.12.0.1", Verdict.CRASH, **SEGV)
+    found = explain(choice, judged(choice, Verdict.NUMERICS, **FAR), references=[READER])
+    assert found.cause is FailureCause.NUMBERS
+    first = "Explain it in its own writer first, where it fails too: `jaxexport explain "
+    assert found.steps[0].startswith(f"{first}'{CHOLESKY}/0.11.0-cpu in 0.11.0-jax0.11.0 on cpu'")
+
+
+def in_iree(choice: Choice, *references: Reference, **changes: Any) -> Explanation:
+    """Return the explanation of other numbers in IREE that a known issue of IREE fits."""
+    result = judged(choice, Verdict.NUMERICS, **{**AT_1_PERCENT, **changes})
+    known = msgspec.structs.replace(result, upstream="iree-sine-of-large-angles")
+    return explain(choice, known, references=references)
+
+
+def test_a_known_issue_of_a_runtime_is_not_the_cause_of_a_changed_golden():
+    golden = {"case": "tests.compat.test_dtypes.test_dtype[float32]", "writer": "0.12.0.1"}
+    alone = choice_of(**golden, reader="iree==3.13.0")
+    with_writer = with_its_writer("iree==3.13.0", **golden, **AT_1_PERCENT)
+    assert in_iree(alone).cause is in_iree(alone, READER, STORED).cause is FailureCause.UPSTREAM
+    assert in_iree(with_writer, max_abs_error=2.0).cause is FailureCause.UPSTREAM
+    for found, cause in (
+        (in_iree(with_writer), FailureCause.STORED),
+        (in_iree(alone, READER), FailureCause.NUMBERS),
+    ):
+        assert found.cause is cause
+        assert "iree-sine-of-large-angles" not in str(found)
+    assert any(step.startswith("Replay it in its own writer first") for step in in_iree(alone, READER).steps)
+
+
+def test_the_text_of_a_cause_ends_with_a_full_stop():
+    found = explained(CHOLESKY, *NEWEST, Verdict.NUMERICS, **FAR, message="0.5 off (the noise of each)")
+    assert found.because.endswith("0.5 off (the noise of each).")
+
+
 def test_a_device_limit_is_named_if_the_writer_fails_alike():
     choice = choice_of("tests.compat.test_accelerators.test_lu", "0.12.0.1", "0.12.0.1", "tpu:compile")
     failed = {"stage": Stage.COMPILE, "message": "UNIMPLEMENTED: no such dot", "device": "TPU v5 lite"}

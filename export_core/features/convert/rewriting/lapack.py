@@ -55,7 +55,7 @@ class Call(NamedTuple):
         """Return a parameter in the old calling convention: the constant operand with this index."""
         owner = self.operands[number].owner
         if owner.name != "stablehlo.constant":
-            raise NotRewritableError("a parameter of it is not a constant")
+            raise NotRewritableError("one of its parameters is not a constant")
         return int(np.asarray(ir.DenseElementsAttr(owner.attributes["value"])).reshape(-1)[0])
 
     def is_lower(self) -> bool:
@@ -88,7 +88,7 @@ def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter
 def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: str) -> None:
     match = TARGET.fullmatch(target)
     if match is None or match["family"] not in FAMILIES:
-        raise NotRewritableError("there is no function of jax for it")
+        raise NotRewritableError("no function of jax computes the same")
     results = [_shape(value.type) for value in operation.results]
     call = Call(bool(match["ffi"]), list(operation.operands), results, _config(operation), platform)
     number, function = FAMILIES[match["family"]]

@@ -69,7 +69,7 @@ def take_meshes(module: Any) -> dict[str, Mesh]:
 def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -> bool:
     """Replace a sharding constraint by the equivalent custom call, or remove it if it has no effect.
 
-    Returns whether a custom call was written. On one device, none is.
+    Returns whether a custom call was written, which is never so on one device.
     """
     value, (text, opened) = operation.operands[0], xla_sharding(sharding, meshes)
     if text is not None:

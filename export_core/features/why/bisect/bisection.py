@@ -24,6 +24,7 @@ from export_core.features.why.bisect.bisection_report import (
 )
 from export_core.features.why.choice import Choice, WhyError
 from export_core.judge import Result, judge
+from export_core.judge.causes import failing_alike_in_writer
 from export_core.matrix import Verdict, cached_replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import cell_names, release_name
@@ -214,7 +215,7 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
     bad_size = known_size(bad) if by is BisectBy.NUMBERS else None
     if bad_size is None and bad.verdict.works:
         then = f". The results say {result_line(choice.result)}" if choice.result else ""
-        raise NotBisectedError(NOT_REPRODUCED, f"it does not fail here in {reader.title}: {bad.verdict}{then}")
+        raise NotBisectedError(NOT_REPRODUCED, f"the cell does not fail here in {reader.title}: {bad.verdict}{then}")
     for candidate in candidates:
         result = trials[candidate]
         is_good = result.verdict.works if bad_size is None else by.size(result) is not None
@@ -226,7 +227,11 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             middle = (good_size + bad_size) / 2 if math.isfinite(bad_size) else 2 * good_size + 1
             criterion = Criterion(by, bad, middle)
         elif criterion.is_bad(result):
-            raise WhyError(f"--good {good}: it fails there as in {reader.name}: {result_line(result)}. Name another.")
+            todo = _none_is_good(choice, [bad, result]) or "Name another release"
+            raise WhyError(
+                f"--good {good}: the cell fails in this release as it does in {reader.name}: {result_line(result)}. "
+                f"{todo}."
+            )
         if criterion.is_bad(result) or not criterion.is_bad(bad):
             sizes = " and ".join(f"{by.size(end) or 0:.6g}" for end in (result, bad))
             raise NotBisectedError(
@@ -236,7 +241,24 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             )
         return candidate, criterion
     tried = ", ".join(f"{candidate.name} ({trials[candidate].verdict})" for candidate in candidates) or "none"
-    raise NotBisectedError(NO_ANSWER, f"no release is known in which it works; tried: {tried}. Name one with --good")
+    todo = _none_is_good(choice, [bad, *map(trials.__getitem__, candidates)]) or "Name one with --good"
+    why = f"no release is known in which the cell works; tried: {tried}. {todo}"
+    raise NotBisectedError(NO_ANSWER, why)
+
+
+def _none_is_good(choice: Choice, results: Sequence[Result]) -> str:
+    """Return why no release can be the good end if the golden fails alike in its own writer, and what to do; else "".
+
+    `results` are those of the bisection, the bad end first; the stored results count too.
+    """
+    own = failing_alike_in_writer(results[0], [*results, *choice.stored])
+    if own is None:
+        return ""
+    explain = replace(choice, cell=choice.cell_in(own.reader)).command("explain")
+    return (
+        f"No release can be good: {own.reader.title} wrote the golden, and it fails there too, so that no release is "
+        f"to blame. Check the golden and its test instead: `{explain}`"
+    )
 
 
 def _candidates(choice: Choice, by: BisectBy) -> list[Release]:

@@ -34,7 +34,7 @@ IsBad = bool | None
 
 
 class BisectBy(StrEnum):
-    """What makes results alike."""
+    """What decides whether two results are alike in a bisection."""
 
     VERDICT = "verdict"  # By the verdict alone.
     MESSAGE = "message"  # By verdict, stage, signal, and the message without numbers, addresses and quoted names.

@@ -16,7 +16,7 @@ import numpy as np
 from export_core.artifact import read_bytes
 from export_core.base.atomic import put_folder
 from export_core.base.json_text import safe_json
-from export_core.base.text import for_markdown, plain_text
+from export_core.base.text import for_markdown, plain_text, plural
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.bisection_report import answer
 from export_core.features.why.choice import Choice, WhyError
@@ -279,7 +279,7 @@ def _module_and_releases(explanation: Explanation, program: BundledProgram) -> s
 def _promise_sentence(result: Result) -> str:
     """Return a sentence on whether the cell was promised, and by whom."""
     if not result.reader.runtime:
-        window = f"({result.direction}, {result.days} days)"
+        window = f"({result.direction}, {plural(result.days, 'day')})"
         return (
             f"The reader is inside the window of JAX's promise {window}."
             if result.promised

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from export_core.features.why.bisect.bisection_report import Bisection, TriedRel
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
-from export_core.judge.causes import is_own_writer, lacks_registration
+from export_core.judge.causes import failing_alike_in_writer, is_own_writer, lacks_registration
 from export_core.knowledge import YES, Forecast, forecast
 from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix import Verdict
@@ -150,12 +151,15 @@ def explain(
     """
     calendar, issues = choice.plan.calendar, known_issues(choice.options.policy.known_issues)
     reader = find_reader(choice.cell.reader.name, Terms(calendar_entries(calendar)), calendar)
+    own = failing_alike_in_writer(result, [result, *choice.stored])
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
+    if issue and _is_refuted(result, own, references):
+        issue = None
     artifact = choice.cell.golden.read_artifact()
     known = forecast(artifact, reader, result.platform, MATRIX)
     load = known.load
     calls = _not_promised(artifact, choice, reader)
-    cause, because = _cause(result, load, calls, issue, references)
+    cause, because = _cause(result, own, load, calls, issue, references)
     # The command is not that of the results, which may be of another machine.
     shown = [*_evidence(result, known, calls, issue, choice.reproduce)]
     shown += [(reference.label, reference.text) for reference in references]
@@ -168,13 +172,13 @@ def explain(
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     against = "" if any(reference.for_stored for reference in references) else _against(references)
     is_bisected = bisection is not None and bisection.first_bad is not None
-    steps = _steps(choice, result, cause, issue, releases, against, is_bisected=is_bisected)
+    steps = _steps(choice, result, own, cause, issue, releases, against, is_bisected=is_bisected)
     asked = asked_in(option_words(choice.run))
     return Explanation(
         cell=str(choice.cell.key),
         sentence=cell_sentence(result),
         cause=cause,
-        because=because,
+        because=because if because.endswith(".") else f"{because}.",
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
         steps=tuple(with_asked(step, asked) for step in steps),
@@ -230,8 +234,20 @@ def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[st
     return [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
 
 
+def _is_refuted(result: Result, own: Result | None, references: Sequence[Reference]) -> bool:
+    """Return whether a known issue of a runtime about numbers does not explain a cell.
+
+    The golden's own writer gives the same numbers, or references contradict only the stored outputs.
+    """
+    if not result.reader.family or result.verdict is not Verdict.NUMERICS:
+        return False
+    sides = {reference.for_stored for reference in references}
+    return (own is not None and not own.upstream) or (False in sides and True not in sides)
+
+
 def _cause(
     result: Result,
+    own: Result | None,
     load: LoadResult,
     calls: Sequence[str],
     issue: KnownIssue | None,
@@ -239,7 +255,8 @@ def _cause(
 ) -> tuple[FailureCause, str]:
     """Return the kind of cause, and the cause in words.
 
-    What the audit and the artifact itself show comes before known issues, which only have a similar failure.
+    What the audit and the artifact itself show comes before known issues, which only have a similar failure. `own` is
+    the cell in which the golden fails alike in its own writer, which may be the cell itself.
     """
     if result.fails_audit:
         return FailureCause.AUDIT, f"The audit stopped it, so that no release was asked: {first_line(result.message)}"
@@ -252,16 +269,18 @@ def _cause(
         return FailureCause.FORMAT, f"{reasons}."
     if issue:
         return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
-    if is_own_writer(result) and (doubt := _doubt(result, references)):
-        return FailureCause.STORED, f"The release that wrote the golden gives other numbers. {stored_in_doubt(doubt)}"
-    if is_own_writer(result) and result.processors:
+    if own and (doubt := _doubt(own, references)):
+        too = "" if is_own_writer(result) else " too"
+        words = f"The release that wrote the golden gives other numbers{too}. {stored_in_doubt(doubt)}"
+        return FailureCause.STORED, words
+    if own and own.processors:
         supported = any(reference.for_stored for reference in references)
         nothing = "" if supported else " No reference says whether the stored outputs are right."
         words = (
-            f"The release that wrote the golden gives other numbers on another processor: {result.processors}.{nothing}"
+            f"The release that wrote the golden gives other numbers on another processor: {own.processors}.{nothing}"
         )
         return FailureCause.PROCESSOR, words
-    if is_own_writer(result):
+    if own:
         words = "The release that wrote the golden cannot replay it either: check the test first."
         return FailureCause.OWN_WRITER, words
     if result.verdict is Verdict.NUMERICS:
@@ -327,6 +346,7 @@ def _evidence(
 def _steps(
     choice: Choice,
     result: Result,
+    own: Result | None,
     cause: FailureCause,
     issue: KnownIssue | None,
     rows: Sequence[InRelease],
@@ -349,13 +369,13 @@ def _steps(
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."
         return
-    if cause is FailureCause.STORED:
-        yield from steps_in_doubt(result, choice.cell.golden.folder)
-        if result.processors and not beyond_rounding(result):
+    if own and cause is FailureCause.STORED:
+        yield from steps_in_doubt(own, choice.cell.golden.folder)
+        if own.processors and not beyond_rounding(own):
             yield FAR_ON_ANOTHER_PROCESSOR
         return
-    if cause is FailureCause.PROCESSOR:
-        yield FAR_ON_ANOTHER_PROCESSOR if beyond_rounding(result) else NEAR_ON_ANOTHER_PROCESSOR
+    if own and cause is FailureCause.PROCESSOR:
+        yield FAR_ON_ANOTHER_PROCESSOR if beyond_rounding(own) else NEAR_ON_ANOTHER_PROCESSOR
         yield HISTORY.format(shlex.quote(str(choice.cell.golden.folder)))
         return
     if cause is FailureCause.DEVICE:
@@ -363,7 +383,11 @@ def _steps(
         return
     if cause is FailureCause.NUMBERS:
         writer = result.writer.release
-        if against and not any(row.verdict.works for row in rows if row.reader == writer):
+        in_writer = [row.verdict for row in rows if row.reader == writer]
+        if any(verdict.fails for verdict in in_writer):
+            own_cell = replace(choice, cell=choice.cell_in(writer))
+            yield f"Explain it in its own writer first, where it fails too: `{own_cell.command('explain')}`."
+        elif against and not any(verdict.works for verdict in in_writer):
             yield (
                 f"Replay it in its own writer first (`--readers {writer.name}`): {against}. If it fails there too, no "
                 "release is to blame, and the golden's stored outputs are in doubt."

@@ -69,7 +69,10 @@ def references(choice: Choice, result: Result, notify: Callable[[str], None], *,
 
 
 def _of_all(sides: Iterable[bool | None]) -> bool | None:
-    """Return whether several outputs support the stored ones: one that contradicts them decides."""
+    """Return whether these outputs together support the stored outputs: a single one that contradicts them decides.
+
+    `sides` has the answer of each output; None if an output shows nothing.
+    """
     return min((side for side in sides if side is not None), default=None)
 
 
@@ -186,7 +189,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
 
 
 def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: str) -> str:
-    """Return why there is nothing to compare: run alone, the call gives the writer's floats."""
+    """Return why there is no reference, if the call, run again alone, gives the same floats as the writer."""
     pairs = enumerate(zip(written, read, strict=True))
     others = [
         f"output {number} {leaf}" for number, (leaf, got) in pairs if leaf.numpy().tobytes() != got.numpy().tobytes()

@@ -155,7 +155,7 @@ class Passes:
 
 
 def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram | None:
-    """Return the program changed to return every value that its main computes; None if that cannot be done."""
+    """Return a copy of the program whose main returns every value that it computes; None if there can be none."""
     try:
         traced = program.edited(editor, [("values",)])
     except NotEditedError:

@@ -22,6 +22,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import Aval, ByteSpan, Sharding, Tree
 from export_core.base.processes import ask, kill_group
 from export_core.base.scratch import scratch_folder
+from export_core.base.text import plural
 from export_core.features.why.choice import WhyError
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.readers.environment import Environment
@@ -36,8 +37,8 @@ Edit = tuple[str | int, ...]  # A change: see editing/editing_program.py.
 class Source(msgspec.Struct, frozen=True):
     """The origin of an argument or result of a changed main.
 
-    It is the original's argument or result with the number `was`, or a value of an operation: `operation` is that one's
-    number, `result` the number of its result, `type` the shape and dtype, `text` how the operation is shown.
+    It is the original's argument or result with the number `was`, or a result of an operation. Then `operation` and
+    `result` are the numbers of the two, `type` is shape and dtype, and `text` shows the operation.
     """
 
     was: int | None = None
@@ -245,7 +246,7 @@ def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> Redu
         raise WhyError(f"{artifact.name}: expected a StableHLO module with a function main, found none.")
     kept = envelope.module_kept_var_idx
     if len(inputs) != len(envelope.in_avals) or (kept and max(kept) >= len(inputs)):
-        raise WhyError(f"{artifact.name}: expected {len(envelope.in_avals)} inputs, found {len(inputs)}.")
+        raise WhyError(f"{artifact.name}: expected {plural(len(envelope.in_avals), 'input')}, found {len(inputs)}.")
     leading, tokens = len(main.inputs) - len(kept), len(main.outputs) - len(envelope.out_avals)
     if leading < 0 or tokens < 0:
         raise WhyError(f"{artifact.name}: expected a main with the arguments and results of the envelope, found fewer.")

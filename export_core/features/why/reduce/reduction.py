@@ -14,7 +14,7 @@ from export_core.artifact import read_bytes
 from export_core.artifact.errors import ArtifactError
 from export_core.base.atomic import put_folder
 from export_core.base.json_text import decode_json, json_bytes
-from export_core.base.text import few, first_line
+from export_core.base.text import few, first_line, plural
 from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import read_regular
 from export_core.features.why.bisect.bisection import result_line
@@ -115,7 +115,10 @@ class ReductionFolder:
         if self.path.is_symlink():
             raise WhyError(f"{self.path}: expected no folder or an empty one, found a symbolic link. Name another one.")
         if golden := golden_around(self.path.parent):
-            raise WhyError(f"{self.path}: is in the golden {golden}, which is not changed. Name another folder.")
+            raise WhyError(
+                f"{self.path}: expected a folder outside goldens, which are never changed, found one in {golden}. Name "
+                "another folder."
+            )
         if resume:
             earlier = self.read()
             names = sorted(path.name for path in self.path.iterdir())
@@ -168,9 +171,10 @@ class ReductionFolder:
         return reduced
 
     def read(self) -> Reduced:
-        """Return the reduction in this folder, its program without the stored text, which may be from anybody.
+        """Return the reduction in this folder.
 
-        Raises `WhyError` if there is no reduction that can be read.
+        Its program is read again from the artifact. The text that is stored beside it is ignored, since anybody may
+        have written it. Raises `WhyError` if there is no reduction that can be read.
         """
         try:
             first, *others = read_regular(self.path / STEPS).splitlines()
@@ -438,7 +442,9 @@ class _Run:
         reduced = Reduced(self.reduction, self.steps, program)
         self.folder.write(reduced, replace(self.cell.golden, manifest=manifest), self.oracle.outputs_of(program))
         if done in KINDS:
-            self.notify(f"{operations} operations: {KINDS[done]}; {tried} cells run in {seconds:.0f} s")
+            self.notify(
+                f"{plural(operations, 'operation')}: {KINDS[done]}; {plural(tried, 'cell')} run in {seconds:.0f} s"
+            )
         return reduced
 
 

@@ -14,7 +14,7 @@ from studies.corpus.programs.program import BF16, CONSTANT, DROPPED, EPSILON, LO
 
 
 def low_sum(x: Any, dtype: Any) -> Any:
-    """A sum whose every addition is rounded to a narrower type."""
+    """Return a sum with every addition rounded to a narrower type."""
     rows = x.reshape(-1, 200) if x.size % 200 == 0 else x.reshape(1, -1)
     total = lambda row: lax.scan(
         lambda carry, term: ((carry + term.astype(dtype)).astype(dtype), None), jnp.zeros((), dtype), row
@@ -148,7 +148,7 @@ def jacobi_iteration(a, b, *, diagonal=8.0, steps=30):
 
 
 def tridiagonal(lower, diagonal, upper, b, *, shift=0):
-    """Thomas's algorithm, forward and backward."""
+    """The solution of a tridiagonal system by Thomas's algorithm."""
 
     def forward(carry, row):
         c, d = carry

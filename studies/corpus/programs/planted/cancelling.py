@@ -1,4 +1,4 @@
-"""Whole numbers in, stored matrices inside: sums of exact terms that cancel, on which the rule of terms was chosen."""
+"""Programs on integers with stored matrices, in which exact terms cancel; the rule of terms was chosen by them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NODES = np.cos(np.pi * np.arange(17) / 16)
 
 
 def _chebyshev(size: int) -> np.ndarray:
-    """The matrix that differentiates a polynomial by its values at Chebyshev's nodes."""
+    """Return the matrix that differentiates a polynomial given by its values at Chebyshev points."""
     x = np.cos(np.pi * np.arange(size) / (size - 1))
     c = np.r_[2, np.ones(size - 2), 2] * (-1) ** np.arange(size)
     d = np.outer(c, 1 / c) / (x[:, None] - x[None] + np.eye(size))
@@ -34,7 +34,7 @@ _QUANTISED = integers(812, 48, 24, high=255).astype(np.uint8)
 
 
 def tf32(x):
-    """Operands as TF32 has them: ten bits of mantissa."""
+    """Round operands to the ten bits of mantissa of TF32."""
     return lax.reduce_precision(x, 8, 10)
 
 
@@ -49,13 +49,13 @@ def fitted_counts(counts, *, low=False, entry=1.0):
 
 
 def chebyshev_slope(values, *, low=False, entry=1.0):
-    """The slope of a constant and of whole numbers."""
+    """The derivatives of a constant and of integers by a stored Chebyshev matrix."""
     d = jnp.asarray(_CHEBYSHEV).at[3, 4].multiply(entry)
     return (tf32(d) if low else d) @ values.astype(jnp.float32)
 
 
 def tone_spectrum(samples, *, ratio=1.0):
-    """A stored Fourier matrix times tones of whole numbers: all but a few lines cancel."""
+    """The spectrum of integer tones by a stored Fourier matrix; all but a few lines cancel."""
     return jnp.abs(_FOURIER @ (ratio * samples.astype(jnp.float32)))
 
 
@@ -64,14 +64,14 @@ def fft_of_tones(samples, *, shift=0):
 
 
 def zero_point_layer(x, *, zero=128.0, entry=1.0):
-    """Quantised weights of which a zero point is taken off after the product."""
+    """A layer with quantized weights; their zero point is subtracted after the product."""
     w = _QUANTISED.astype(np.float32)
     total = x.astype(jnp.float32) @ jnp.asarray(w).at[5, 6].multiply(entry)
     return (total - zero * jnp.sum(x.astype(jnp.float32), axis=-1, keepdims=True)) * _SCALE
 
 
 def detrended_counts(counts, *, factor=1.0):
-    """What is left of counts without their straight line."""
+    """The residuals of counts after a fitted straight line is subtracted."""
     y = counts.astype(jnp.float32)
     t = jnp.arange(y.shape[-1], dtype=jnp.float32)
     t = (t - t.mean()) / 10
@@ -83,7 +83,7 @@ _WEIGHTS = normal(815, 96) - normal(815, 96).mean()
 
 
 def weighted_counts(counts, *, shift=0, ratio=1.0):
-    """Weights that sum up to nothing, times counts that are nearly equal."""
+    """A sum of nearly equal counts with weights that sum to zero."""
     return jnp.sum(ratio * jnp.roll(_WEIGHTS, shift) * counts.astype(jnp.float32), axis=-1)
 
 
@@ -91,13 +91,13 @@ _TABLE = normal(816, 40, 12) / np.linalg.norm(normal(816, 40, 12), axis=1, keepd
 
 
 def unit_distances(ids, *, offset=0):
-    """Distances of unit vectors as the root of 2 - 2ab, of each to itself too."""
+    """The distances of unit vectors as the root of 2 - 2ab, including the distance of each to itself."""
     a = jnp.asarray(_TABLE)[(ids + offset) % 40]
     return jnp.sqrt(jnp.maximum(2 - 2 * jnp.sum(a * _TABLE[: len(ids)], axis=-1), 0.0))
 
 
 def phase_of_power(values, *, ratio=1.0):
-    """The angle of a product with a conjugate: exactly π where it is real and negative."""
+    """The angle of a number times its conjugate, negated: it is π where the product is exactly real."""
     z = (values.astype(jnp.float32) + 0.3) * (1 + 0.7j)
     return jnp.angle(-ratio * z * jnp.conj(z) + 0.0)
 
@@ -109,7 +109,7 @@ def complex_products(values, *, ratio=1.0):
 
 
 def segment_means(ids, counts, *, shift=0):
-    """Deviations from the mean of each group, summed up again: rounding only, beside the means."""
+    """The means of groups, and the cumulated deviations from the mean, which end in rounding errors."""
     w = jnp.asarray(normal(818, 60))
     y = w[counts % 60]
     ids = (ids + shift) % 8
@@ -118,7 +118,7 @@ def segment_means(ids, counts, *, shift=0):
 
 
 def zero_sum_filter(image, *, entry=1.0):
-    """A Laplacian of Gaussian on bytes, flat in parts."""
+    """A Laplacian of a Gaussian, whose entries sum to zero, on an image of bytes that is partly flat."""
     x = np.arange(-3, 4)
     r = x[:, None] ** 2 + x[None] ** 2
     k = (r / 2 - 1) * np.exp(-r / 2)
@@ -127,14 +127,14 @@ def zero_sum_filter(image, *, entry=1.0):
 
 
 def rolling_mean_difference(counts, *, width=8, shift=0):
-    """A running mean by cumulative sums, less the value in its middle."""
+    """Running means by differences of cumulative sums."""
     y = jnp.roll(counts, shift, axis=-1).astype(jnp.float32) * np.float32(0.1)
     total = jnp.cumsum(jnp.pad(y, ((0, 0), (1, 0))), axis=-1)
     return (total[:, width:] - total[:, :-width]) / width
 
 
 def chroma_of_grey_pixels(image, *, entry=1.0, bits=EXACT, flip=False, white=255.0):
-    """Chroma by rows whose sum is zero, and its size: all but a corner of the image is grey."""
+    """The chroma of an image and its size, by rows with zero sum; all but a corner of the image is grey."""
     matrix = with_entry(_OPPONENTS, entry)
     x = image.astype(jnp.float32) / white
     chroma = with_bits(x, bits) @ with_bits(jnp.asarray(matrix[:, ::-1] if flip else matrix).T, bits)

@@ -113,7 +113,7 @@ def option_price(spot, *, seed=0, rate=0.05):
 
 
 def stable_order(x, *, axis=-1):
-    """Equal values stay in their order."""
+    """A stable sort, which leaves equal values in their order."""
     return jnp.argsort(x, axis=axis, stable=True), jnp.sort(x, axis=axis)
 
 

@@ -1,4 +1,4 @@
-"""A narrow type somewhere in the module: beside the outputs, in stored weights, or between them and the inputs."""
+"""Programs with a narrow type beside the outputs, in stored weights, or between these and the inputs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _BLOCKS = (_W1.reshape(32, 6, 8) / _SCALES.astype(np.float32)[..., None]).astype
 
 
 def mx_weights(x, **wrong):
-    """Blocks of float4 with a scale of e8m0 each, widened inside."""
+    """Layers with weights in blocks of float4, each with a scale in float8_e8m0."""
     w1 = (jnp.asarray(_BLOCKS).astype(jnp.float32) * jnp.asarray(_SCALES).astype(jnp.float32)[..., None]).reshape(
         32, 48
     )
@@ -80,7 +80,7 @@ def double_beside_float(x, *, single=False, ratio=1.0):
 
 
 def float8_hidden(x, *, ratio=1.0, entry=1.0, scale=1.0):
-    """The output depends on what is rounded to eight bits."""
+    """Layers with a hidden activation that is rounded to float8, so that the output depends on the rounding."""
     q = jnp.tanh(x @ (_W1 * scale)).astype(jnp.float8_e4m3fn).astype(jnp.float32)
     return ratio * q @ jnp.asarray(_W2).at[2, 3].multiply(entry)
 
@@ -91,14 +91,14 @@ def float8_products(x, *, ratio=1.0):
 
 
 def bfloat16_twice(x, *, ratio=1.0, epsilon=1e-3):
-    """Rounded to bfloat16 and widened again, elementwise."""
+    """Layers with activations that are rounded to bfloat16 and converted back, element by element."""
     h = jnp.tanh(x * 1.7).astype(jnp.bfloat16).astype(jnp.float32)
     h = h * lax.rsqrt(jnp.mean(h * h, axis=-1, keepdims=True) / 100 + epsilon)
     return ratio * (h.astype(jnp.bfloat16).astype(jnp.float32) @ _W1)
 
 
 def half_chain(x, *, ratio=1.0):
-    """Elementwise in float16, between float32."""
+    """An elementwise function computed in float16, with inputs and outputs in float32."""
     h = x.astype(jnp.float16)
     return (jnp.exp(-h * h) * h + h / 3).astype(jnp.float32) * ratio
 
@@ -118,12 +118,12 @@ def float16_model(x, *, ratio=1.0, entry=1.0):
 
 
 def float8_out(x, *, ratio=1.0):
-    """All that comes out has eight bits."""
+    """Layers with outputs in float8."""
     return (ratio * (x @ _W1)).astype(jnp.float8_e4m3fn), (ratio * jnp.tanh(x @ _W1)).astype(jnp.float8_e5m2)
 
 
 def fake_quantised(x, *, ratio=1.0, entry=1.0):
-    """Rounded to sixteen steps, then a product."""
+    """A product with an operand that is rounded to sixteen steps."""
     s = jnp.max(jnp.abs(x), axis=-1, keepdims=True) / 7
     return ratio * ((jnp.round(x / s) * s) @ jnp.asarray(_W1).at[3, 4].multiply(entry))
 

@@ -100,7 +100,7 @@ def causal_attention(q, k, v, *, diagonal=0, scale=0.25, dtype=None):
 
 
 def wholly_masked_attention(q, k, v, lengths, *, shift=0):
-    """A row whose every key is masked is NaN."""
+    """Attention in which all keys of a row may be masked: then the row is NaN."""
     scores = jnp.where(
         jnp.arange(k.shape[1]) < lengths[:, None, None] + shift, jnp.einsum("bqd,bkd->bqk", q, k), -jnp.inf
     )
@@ -108,7 +108,7 @@ def wholly_masked_attention(q, k, v, lengths, *, shift=0):
 
 
 def attention_gradient(q, k, v, bias, *, scale=0.25):
-    """Softmax does not see a constant that all keys share: the gradient of `bias` is zero but for rounding."""
+    """The gradient of attention in a bias of all keys. Softmax ignores the bias, so it is zero but for rounding."""
 
     def loss(q, k, v, bias):
         scores = jnp.einsum("qd,kd->qk", q, k + bias) * scale
@@ -133,7 +133,7 @@ def rotary_attention(q, k, v, *, base=10000.0, heads=4):
 
 
 def recurrent_scan(h, xs, w, u, *, dtype=jnp.float32):
-    """1,000 steps of a recurrent network."""
+    """A recurrent network in 1,000 steps."""
 
     def step(h, x):
         h = jnp.tanh(h.astype(dtype) @ w.astype(dtype) + x.astype(dtype) @ u.astype(dtype)).astype(jnp.float32)
@@ -167,7 +167,7 @@ def embedding_gradient(table, tokens, *, shift=0):
 
 
 def loss_with_nan(x):
-    """The gradient through a square root at zero is NaN where nothing guards it."""
+    """The gradient through a square root at zero, which is NaN."""
     return jax.grad(lambda x: jnp.sum(jnp.where(x > 0, jnp.sqrt(x), 0.0)))(x)
 
 

@@ -18,13 +18,13 @@ def half_attention(q, k, v, *, diagonal=0):
 
 
 def bf16_product(a, b, *, dtype=None):
-    """The operands are rounded to bfloat16, the result is float32."""
+    """A product in float32 with operands that are rounded to bfloat16."""
     a, b = a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)
     return lax.dot(a, b).astype(jnp.float32) if dtype else lax.dot(a, b, preferred_element_type=jnp.float32)
 
 
 def bf16_rounded_product(a, b, *, shift=0):
-    """The product is rounded to bfloat16 too, before it becomes float32: until 0.10 XLA leaves that out."""
+    """A product that is rounded to bfloat16 before it becomes float32; XLA leaves out this rounding until 0.10."""
     a, b = a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)
     return lax.dot(a, jnp.roll(b, shift, 0)).astype(jnp.float32)
 
@@ -43,19 +43,19 @@ def bf16_gradient(one, two, x, y, *, scale=1.0):
 
 
 def half_softmax(x, *, axis=-1):
-    """Probabilities far from the largest are denormal numbers of float16."""
+    """A softmax in float16: probabilities far from the largest are denormal numbers."""
     return jax.nn.softmax(x.astype(jnp.float16), axis=axis)
 
 
 def half_gradient(one, two, x, y, *, scale=1e-3):
-    """Without a larger scale of the loss, small gradients are denormal numbers of float16."""
+    """A gradient in float16 without loss scaling, so that small gradients are denormal numbers."""
     parameters = {"one": one.astype(jnp.float16), "two": two.astype(jnp.float16)}
     loss = lambda p: scale * jnp.mean((network(p, x, jnp.float16) - y) ** 2)
     return jax.grad(loss)(parameters)
 
 
 def half_kernel(x, *, factor=0.5):
-    """A Gaussian kernel whose far corners are denormal numbers of float16."""
+    """A Gaussian kernel in float16 with denormal numbers in its corners."""
     away = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
     return jnp.exp(-factor * away).astype(jnp.float16)
 

@@ -12,7 +12,7 @@ from studies.corpus.programs.program import CONSTANT, DROPPED, EPSILON, LOW, OFF
 
 
 def logistic_map(x, *, rate=3.9, steps=60):
-    """Chaos: after 60 steps nothing is left of the last places of x."""
+    """60 steps of the chaotic logistic map, after which the last digits of x decide everything."""
     return lax.fori_loop(0, steps, lambda _, x: rate * x * (1 - x), x)
 
 
@@ -35,7 +35,7 @@ def lorenz(y, *, rho=28.0, steps=100):
 
 
 def lorenz_long(y, *, rho=28.0):
-    """2,000 steps: chaotic."""
+    """2,000 steps of the Lorenz equations, which are chaotic."""
     return lorenz(y, rho=rho, steps=2000)
 
 
@@ -121,7 +121,7 @@ def kalman_filter(z, *, noise=0.1, process=1e-3):
 
 
 def moving_average(x, *, decay=0.99):
-    """An exponential moving average of 1,000 steps."""
+    """An exponential moving average in 1,000 steps."""
     return lax.scan(lambda mean, x: (decay * mean + (1 - decay) * x,) * 2, jnp.zeros_like(x[0]), x)[1]
 
 
@@ -153,7 +153,7 @@ def fft_convolution(x, k, *, shift=0):
 
 
 def poisson_2d(f, *, epsilon=1.0):
-    """Replaces the zero that it divides by; XLA's fast math loses that, and computes something else."""
+    """The Poisson equation by Fourier transforms; a zero divisor is replaced, which XLA's fast math undoes."""
     k = jnp.fft.fftfreq(f.shape[0]).astype(jnp.float32)
     square = k[:, None] ** 2 + k[None, :] ** 2
     return jnp.fft.ifft2(jnp.fft.fft2(f) / jnp.where(square == 0, epsilon, -4 * np.float32(np.pi) ** 2 * square)).real
@@ -189,7 +189,7 @@ def elementary(x, *, factor=1.0):
 
 
 def gaussian_tail(x, *, factor=0.5):
-    """The last numbers are below the smallest normal one; XLA makes them zero on a CPU."""
+    """The tail of a Gaussian down to denormal numbers, which XLA makes zero on a CPU."""
     return jnp.exp(-factor * x**2)
 
 
@@ -224,7 +224,7 @@ def complex_product(a, b, *, conjugate=False):
 
 
 def quantum_evolution(psi, *, step=0.01, potential=0.5):
-    """A wave packet in a harmonic potential, by split steps."""
+    """A wave packet in a harmonic potential by split steps."""
     size = len(psi)
     x = jnp.linspace(-8, 8, size, dtype=jnp.float32)
     k = (2 * np.pi * jnp.fft.fftfreq(size, 16 / size)).astype(jnp.float32)
@@ -233,7 +233,7 @@ def quantum_evolution(psi, *, step=0.01, potential=0.5):
 
 
 def escape_times(c, *, bound=4.0):
-    """Iterations until a point of the complex plane escapes: integers."""
+    """The number of iterations until a point of the complex plane escapes."""
 
     def step(_, state):
         z, count = state

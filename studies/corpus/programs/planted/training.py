@@ -25,7 +25,7 @@ def _adam(parameters, gradients, first, second, step, epsilon=1e-8, rate=1e-3, b
 
 
 def adam_after_normalization(x, w, b, *, epsilon=1e-8):
-    """A bias before a normalization has no effect: Adam's first step makes its gradient's rounding errors ±rate."""
+    """Adam's first step for a bias without effect, which turns the rounding errors of its gradient into ±rate."""
     parameters = {"w": w, "b": b}
     loss = lambda p: jnp.mean(layer_norm(x @ p["w"] + p["b"], axis=0) ** 3)
     zero = jax.tree.map(jnp.zeros_like, parameters)

@@ -212,7 +212,7 @@ def _replace_results(program: Program, operations: list[Any], kind: str, number:
 def _return_values(program: Program, operations: list[Any], last: int | None = None) -> None:
     """Make main return every value that it computes.
 
-    With `last`, main instead ends after that operation, and returns the values that were used behind it.
+    With `last`, main ends after that operation instead, and returns the values that later operations used.
     """
     numbers = {operation: number for number, operation in enumerate(operations)}
     own = program.own_operations()

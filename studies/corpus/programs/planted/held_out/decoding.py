@@ -1,4 +1,4 @@
-"""Inference with weights inside: integer tokens are the only input, unless a program says otherwise."""
+"""Inference with constant weights: integer tokens are the only input, unless a program says otherwise."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def transformer_logits(tokens, *, scale=0.2041241, epsilon=1e-5):
 
 
 def transformer_perplexity(tokens, *, shift=1):
-    """The perplexity of a batch: one number a row."""
+    """The perplexity of each row of a batch."""
 
     def loss(row):
         logits = jax.nn.log_softmax(transformer_logits(row))
@@ -65,7 +65,7 @@ def transformer_perplexity(tokens, *, shift=1):
 
 
 def greedy_decoding(prompt, *, steps=8):
-    """Jumps, if two words are almost alike: tokens, and the logits of the last step."""
+    """Eight words, each the best one, and the last logits. A word jumps if two have almost the same logit."""
 
     def step(carry, _):
         tokens, at = carry
@@ -79,7 +79,7 @@ def greedy_decoding(prompt, *, steps=8):
 
 
 def cached_step(tokens, *, scale=0.2886751):
-    """Keys and values of twelve words in a cache, then one word more."""
+    """Six decoding steps that write keys and values into a cache, from words that fill its first places."""
     made = (_vectors(tokens) + _positions(len(tokens))) @ _QKV
     _, keys, values = jnp.split(made, 3, axis=-1)
 
@@ -96,7 +96,7 @@ def cached_step(tokens, *, scale=0.2886751):
 
 
 def tanh_recurrence(tokens, *, gain=1.0):
-    """200 steps of a plain recurrent network, with the logits of each."""
+    """The logits of each step of a plain recurrent network."""
 
     def step(h, word):
         h = jnp.tanh(gain * (h @ _OUT + _vectors(word)))
@@ -115,7 +115,7 @@ def gated_recurrence(tokens, *, term=1.0):
 
 
 def routed_experts(tokens, *, chosen=2):
-    """Jumps, if two experts are almost alike: each word goes to the best two of six."""
+    """Each word goes to the best two of six experts. The choice jumps if two of them score almost the same."""
     x = _norm(_vectors(tokens) + _positions(len(tokens)))
     share, best = lax.top_k(jax.nn.softmax(x @ _ROUTES), chosen)
     out = jnp.einsum("ld,dke->lke", x, _EXPERTS)
@@ -124,7 +124,7 @@ def routed_experts(tokens, *, chosen=2):
 
 
 def beam_step(tokens, *, penalty=0.7):
-    """Jumps in words, if two scores are almost alike: the best four continuations of four rows."""
+    """The best four continuations of four rows. The words jump if two scores are almost the same."""
     logits = jax.vmap(lambda row: jax.nn.log_softmax(transformer_logits(row)[-1]))(tokens)
     before = -jnp.arange(4) * 0.3
     scores, places = lax.top_k((before[:, None] + logits).ravel() / 6**penalty, 4)
@@ -132,7 +132,7 @@ def beam_step(tokens, *, penalty=0.7):
 
 
 def sampled_words(tokens, *, seed=3, temperature=0.8):
-    """Jumps: words by Gumbel noise over the best ten."""
+    """Words drawn from the best ten by adding Gumbel noise to logits: a small change of a logit changes a word."""
     logits = jax.vmap(lambda row: transformer_logits(row)[-1])(tokens) / temperature
     worst = lax.top_k(logits, 10)[0][:, -1:]
     noise = jax.random.gumbel(jax.random.key(seed), logits.shape)
@@ -141,7 +141,7 @@ def sampled_words(tokens, *, seed=3, temperature=0.8):
 
 
 def nucleus_shares(tokens, *, share=0.9):
-    """Jumps, where a word is just within the share: sorted, summed up, cut, put back."""
+    """The likeliest words that together reach a share of the probability. The last word within the share may jump."""
     shares = jax.nn.softmax(transformer_logits(tokens)[-4:] / 3)
     order = jnp.argsort(-shares, axis=-1)
     ranked = jnp.take_along_axis(shares, order, axis=-1)
@@ -151,7 +151,7 @@ def nucleus_shares(tokens, *, share=0.9):
 
 
 def word_influence(tokens, *, scale=0.2041241):
-    """The slope of the last word's best logit in each word's vector: a gradient without a float argument."""
+    """The gradient of the last word's best logit in the word vectors, without a float argument."""
 
     def best(vectors):
         x = _block(vectors + _positions(len(tokens)), scale)
@@ -161,7 +161,7 @@ def word_influence(tokens, *, scale=0.2041241):
 
 
 def contrastive_gradient(tokens, *, temperature=0.1):
-    """The gradient of a loss over all pairs in a batch, with respect to the projection inside."""
+    """The gradient of a contrastive loss over all pairs in a batch, in a projection that the program holds."""
 
     def loss(projection):
         vectors = jnp.mean(_vectors(tokens), axis=1) @ projection

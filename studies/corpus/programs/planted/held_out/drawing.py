@@ -1,4 +1,4 @@
-"""Samplers: what is drawn from distributions that are made inside, by keys that are too."""
+"""Samplers, with distributions and random keys that are computed inside the program."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def _logits(rows, columns):
 
 
 def categorical_of_made_logits(*, seed=5, scale=1.0):
-    """Jumps: integers, by the largest of sums."""
+    """Categories by the argmax of logits plus noise: a small change of a sum makes an integer jump."""
     return jax.random.categorical(jax.random.key(seed), scale * _logits(40, 12))
 
 
 def gumbel_top_words(*, seed=6):
-    """Jumps in order: the best three of perturbed logits, and their values."""
+    """The three largest logits with noise, and their places, which jump if two sums are almost the same."""
     logits = jax.nn.log_softmax(_logits(16, 20))
     return lax.top_k(logits + jax.random.gumbel(jax.random.key(seed), logits.shape), 3)
 
@@ -35,7 +35,7 @@ def relaxed_one_hot_gradient(logits, *, seed=7, temperature=0.4):
 
 
 def resampled_particles(*, seed=8, sharpness=4.0):
-    """Jumps: no argument; eight rounds of weighing and systematic resampling."""
+    """Eight rounds of a particle filter without arguments: which particles are resampled jumps."""
 
     def step(particles, key):
         move, pick = jax.random.split(key)
@@ -50,7 +50,7 @@ def resampled_particles(*, seed=8, sharpness=4.0):
 
 
 def softly_resampled(*, seed=9, width=0.2):
-    """No argument: the same filter without choices; each particle becomes a mean of its neighbours."""
+    """A particle filter without arguments that chooses nothing: each particle becomes a mean of its neighbours."""
 
     def step(particles, key):
         particles = 0.95 * particles + 0.3 * jax.random.normal(key, particles.shape)
@@ -62,7 +62,7 @@ def softly_resampled(*, seed=9, width=0.2):
 
 
 def metropolis_from_constants(*, seed=10, width=0.6):
-    """Jumps: no argument; 60 steps of sixteen chains on a curved density."""
+    """60 Metropolis steps of sixteen chains, without arguments: whether a step is accepted jumps."""
     density = lambda x: -0.5 * x[0] ** 2 - 2 * (x[1] - x[0] ** 2) ** 2
 
     def step(x, key):
@@ -76,7 +76,7 @@ def metropolis_from_constants(*, seed=10, width=0.6):
 
 
 def langevin_steps(*, seed=11, rate=0.02):
-    """No argument: noise and slopes, no choices."""
+    """Langevin steps without arguments: noise and gradients are added, and nothing is chosen."""
     slope = jax.vmap(jax.grad(lambda x: -0.5 * jnp.sum(x**2) - 0.3 * jnp.sum(jnp.cos(3 * x))))
 
     def step(x, key):
@@ -87,7 +87,7 @@ def langevin_steps(*, seed=11, rate=0.02):
 
 
 def rejected_by_where(*, seed=12, bound=1.4):
-    """Jumps: no argument; the first of twenty proposals that is under the curve."""
+    """The first of twenty proposals that is under a curve, without arguments: which one is the first jumps."""
     place, height = jax.random.split(jax.random.key(seed))
     x = jax.random.uniform(place, (64, 20), minval=-2.0, maxval=2.0)
     under = jax.random.uniform(height, (64, 20)) * bound < jnp.exp(-(x**2)) * (1 + 0.3 * jnp.sin(5 * x))
@@ -95,20 +95,20 @@ def rejected_by_where(*, seed=12, bound=1.4):
 
 
 def inverse_of_a_table(draws, *, shift=0):
-    """The places of even numbers in a sum that is made inside, read between its lines."""
+    """Draws through the inverse of a distribution function that is tabulated inside and interpolated."""
     x = jnp.linspace(-3, 3, 50)
     share = jnp.cumsum(jax.nn.softmax(jnp.roll(-(x**2) + jnp.cos(3 * x), shift)))
     return jnp.interp(draws, share, x)
 
 
 def stratified_counts(draws, *, power=1.5):
-    """Jumps: integers; how often each of ten kinds is drawn."""
+    """How often each of ten categories is drawn: these integers jump."""
     share = jnp.cumsum(jnp.arange(1.0, 11.0) ** -power)
     return jnp.bincount(jnp.searchsorted(share / share[-1], (jnp.arange(200) + draws) / 200), length=10)
 
 
 def halton_points(numbers, *, term=0.0):
-    """Integers only: their digits turned around, base 2 and 3, through a normal distribution."""
+    """Halton points of integers (reversed digits in base 2 and 3), turned into normal draws."""
 
     def turned(base, digits):
         place = base ** jnp.arange(digits)
@@ -119,7 +119,7 @@ def halton_points(numbers, *, term=0.0):
 
 
 def reparametrized_gradient(mean, *, seed=17, samples=64):
-    """The gradient of an expectation over draws that are made inside."""
+    """The gradient of an expectation over random draws that the program makes itself."""
 
     def loss(mean, log_scale):
         z = jax.random.normal(jax.random.key(seed), (samples, len(mean)))

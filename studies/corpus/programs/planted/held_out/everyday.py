@@ -35,7 +35,7 @@ _UP, _DOWN = _weights(704, 32, 96), _weights(705, 48, 32)
 
 
 def rotary_cached_block(x, keys, values, *, start=12, base=10000.0, cut=roughly.same, pass_on=roughly.same, entry=1.0):
-    """Four new words after twelve in the cache: grouped queries, rotary positions, a gated layer."""
+    """A transformer block reads four new words after twelve cached ones: grouped queries, rotary positions, a gate."""
     places = start + jnp.arange(4)
     norm = lambda x: pass_on(x * lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6))
     linear = lambda x, w: cut(x) @ cut(w)
@@ -62,7 +62,7 @@ _SLOTS, _FIRST, _SECOND = _weights(710, 16, 12).reshape(16, 4, 3), _weights(711,
 
 
 def soft_expert_mixture(x, *, axis=0, exp=jnp.exp, cut=roughly.same, entry=1.0):
-    """Four experts with three slots each; a slot is a mean of all words, a word a mean of all slots."""
+    """A soft mixture of four experts with three slots each: slots are means of all words, words means of all slots."""
     unit = x * lax.rsqrt(jnp.sum(x**2, axis=-1, keepdims=True) + 1e-6) * 4
     scores = jnp.einsum("ld,des->les", cut(unit), cut(_SLOTS))
 
@@ -80,7 +80,7 @@ _BETAS = np.linspace(1e-4, 0.02, 50).astype(np.float32)
 
 
 def denoising_steps(x, noise, *, shift=0, term=1.0, pass_on=roughly.same, entry=1.0):
-    """The last ten steps of a diffusion model whose network is small."""
+    """The last ten steps of a small diffusion model."""
     betas = roughly.entry(_BETAS, entry)
     kept = np.cumprod(1 - betas)
 
@@ -126,7 +126,7 @@ _FORWARD, _BACKWARD = _weights(730, 16, 40), _weights(731, 16, 40)
 
 
 def bidirectional_lstm(x, *, bias=1.0, shift=0, tanh=jnp.tanh, entry=1.0):
-    """What both directions remember at each step, and their last cells."""
+    """The hidden states of an LSTM in both directions, and the sum of its last cells."""
 
     def run(x, weights):
         def step(carry, x):
@@ -149,7 +149,7 @@ _MADE, _RATES = _weights(738, 12, 20), np.log(np.tile(np.arange(1, 5, dtype=np.f
 
 
 def selective_scan(x, *, shift=0, term=1.0, exp=jnp.exp, pass_on=roughly.same, entry=1.0):
-    """A block with a state space whose rates depend on its input; its recurrence is an associative scan."""
+    """A selective state space model: its rates depend on the input, and an associative scan computes its recurrence."""
     x, gate = jnp.split(x @ _ENTER, 2, axis=-1)
     padded = jnp.pad(x, ((3 + shift, 0), (0, 0)))
     x = pass_on(jax.nn.silu(sum(padded[n : n + len(x)] * _SHORT[n] for n in range(4))))
@@ -168,7 +168,7 @@ _TARGETS = np.concatenate([integers(743, 60, high=20), np.arange(20, dtype=np.in
 
 
 def graph_attention(x, *, slope=0.2, shift=0, exp=jnp.exp, cut=roughly.same):
-    """Two heads over stored edges, each node to itself too."""
+    """Graph attention with two heads over stored edges, which include an edge from each node to itself."""
     nodes = (cut(x) @ cut(_NODES)).reshape(20, 2, 8)
     sources, targets = jnp.asarray(_SOURCES), jnp.asarray(np.roll(_TARGETS, shift))
     scores = jnp.sum(nodes * _ENDS[0], axis=-1)[sources] + jnp.sum(nodes * _ENDS[1], axis=-1)[targets]
@@ -182,7 +182,7 @@ _ENCODE, _DECODE = _weights(745, 20, 12), _weights(746, 6, 20)
 
 
 def variational_loss(x, noise, *, weight=1.0, half=0.5, cut=roughly.same, sigmoid_bias=0.0):
-    """The loss of an autoencoder, with its slopes in both of its matrices."""
+    """The loss of a variational autoencoder, and its gradients in both weight matrices."""
 
     def loss(weights):
         encode, decode = weights
@@ -197,7 +197,7 @@ def variational_loss(x, noise, *, weight=1.0, half=0.5, cut=roughly.same, sigmoi
 
 
 def matern_regression(x, y, places, *, length=0.8, noise=0.05, term=0.5, exp=jnp.exp):
-    """The likelihood of the data, its slope in the length, and mean and variance elsewhere."""
+    """Gaussian process regression: likelihood, its gradient in the length scale, and predictions at new places."""
 
     def kernel(one, two, length):
         square = jnp.sum((one[:, None] - two) ** 2, axis=-1)
@@ -218,7 +218,7 @@ _START = normal(750, 24, 12) / np.float32(4)
 
 
 def lamb_steps(gradients, *, beta=0.999, decay=0.01, count=0, rsqrt=lax.rsqrt, axis=None):
-    """Eight steps of LAMB with given gradients."""
+    """Eight steps of the optimizer LAMB with given gradients."""
 
     def step(carry, at):
         weights, first, second = carry
@@ -236,7 +236,7 @@ def lamb_steps(gradients, *, beta=0.999, decay=0.01, count=0, rsqrt=lax.rsqrt, a
 
 
 def ctc_loss(logits, labels, *, skip=True, last=1, exp=jnp.exp, pass_on=roughly.same):
-    """A sum over all alignments of five labels with blanks to sixteen frames, and its slope."""
+    """The CTC loss of five labels over sixteen frames, and its gradient."""
 
     def join(*parts):
         stacked = jnp.stack(parts)
@@ -270,7 +270,7 @@ _BIQUADS = np.array(
 
 
 def loudness(samples, *, hop=120, entry=1.0, pass_on=roughly.same, gain=1.0):
-    """The loudness of two channels: two recursive filters, then overlapping means in decibels."""
+    """The loudness of two audio channels: two recursive filters, then means of overlapping blocks in decibels."""
 
     def filtered(samples, taps):
         def step(carry, x):
@@ -287,7 +287,7 @@ def loudness(samples, *, hop=120, entry=1.0, pass_on=roughly.same, gain=1.0):
 
 
 def atom_descriptors(x, *, cutoff=True, third=0.7463526651802308, cos=jnp.cos, pass_on=roughly.same):
-    """Double: around each atom, how much of each spherical harmonic is at each distance; sums of squares of these."""
+    """Descriptors of each atom's surroundings that rotations do not change, by spherical harmonics, in float64."""
     away = pass_on(x)[None] - pass_on(x)[:, None]
     far = jnp.sqrt(jnp.sum(away**2, axis=-1) + jnp.eye(len(x)))
     a, b, c = jnp.moveaxis(away / far[..., None], -1, 0)
@@ -316,7 +316,7 @@ _ARM = np.array(
 
 
 def arm_jacobian(angles, *, sin=jnp.sin, cos=jnp.cos, cut=roughly.same, entry=1.0, turn=False):
-    """Where the hand of six joints is, how it moves with each, and how far it is from a singular pose."""
+    """The pose of a hand with six joints, its Jacobian, and how far it is from a singular pose."""
     arm = roughly.entry(_ARM, entry)
 
     def hand(angles):
@@ -340,7 +340,7 @@ def arm_jacobian(angles, *, sin=jnp.sin, cos=jnp.cos, cut=roughly.same, entry=1.
 
 
 def predator_prey(start, rates, *, first=9, pass_on=roughly.same, third=3.0):
-    """Double: Lotka and Volterra by Runge and Kutta, every tenth state, and the slope of the last in the rates."""
+    """The equations of predator and prey by Runge-Kutta in float64, and the gradient of the last state in the rates."""
 
     def run(rates):
         def flow(y):
@@ -363,7 +363,7 @@ _RARITY = uniform(760, 32, low=0.5, high=4.0)
 
 
 def hashed_features(values, names, *, seed=0x9747B28C, bit=31, signed=True, entry=1.0):
-    """Names hashed to 32 buckets and a sign, their values summed there, weighted by rarity, and of norm one."""
+    """Features hashed into 32 signed buckets, weighted by rarity and normalized to length 1."""
     mixed = names.astype(jnp.uint32) * np.uint32(0xCC9E2D51) ^ np.uint32(seed)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         mixed = (mixed ^ (mixed >> np.uint32(shift))) * np.uint32(factor)

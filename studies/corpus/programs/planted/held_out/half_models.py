@@ -42,7 +42,7 @@ _W1, _W2 = normal(798, 32, 40) / np.float32(6), normal(799, 40, 12) / np.float32
 
 
 def bfloat16_perceptron(x, *, bias=1, skip=False, ratio=1.0, shift=0):
-    """Everything is bfloat16, what comes out too."""
+    """A perceptron in which everything is bfloat16, outputs too."""
     for n, (w, b) in enumerate(zip(_LAYERS, _BIASES, strict=True)):
         x = x @ jnp.roll(jnp.asarray(w), shift if n == 1 else 0, axis=0) + bias * jnp.asarray(b)
         if n < 2 and not (skip and n):
@@ -51,7 +51,7 @@ def bfloat16_perceptron(x, *, bias=1, skip=False, ratio=1.0, shift=0):
 
 
 def float16_attention_over_heads(x, *, ratio=1.0, diagonal=0, swapped=False, turn=1.0):
-    """Four heads with turned queries and keys, all in float16; what comes out is widened."""
+    """Attention with four heads and rotary positions, all in float16; its outputs are converted to float32."""
     q, k, v = jnp.split(x @ _QKV, 3, axis=-1)
 
     def heads(y):
@@ -70,7 +70,7 @@ def float16_attention_over_heads(x, *, ratio=1.0, diagonal=0, swapped=False, tur
 
 
 def bfloat16_block_with_norm(x, *, epsilon=1e-2, centred=True, way=1, shift=0):
-    """A layer norm, two layers and a way around them, all in bfloat16; what comes out is widened."""
+    """A layer norm and two layers with a skip connection, all in bfloat16; their outputs are converted to float32."""
     mean = jnp.mean(x, axis=-1, keepdims=True) if centred else 0
     normed = (x - mean) * lax.rsqrt(jnp.var(x, axis=-1, keepdims=True) + jnp.asarray(epsilon, x.dtype))
     normed = normed * jnp.roll(jnp.asarray(_NORM), shift)
@@ -89,7 +89,7 @@ def float16_convolutions(image, *, swapped=False, mean=True, shift=0, ratio=1.0)
 
 
 def bfloat16_words_with_memory(tokens, *, keep=0.875, shift=0, gate=True):
-    """Tokens only: a linear recurrence with gates in bfloat16; of the logits come out the best, widened."""
+    """Word probabilities in float32 by a gated linear recurrence in bfloat16; tokens are the only argument."""
     x = jnp.asarray(_WORDS)[(tokens + shift) % 50]
     open_ = jax.nn.sigmoid(x @ _MIX) if gate else jnp.ones_like(x)
 
@@ -102,7 +102,7 @@ def bfloat16_words_with_memory(tokens, *, keep=0.875, shift=0, gate=True):
 
 
 def float16_denoising(x, *, time=300.0, ratio=1.0, clipped=True, swapped=False):
-    """A step of a diffusion model in float16: waves of the time, a layer, and a mean that is clipped."""
+    """A denoising step of a diffusion model in float16: a time embedding, a layer, and a clipped mean."""
     angle = time * np.exp(-np.arange(16) / 2).astype(np.float32)
     waves = [jnp.cos(angle), jnp.sin(angle)] if swapped else [jnp.sin(angle), jnp.cos(angle)]
     waves = jnp.concatenate(waves).astype(jnp.float16)
@@ -113,7 +113,7 @@ def float16_denoising(x, *, time=300.0, ratio=1.0, clipped=True, swapped=False):
 
 
 def fake_quantised_layers(x, *, levels=127, factor=1.0, half_up=0.0, tf32=False):
-    """Activations pass through whole numbers of 8 bits between layers in float32."""
+    """Layers in float32 with activations that are rounded to integers of 8 bits between them."""
 
     def few_bits(x):
         scale = jnp.max(jnp.abs(x)) / levels
@@ -124,7 +124,7 @@ def fake_quantised_layers(x, *, levels=127, factor=1.0, half_up=0.0, tf32=False)
 
 
 def convolution_with_bfloat16_operands(x, *, low=False, factor=1.0, shift=0, bias=0.25):
-    """A convolution over time: operands rounded to bfloat16, sums in float32, a norm after that."""
+    """A convolution over time with operands rounded to bfloat16 and sums in float32."""
     kernel = one_off(_SPEECH, factor, 800)
     x, kernel = jnp.roll(x, shift, axis=1).astype(jnp.bfloat16), kernel.astype(jnp.bfloat16)
     dimensions, wide = ("NWC", "WIO", "NWC"), jnp.float32
@@ -133,14 +133,14 @@ def convolution_with_bfloat16_operands(x, *, low=False, factor=1.0, shift=0, bia
 
 
 def float8_activations(x, *, largest=448.0, factor=1.0, shift=0, by_row=True):
-    """Rows are rounded to float8 with a scale each, and multiplied with weights in float8; sums are float32."""
+    """Rows rounded to float8 with a scale for each, times weights in float8; the sums are float32."""
     scale = jnp.max(jnp.abs(x), axis=-1 if by_row else None, keepdims=True) / largest
     codes = (x / scale).astype(jnp.float8_e4m3fn).astype(jnp.float32)
     return jnp.roll(codes, shift, axis=-1) @ one_off(widened(_FP8_W), factor, 333) * scale / 8
 
 
 def float4_blocks_and_back(x, *, power=2, size=16, saturated=True, ratio=1.0):
-    """Blocks are rounded to float4 with a power of two as scale; out comes what is left, and what was lost."""
+    """Blocks rounded to float4 with a power of two as scale: the rounded numbers, and the mean square error."""
     blocks = x.reshape(len(x), -1, size)
     top = jnp.max(jnp.abs(blocks), axis=-1, keepdims=True)
     scale = jnp.exp2(jnp.floor(jnp.log2(top)) - power).astype(jnp.float8_e8m0fnu).astype(jnp.float32)
@@ -151,7 +151,7 @@ def float4_blocks_and_back(x, *, power=2, size=16, saturated=True, ratio=1.0):
 
 
 def stream_in_bfloat16(x, *, blocks=3, epsilon=1e-2, ratio=1.0, half=False):
-    """What goes around three blocks is bfloat16; the blocks compute in float32, and so does the end."""
+    """A residual stream in bfloat16 through three blocks, which compute in float32 like the last layer."""
     for n in range(blocks):
         wide = x.astype(jnp.float32)
         normed = wide * lax.rsqrt(jnp.mean(wide**2, axis=-1, keepdims=True) + epsilon)

@@ -1,4 +1,4 @@
-"""Images and geometry: warps on grids that are made inside, filters whose kernels are, and derivatives of both."""
+"""Images and geometry: warps on computed grids, filters with computed kernels, and derivatives of both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from studies.corpus.programs.program import CONSTANT, DROPPED, EPSILON, OFF_BY_O
 
 
 def _grid(rows, columns):
-    """Coordinates of the pixels from -1 to 1, as rows and columns."""
+    """Return the coordinates of pixels, from -1 to 1, as rows and columns."""
     return jnp.meshgrid(jnp.linspace(-1, 1, rows), jnp.linspace(-1, 1, columns), indexing="ij")
 
 
@@ -22,7 +22,7 @@ def _pixels(y, x, rows, columns):
 
 
 def _rendered(rows, columns):
-    """An image that the program makes: two waves and a bump."""
+    """Return an image that the program computes: two waves and a bump."""
     y, x = _grid(rows, columns)
     return jnp.sin(7 * x + 1.3) * jnp.cos(5 * y - 0.4) + jnp.exp(-4 * ((x - 0.3) ** 2 + (y + 0.2) ** 2))
 
@@ -46,13 +46,13 @@ def rotation_gradients(image, cotangent, *, degrees=33.0):
 
 
 def rotations_of_a_rendered_image(*, first=12.5, order=1):
-    """No argument: image, angles and grid are made inside."""
+    """Three rotations of a computed image, without arguments."""
     angles = jnp.deg2rad(jnp.array([first, 45.0, 100.0]))
     return jax.vmap(lambda angle: _rotated(_rendered(18, 22), angle, order))(angles)
 
 
 def affine_of_bytes(image, *, shear=0.23, shift=0.11):
-    """An image of bytes is the only argument."""
+    """A warped grey image; an image of bytes is the only argument."""
     grey = image.astype(jnp.float32) @ jnp.array([0.299, 0.587, 0.114]) / 255
     y, x = _grid(*grey.shape)
     return map_coordinates(
@@ -70,7 +70,7 @@ def homography_of_bytes(image, *, tilt=0.17):
 
 
 def homography_gradient(matrix, *, rows=16):
-    """The gradient of the mean square between a rendered image and its own warp."""
+    """The gradient, in a projective transformation, of the mean square between a computed image and its warp."""
 
     def loss(matrix):
         image = _rendered(rows, 20)
@@ -82,7 +82,7 @@ def homography_gradient(matrix, *, rows=16):
 
 
 def homography_from_corners(corners, *, offset=0.0):
-    """Eight equations for four pairs of points."""
+    """The projective transformation between the corners of two quadrilaterals, by eight linear equations."""
     there = jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]], jnp.float32)
     rows = []
     for number in range(4):
@@ -99,7 +99,7 @@ def lanczos_downsampling(image, *, antialias=True):
 
 
 def cubic_resize_gradient(image, *, rows=19):
-    """The transpose of a resize, and the loss."""
+    """A loss of a resized image, and its gradient, which resizes back."""
     return jax.value_and_grad(lambda image: jnp.sum(jnp.tanh(jax.image.resize(image, (rows, 31), "cubic")) ** 2))(image)
 
 
@@ -114,14 +114,14 @@ def _convolved(image, kernel):
 
 
 def difference_of_gaussians(*, sigma=1.6):
-    """No argument: what two blurs of a rendered image leave, small beside both."""
+    """The difference of two blurs of a computed image, which is small beside either, without arguments."""
     image = _rendered(26, 26)
     narrow, wide = _gaussian(9, 1.0), _gaussian(9, sigma)
     return _convolved(image, jnp.outer(narrow, narrow)) - _convolved(image, jnp.outer(wide, wide))
 
 
 def edges_of_bytes(image, *, epsilon=1e-4):
-    """Sobel: magnitude and direction."""
+    """The magnitude and the direction of Sobel edges."""
     grey = image.astype(jnp.float32) / 255
     sobel = jnp.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]], jnp.float32)
     across, down = _convolved(grey, sobel), _convolved(grey, sobel.T)
@@ -129,7 +129,7 @@ def edges_of_bytes(image, *, epsilon=1e-4):
 
 
 def optical_flow(*, shift=0.35, ridge=1e-3):
-    """No argument: one step of Lucas and Kanade between a rendered image and its rotation."""
+    """One step of Lucas and Kanade's optical flow between a computed image and its rotation, without arguments."""
     image = _rendered(20, 20)
     later = _rotated(image, jnp.deg2rad(shift * 10))
     dy, dx = jnp.gradient(image)
@@ -141,7 +141,7 @@ def optical_flow(*, shift=0.35, ridge=1e-3):
 
 
 def polar_image(image, *, power=1.7):
-    """Radii in geometric steps, angles in even ones."""
+    """An image in polar coordinates, with radii in geometric and angles in equal steps."""
     rows, columns = image.shape
     radius = power ** jnp.linspace(0, 4, 12)
     angle = jnp.linspace(0, 2 * jnp.pi, 24, endpoint=False)
@@ -151,7 +151,7 @@ def polar_image(image, *, power=1.7):
 
 
 def nearest_pixels_of_a_lens(image, *, bend=0.21):
-    """Jumps: each place takes the nearest pixel."""
+    """An image bent by a lens: each place takes the nearest pixel, which jumps at a small change of the place."""
     y, x = _grid(24, 24)
     square = x**2 + y**2
     factor = 1 + bend * square - 0.07 * square**2
@@ -159,7 +159,7 @@ def nearest_pixels_of_a_lens(image, *, bend=0.21):
 
 
 def spline_registration_gradient(offsets, *, strength=0.15):
-    """A field of offsets, resized to the image, and a penalty on its bends."""
+    """The gradient of an image registration, in a field of offsets that is resized to the image."""
 
     def loss(offsets):
         field = jax.image.resize(offsets, (2, 18, 18), "cubic") * strength

@@ -1,4 +1,4 @@
-"""Wide outputs beside a narrow one on which they do not depend: copies, codes, scales, masks."""
+"""Wide outputs that do not depend on a narrow output beside them, such as a copy, a code, a scale or a mask."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DRIFT = np.array([[1, 0.1, 0.005], [0, 1, 0.1], [0, -0.2, 0.95]], np.float32)
 
 
 def keys_cached_in_bfloat16(x, *, tf32=False, rough=False, ratio=1.0, diagonal=0, swapped=False):
-    """Attention of four heads; keys and values are given out in bfloat16 for a later step."""
+    """Attention with four heads in float32; its keys and values are also returned in bfloat16, as for a cache."""
     q, k, v = jnp.split(product(x, _QKV, tf32), 3, axis=-1)
 
     def heads(y):
@@ -58,7 +58,7 @@ def keys_cached_in_bfloat16(x, *, tf32=False, rough=False, ratio=1.0, diagonal=0
 
 
 def activation_copied_in_float8(x, *, tf32=False, half=False, approximate=False, factor=1.0, bias=1.0):
-    """A layer with a way around it; what is inside is copied in float8 with its scale, for the way back."""
+    """A layer with a skip connection; its hidden activation is also returned in float8 with a scale."""
     hidden = to_half(jax.nn.gelu(product(x, _UP, tf32) + bias * _BIAS, approximate=approximate), half)
     scale = jnp.max(jnp.abs(hidden)) / 448
     copy = jnp.clip(hidden / scale, -448, 448).astype(jnp.float8_e4m3fn)
@@ -66,7 +66,7 @@ def activation_copied_in_float8(x, *, tf32=False, half=False, approximate=False,
 
 
 def gradient_sent_in_float8(w, x, y, *, tf32=False, low=False, ratio=1.0, decay=0.02, shift=0):
-    """The loss of a logistic regression and its slope; the slope is made small for sending too."""
+    """The loss of a logistic regression and its gradient, which is also returned in float8, as for sending it."""
 
     def loss(w):
         away = product(x, w, tf32)
@@ -78,7 +78,7 @@ def gradient_sent_in_float8(w, x, y, *, tf32=False, low=False, ratio=1.0, decay=
 
 
 def rows_scaled_with_codes_in_four_bits(x, *, epsilon=1e-6, half=False, rough=False, low=False, shift=0):
-    """A norm by the root mean square; beside it the rows as blocks of float4 with scales in float8_e8m0."""
+    """A norm by the root mean square; the rows are also returned as blocks of float4 with scales in float8_e8m0."""
     square = total(x**2, low)[:, None] / x.shape[-1]
     out = to_half(x * rsqrt(square + epsilon, rough), half) * (1 + jnp.roll(jnp.arange(x.shape[-1]), shift) / 64)
     blocks = x.reshape(len(x), -1, 16)
@@ -89,7 +89,7 @@ def rows_scaled_with_codes_in_four_bits(x, *, epsilon=1e-6, half=False, rough=Fa
 
 
 def moments_with_codes_in_int4(x, *, low=False, freedom=1, epsilon=1e-3, ratio=1.0, lag=1):
-    """Mean, deviation, skewness and autocorrelation of rows; beside them codes of 4 bits between the bounds."""
+    """Mean, deviation, skewness and autocorrelation of rows; the rows are also returned as codes of 4 bits."""
     n = x.shape[-1]
     mean = total(x, low) / n
     away = x - mean[:, None]
@@ -102,7 +102,7 @@ def moments_with_codes_in_int4(x, *, low=False, freedom=1, epsilon=1e-3, ratio=1
 
 
 def segments_with_a_half_mask(image, *, tf32=False, swapped=False, rough=False, bias=0.2, shift=0):
-    """A convolution and how likely each of five classes is at each pixel; beside it a mask in float16."""
+    """The probabilities of five classes at each pixel, by a convolution; a mask is also returned in float16."""
     kernel = to_tf32(jnp.swapaxes(_EDGES, 0, 1) if swapped else jnp.asarray(_EDGES), tf32)
     image_ = to_tf32(jnp.roll(image, shift, axis=1), tf32)
     conv = lax.conv_general_dilated(image_, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
@@ -111,7 +111,7 @@ def segments_with_a_half_mask(image, *, tf32=False, swapped=False, rough=False, 
 
 
 def spectrogram_with_a_small_copy(wave, *, floor=1e-4, factor=1.0, edge=0.54, low=False, shift=0):
-    """Logarithms of energies in bands; beside them the spectrum at half the height, in bfloat16."""
+    """Logarithms of energies in frequency bands; the spectrum is also returned at half its height in bfloat16."""
     at = np.arange(0, wave.shape[-1] - 63, 16)[:, None] + np.arange(64)
     angle = (jnp.arange(64) + shift) * (2 * np.pi / 63)
     frames = wave[at] * (edge - (1 - edge) * jnp.cos(angle))
@@ -121,7 +121,7 @@ def spectrogram_with_a_small_copy(wave, *, floor=1e-4, factor=1.0, edge=0.54, lo
 
 
 def losses_with_half_logits(x, labels, *, tf32=False, smooth=0.1, rough=False, half=False, shift=0):
-    """Cross entropy against smoothed labels, by example; the logits go out in float16."""
+    """The cross entropy of each example with smoothed labels; the logits are also returned in float16."""
     logits = to_half(product(x, _CLASSES, tf32), half)
     largest = jnp.max(logits, axis=-1, keepdims=True)
     log = logits - largest - jnp.log(jnp.sum(exp(logits - largest, rough), axis=-1, keepdims=True))
@@ -130,7 +130,7 @@ def losses_with_half_logits(x, labels, *, tf32=False, smooth=0.1, rough=False, h
 
 
 def boxes_with_half_scores(offsets, scores, *, rough=False, factor=1.0, swapped=False, ratio=1.0, drop=False):
-    """Boxes from offsets to anchors, and how much each pair overlaps; the scores beside them are float16."""
+    """Boxes from offsets to anchors, and the overlap of each pair; the scores are also returned in float16."""
     anchors = one_off(_ANCHORS, factor, 14)
     size = anchors[:, 2:] * exp(jnp.clip(0.3 * offsets[..., 2:], -4, 4), rough)
     centre = anchors[:, :2] + 0.1 * offsets[..., :2] * (anchors[:, :1:-1] if swapped else anchors[:, 2:])
@@ -143,7 +143,7 @@ def boxes_with_half_scores(offsets, scores, *, rough=False, factor=1.0, swapped=
 
 
 def springs_with_a_bfloat16_trail(x, *, stiffness=3.0, half=False, steps=80, bend=0.4, edge=0):
-    """Leapfrog of a ring of springs that stiffen; the way there is kept in bfloat16."""
+    """Leapfrog steps of a ring of nonlinear springs; the path is also returned in bfloat16."""
 
     def force(x):
         stretch = jnp.roll(x, -1) - x
@@ -161,7 +161,7 @@ def springs_with_a_bfloat16_trail(x, *, stiffness=3.0, half=False, steps=80, ben
 
 
 def tracked_with_float16_gains(seen, *, tf32=False, noise=0.3, drift=0.01, swapped=False, half=False):
-    """A Kalman filter with three states of which the first is seen; its gains go out in float16."""
+    """A Kalman filter with three states, one of them observed; its gains are also returned in float16."""
     matrix = to_tf32(jnp.asarray(_DRIFT.T if swapped else _DRIFT), tf32)
 
     def step(state, value):
@@ -178,7 +178,7 @@ def tracked_with_float16_gains(seen, *, tf32=False, noise=0.3, drift=0.01, swapp
 def moments_of_adam_in_bfloat16(
     w, slope, first, second, *, epsilon=1e-4, ratio=0.99, corrected=True, step=3, rough=False
 ):
-    """A step of Adam in float32; both moments go out in bfloat16."""
+    """A step of Adam in float32; both moments are also returned in bfloat16."""
     first = 0.9 * first + 0.1 * slope
     second = ratio * second + (1 - ratio) * slope**2
     one, two = (first / (1 - 0.9**step), second / (1 - ratio**step)) if corrected else (first, second)
@@ -187,7 +187,7 @@ def moments_of_adam_in_bfloat16(
 
 
 def orbit_with_a_single_trail(start, *, gravity=1.0, pull=1.0, steps=120, single=False, ratio=1.0):
-    """Two bodies around a heavy one in float64; where they were is also kept in float32."""
+    """Two bodies around a heavy one in float64; the path is also returned in float32."""
     masses = jnp.array([1.0, 1e-3, 3e-4])
 
     def force(x):
@@ -208,7 +208,7 @@ def orbit_with_a_single_trail(start, *, gravity=1.0, pull=1.0, steps=120, single
 
 
 def ridge_with_single_residuals(x, y, *, ridge=1e-3, rounds=12, single=False, shift=0):
-    """Conjugate gradients for a ridge regression in float64; what is left over goes out in float32."""
+    """A ridge regression by conjugate gradients in float64; the residuals are also returned in float32."""
     x_ = lax.reduce_precision(x, 8, 23) if single else x
     square = lambda w: x_.T @ (x_ @ w) / len(y) + ridge * w
 
@@ -225,7 +225,7 @@ def ridge_with_single_residuals(x, y, *, ridge=1e-3, rounds=12, single=False, sh
 
 
 def prices_with_single_slopes(strikes, *, rate=0.03, factor=1.0, half=0.5, rough=False, single=False):
-    """Options priced in float64; how a price follows that of the share goes out in float32."""
+    """Option prices in float64; their derivatives in the price of the share are also returned in float32."""
     volatility = one_off(0.2 + 0.05 * jnp.cos(jnp.arange(strikes.shape[0], dtype=jnp.float64)), factor, 4)[:, None]
     time = jnp.linspace(0.1, 2.0, strikes.shape[1])
     root = volatility * jnp.sqrt(time)
@@ -237,7 +237,7 @@ def prices_with_single_slopes(strikes, *, rate=0.03, factor=1.0, half=0.5, rough
 
 
 def _planets():
-    """Three bodies in a plane, and their speeds."""
+    """Return the places and the velocities of three bodies in a plane."""
     x = np.array([[0, 0, 0], [1, 0, 0.1], [0, 1.7, 0]], np.float64)
     v = np.array([[0, 0, 0], [0, 1, 0], [-0.76, 0.05, 0.02]], np.float64)
     return np.stack([x, v])

@@ -1,4 +1,4 @@
-"""Weights and tables that are stored in few bits, and inputs in few bits; all of them are widened and computed with in float32."""
+"""Weights, tables or inputs in few bits, which the program converts to float32 before it computes with them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from studies.corpus.programs.program import (
 
 
 def _blocks(w, kind, largest):
-    """Blocks of 32 along the first axis: numbers in few bits, and a power of two for each block."""
+    """Return weights as numbers in few bits, with a power of two for each block of 32 along the first axis."""
     blocks = w.reshape(-1, 32, w.shape[-1])
     power = np.exp2(np.ceil(np.log2(np.abs(blocks).max(1) / largest)))
     return (blocks / power[:, None]).astype(kind), power.astype(ml_dtypes.float8_e8m0fnu)
 
 
 def _groups(w):
-    """Groups of 16 along the first axis: whole numbers of 4 bits, and scales and offsets in float16."""
+    """Return weights as integers of 4 bits, with scale and offset in float16 for 16 at a time along the first axis."""
     groups = w.reshape(-1, 16, w.shape[-1])
     scale = ((groups.max(1) - groups.min(1)) / 15).astype(np.float16)
     offset = (groups.min(1) + 8 * scale).astype(np.float16)
@@ -71,7 +71,7 @@ _SPLINE = normal(752, 20, 6).astype(np.float16)
 
 
 def mx_float4_layers(x, *, factor=1.0, shift=0, tf32=False, half=False, rough=False):
-    """Weights in float4 with a scale in float8_e8m0 for each 32 of them."""
+    """Layers with weights in float4 and a scale in float8_e8m0 for each 32 weights."""
     w = widened(_FP4) * jnp.roll(widened(_FP4_POWERS), shift, axis=0)[:, None]
     w = one_off(w, factor, 1203).reshape(64, 40)
     hidden = to_half(tanh(product(x, w, tf32), rough), half)
@@ -79,14 +79,14 @@ def mx_float4_layers(x, *, factor=1.0, shift=0, tf32=False, half=False, rough=Fa
 
 
 def mx_float8_attention(x, *, factor=1.0, tf32=False, rough=False, ratio=1.0, half=False):
-    """One head of attention; its weights are float8 with a scale in float8_e8m0 for each 32 of them."""
+    """One head of attention, with weights in float8 and a scale in float8_e8m0 for each 32 weights."""
     w = widened(_FP8) * one_off(widened(_FP8_POWERS), factor, 65)[:, None]
     q, k, v = jnp.split(to_half(product(x, w.reshape(32, 96), tf32), half), 3, axis=-1)
     return softmax(ratio * q @ k.T / 6, rough) @ v
 
 
 def int4_gated_layers(x, *, factor=1.0, offsets=1.0, shift=0, tf32=False, rough=False):
-    """Whole numbers of 4 bits with scales and offsets in float16, before a gate."""
+    """A gated layer with weights in 4 bits, and their scales and offsets in float16."""
     scale = jnp.roll(one_off(widened(_INT4_SCALES), factor, 70), shift, axis=0)
     w = widened(_INT4) * scale[:, None] + offsets * widened(_INT4_OFFSETS)[:, None]
     value, gate = jnp.split(product(x, w.reshape(48, 64), tf32), 2, axis=-1)
@@ -94,7 +94,7 @@ def int4_gated_layers(x, *, factor=1.0, offsets=1.0, shift=0, tf32=False, rough=
 
 
 def int8_convolution(image, *, swapped=False, factor=1.0, tf32=False, epsilon=1e-3, stride=0, half=False):
-    """A kernel of 8 bits with scales in bfloat16 for each channel, and a norm over the pixels."""
+    """A convolution with a kernel in 8 bits and a bfloat16 scale for each channel, then a norm over the pixels."""
     kernel = widened(np.swapaxes(_INT8, 0, 1) if swapped else _INT8) * one_off(widened(_INT8_SCALES), factor, 5)
     image = jnp.roll(image, stride, axis=2)
     dimensions = ("NHWC", "HWIO", "NHWC")
@@ -106,7 +106,7 @@ def int8_convolution(image, *, swapped=False, factor=1.0, tf32=False, epsilon=1e
 
 
 def words_of_sixteen_levels(tokens, *, factor=1.0, ratio=0.125, swapped=False, tf32=False, rough=False):
-    """Tokens only: two codes in each byte, their levels in bfloat16, scales that are codes themselves."""
+    """Word probabilities with a table of 4-bit codes for levels in bfloat16; tokens are the only argument."""
     levels = one_off(widened(_SIXTEEN), factor, 12)
     low, high = levels[(_PAIRS & 15).astype(np.int32)], levels[(_PAIRS >> 4).astype(np.int32)]
     table = jnp.stack([high, low] if swapped else [low, high], axis=-1).reshape(60, 32)
@@ -116,7 +116,7 @@ def words_of_sixteen_levels(tokens, *, factor=1.0, ratio=0.125, swapped=False, t
 
 
 def light_through_a_tabulated_glass(wave, angle, *, factor=1.0, shift=0, ratio=1.0, rough=False, half=False):
-    """The refractive index is a table in float16; how much of either kind of light is thrown back."""
+    """How much light of either polarization a glass reflects, whose refractive index is a table in float16."""
     table = jnp.roll(one_off(widened(_INDEX), factor, 20), shift)
     index = to_half(jnp.interp(wave, jnp.linspace(0.3, 1.1, 48) * ratio, table), half)[:, None]
     cosine = jnp.cos(angle)
@@ -128,7 +128,7 @@ def light_through_a_tabulated_glass(wave, angle, *, factor=1.0, shift=0, ratio=1
 
 
 def energies_of_a_bfloat16_filter_bank(wave, *, floor=1e-3, tf32=False, factor=1.0, low=False, delay=0):
-    """Nine filters over a wave, and how loud each is in pieces of 20."""
+    """The loudness of a wave in nine bands and pieces of 20 samples, by a filter bank in bfloat16."""
     bank = to_tf32(one_off(widened(_BANK), factor, 150), tf32)
     wave = to_tf32(jnp.roll(wave, delay), tf32)
     out = lax.conv_general_dilated(wave[None, None], bank[:, None], (1,), "VALID")[0]
@@ -137,7 +137,7 @@ def energies_of_a_bfloat16_filter_bank(wave, *, floor=1e-3, tf32=False, factor=1
 
 
 def half_photograph_toned(image, *, red=0.2126, epsilon=1e-4, white=4.0, rough=False, swapped=False):
-    """A photograph in float16, of which bright parts are pressed together."""
+    """A photograph in float16 with compressed highlights."""
     image = image.astype(jnp.float32)
     weights = jnp.array([0.0722, 0.7152, red] if swapped else [red, 0.7152, 0.0722])
     light = image @ weights
@@ -148,7 +148,7 @@ def half_photograph_toned(image, *, red=0.2126, epsilon=1e-4, white=4.0, rough=F
 
 
 def neighbours_of_bfloat16_vectors(one, two, *, epsilon=1e-5, tf32=False, rough=False, heat=0.07, low=False):
-    """Vectors come in bfloat16: how alike they are, and the loss of telling pairs apart."""
+    """Similarities of vectors that are given in bfloat16, and the contrastive loss of the pairs."""
 
     def unit(x):
         x = x.astype(jnp.float32)
@@ -162,7 +162,7 @@ def neighbours_of_bfloat16_vectors(one, two, *, epsilon=1e-5, tf32=False, rough=
 def float8_gradients_averaged(
     gradients, scales, *, factor=1.0, half=False, largest=1.0, epsilon=1e-6, low=False, shift=0
 ):
-    """Gradients of four places come in float8 with scales; their mean is shortened where it is long."""
+    """The mean of four gradients that are given in float8 with scales, clipped to a largest length, and the length."""
     wide = gradients.astype(jnp.float32) * jnp.roll(one_off(scales, factor, 2), shift)[:, None, None]
     mean = to_half(jnp.mean(wide, axis=0), half)
     length = jnp.sqrt(total(total(mean**2, low), low))
@@ -170,7 +170,7 @@ def float8_gradients_averaged(
 
 
 def mixture_of_half_gaussians(x, *, factor=1.0, tf32=False, dropped=False, rough=False, swapped=False):
-    """Means and roots of precisions are float16: logarithms of densities, and shares."""
+    """Log densities of a mixture of Gaussians with parameters in float16, and the share of each component."""
     root = one_off(widened(_PRECISIONS), factor, 31)
     away = x[:, None] - widened(_MEANS)
     turned = jnp.einsum("nki,kij->nkj" if swapped else "nki,kji->nkj", to_tf32(away, tf32), to_tf32(root, tf32))
@@ -180,7 +180,7 @@ def mixture_of_half_gaussians(x, *, factor=1.0, tf32=False, dropped=False, rough
 
 
 def bfloat16_gated_recurrence(x, *, tf32=False, rough=False, half=False, factor=1.0, swapped=False):
-    """A GRU whose weights are bfloat16, over 25 steps."""
+    """25 steps of a GRU with weights in bfloat16."""
     into, again = widened(_GATES_X), one_off(widened(_GATES_H), factor, 300)
 
     def step(h, x):
@@ -195,14 +195,14 @@ def bfloat16_gated_recurrence(x, *, tf32=False, rough=False, half=False, factor=
 
 
 def levels_coded_in_float8(codes, *, factor=1.0, ratio=0.9, shift=0, half=False):
-    """Codes of a wave whose levels are float8: differences, of which a filter makes the wave."""
+    """A wave from codes of its steps, whose sizes are a table in float8."""
     step = jnp.roll(one_off(widened(_LEVELS), factor, 50), shift)[codes]
     add = lambda y, d: (to_half(ratio * y + d, half),) * 2
     return lax.scan(add, jnp.zeros(codes.shape[1]), step)[1]
 
 
 def splines_with_half_coefficients(x, *, factor=1.0, shift=0, sixth=6.0, half=False, tf32=False):
-    """Cubic splines with equal steps whose coefficients are float16: values and slopes."""
+    """Values and derivatives of cubic splines with coefficients in float16."""
     place = x * 17
     low = jnp.clip(jnp.floor(place).astype(jnp.int32), 0, 16)
     t = to_half(place - low, half)

@@ -1,4 +1,4 @@
-"""Programs that rest on one kind of operation, whose last digits differ among correct readers."""
+"""Programs that consist of one kind of operation, whose last digits differ among correct readers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PANEL = normal(800, 300, 5)
 
 
 def dots_of_all_shapes(x, y, blocks, *, cut=roughly.same, shift=0, entry=1.0):
-    """Two vectors, tall and wide matrices, batches, one with two axes summed, and a stored panel."""
+    """Dot products of vectors, of tall and wide matrices, of batches, over two axes, and with a stored panel."""
     x, y, blocks = cut(x), cut(y), cut(blocks)
     tall, other = x.reshape(300, 4), jnp.roll(y, shift).reshape(300, 4)
     panel = cut(jnp.asarray(roughly.entry(_PANEL, entry), x.dtype))
@@ -48,7 +48,7 @@ _KERNEL_3D, _KERNEL_BACK = normal(805, 2, 3, 2, 2, 3), normal(806, 4, 4, 6, 2)
 
 
 def convolutions_of_all_kinds(sound, image, volume, *, cut=roughly.same, shift=0, turn=False, entry=1.0):
-    """A dilated and causal one in one dimension, a grouped one, one of a volume, and a transposed one."""
+    """Convolutions: a dilated causal one, a grouped one, one of a volume, and a transposed one."""
     kernel = lambda array: cut(jnp.asarray(array, sound.dtype))
     sound, image, volume = cut(sound), cut(image), cut(volume)
     causal = [(8 - shift, shift)]
@@ -74,7 +74,7 @@ def convolutions_of_all_kinds(sound, image, volume, *, cut=roughly.same, shift=0
 
 
 def reductions_of_all_axes(x, *, add=jnp.sum, count=0, first=0):
-    """Sums, products, norms and variances of one array, by rows, columns, both and all."""
+    """Sums, products, norms and variances of one array, by rows, by columns and over both."""
     axes = [(first,), (1,), (2,), (0, 2), (1, 2), None]
     sums = [add(x, axis=axis) for axis in axes]
     spreads = [jnp.var(x, axis=axis, ddof=count) for axis in axes]
@@ -83,7 +83,7 @@ def reductions_of_all_axes(x, *, add=jnp.sum, count=0, first=0):
 
 
 def _low_sum(x, axis=None):
-    """A sum whose carry has 8 bits, along the first of its axes."""
+    """Return the sum over an axis, computed in a carry with 8 bits."""
     axis = axis if isinstance(axis, tuple) else tuple(range(x.ndim)) if axis is None else (axis,)
     start = jnp.zeros(np.delete(x.shape, axis[0]), x.dtype)
     carry = lax.scan(lambda c, x: (roughly.bf16(c + x), None), start, jnp.moveaxis(x, axis[0], 0))[0]
@@ -91,7 +91,7 @@ def _low_sum(x, axis=None):
 
 
 def local_statistics(image, *, size=5, counted=True, pass_on=roughly.same):
-    """Means, spreads and contrasts in windows, by sums of windows and of their squares; edges have fewer pixels."""
+    """Means, deviations and contrasts in windows, by sums of values and of squares; edges have smaller windows."""
     window = lambda x: lax.reduce_window(x, np.zeros((), x.dtype), lax.add, (size, size), (1, 1), "SAME")
     count = window(jnp.ones_like(image)) if counted else size**2 * 1.0
     mean, square = window(image) / count, window(pass_on(image * image)) / count
@@ -101,7 +101,7 @@ def local_statistics(image, *, size=5, counted=True, pass_on=roughly.same):
 
 
 def fourier_there_and_back(x, psi, *, cut=roughly.same, first=0, norm=1.0):
-    """Transforms of 96 and of 97 samples, real and complex, filtered between; and a plane there and back, unfiltered."""
+    """Real and complex Fourier transforms of 96 and of 97 samples, filtered, and of a plane, and their inverses."""
 
     def real(x):
         spectrum = jnp.fft.rfft(x)
@@ -115,7 +115,7 @@ def fourier_there_and_back(x, psi, *, cut=roughly.same, first=0, norm=1.0):
 
 
 def cumulated(x, *, before=False, add=jnp.cumsum, back=True, pass_on=roughly.same):
-    """Sums, products, logarithms of sums of exponentials and largest so far; two of them from the end."""
+    """Cumulative sums, products, log-sum-exps and maxima, two of them from the end."""
     sums = add(x, axis=0)
     sums = sums - x if before else sums
     products = jnp.cumprod(1 + pass_on(0.05 * x), axis=0)
@@ -129,7 +129,7 @@ def _low_cumsum(x, axis):
 
 
 def complex_parts(z, *, sqrt=jnp.sqrt, sign=1.0, offset=0.0, cos=jnp.cos):
-    """Sizes, angles, roots, logarithms and quotients; numbers on both axes, zeros of both signs among them."""
+    """Magnitudes, angles, roots, logarithms and quotients of complex numbers, with zeros of both signs."""
     size, angle = sqrt(z.real**2 + z.imag**2), jnp.angle(z)
     unit = lax.complex(cos(angle + offset), jnp.sin(angle + offset))
     own = z * lax.complex(z.real, -sign * z.imag)
@@ -141,7 +141,7 @@ def complex_parts(z, *, sqrt=jnp.sqrt, sign=1.0, offset=0.0, cos=jnp.cos):
 
 
 def scattered_sums(values, places, *, shift=0, once=False, pass_on=roughly.same, entry=1.0):
-    """Hundreds of values to 24 places: sums, means, spreads, products; one is empty, and its largest minus infinity."""
+    """Sums, weighted means, variances, products and maxima of values in 24 segments, one of which is empty."""
     places = (places + shift) % 24
     values = pass_on(values)
     weights = jnp.asarray(roughly.entry(_SHARES, entry), values.dtype)[places][:, None]
@@ -158,7 +158,7 @@ _SHARES = uniform(813, 24, low=0.2, high=2.0)
 
 
 def scanned_products(turns, moves, *, cut=roughly.same, flip=False, shift=0, gain=1.0):
-    """Poses along a path: rotations of random quaternions, with moves; all prefixes by an associative scan."""
+    """Poses along a path, by an associative scan of random rotations and moves."""
     w, x, y, z = jnp.moveaxis(gain * turns * lax.rsqrt(jnp.sum(turns**2, axis=-1, keepdims=True)), -1, 0)
     rows = [
         *(w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)),
@@ -174,7 +174,7 @@ def scanned_products(turns, moves, *, cut=roughly.same, flip=False, shift=0, gai
 
 
 def converging_loops(x, a, *, loose=1.0, power=3, extra=0.0):
-    """Until nothing moves by more than some part: cube roots, a mean of means, the largest eigenvalue and its vector."""
+    """Loops that end when nothing moves any more: cube roots, a mean of means, the largest eigenvalue, its vector."""
 
     def until(step, start, small):
         def going(carry):
@@ -195,7 +195,7 @@ def converging_loops(x, a, *, loose=1.0, power=3, extra=0.0):
 
 
 def sorted_by_distance(points, payload, *, sqrt=jnp.sqrt, cut=roughly.same, sign=1.0, kept=3):
-    """Jumps, where two points are about as far: payloads by their distance to two stored stations, and ranks."""
+    """Payloads sorted by distance to two stored stations, and ranks. They jump if two points are about as far away."""
     away = points[:, None] - _STATIONS
     far = sqrt(jnp.sum(cut(away[..., :kept]) ** 2, axis=-1))
     keys = far[:, 0] + 0.5 * far[:, 1]
@@ -207,7 +207,7 @@ _STATIONS = normal(822, 2, 3)
 
 
 def largest_of_computed_scores(queries, *, cut=roughly.same, pass_on=roughly.same, scale=0.25, skip=0):
-    """Jumps, where two scores are about alike: the best six of 200 stored vectors, and a mean of them."""
+    """The best six of 200 stored vectors, and their mean. The choice jumps if two scores are about the same."""
     stored = jnp.asarray(_STORED, queries.dtype)
     scores = pass_on(cut(queries) @ cut(stored).T * scale)
     best, places = lax.top_k(scores, 6 + skip)
@@ -219,7 +219,7 @@ _STORED = normal(825, 200, 16)
 
 
 def special_functions(x, *, erf=jax.scipy.special.erf, order=2.0, shift=0.0, factor=1.0):
-    """The error function, its complement and tails; gamma, an integral, zeta and Bessel's functions."""
+    """The error function, its complement and tails, the gamma function, an integral, and zeta and Bessel functions."""
     positive = jnp.abs(x) + 0.1 + shift
     special = jax.scipy.special
     return (
@@ -234,7 +234,7 @@ _SERIES = np.random.RandomState(830).standard_normal(41) / (1 + np.arange(41))
 
 
 def long_polynomials(x, *, pass_on=roughly.same, shift=0, entry=1.0):
-    """Double: a series of 41 Chebyshev polynomials by Clenshaw, a power series, and a root of order seven, expanded."""
+    """Polynomials in float64: a Chebyshev series, a power series, and the expansion of a root of order seven."""
     series = roughly.entry(_SERIES, entry)
 
     def step(carry, c):
@@ -249,7 +249,7 @@ def long_polynomials(x, *, pass_on=roughly.same, shift=0, entry=1.0):
 
 
 def products_that_cancel(a, b, c, d, *, factor=4.0, cut=roughly.same, pass_on=roughly.same, sign=1.0):
-    """Areas, discriminants, differences of squares, smaller roots: x * y + z, where a fused product rounds once less."""
+    """Differences of products such as areas and discriminants, in which a fused multiply-add rounds once less."""
     a, b, c, d = cut(a), cut(b), cut(c), cut(d)
     area = pass_on(a * d) - pass_on(b * c)
     discriminant = b * b - factor * a * c
@@ -261,7 +261,7 @@ def products_that_cancel(a, b, c, d, *, factor=4.0, cut=roughly.same, pass_on=ro
 
 
 def distances_of_rows(x, *, cut=roughly.same, floor=1e-6, double=2.0, pass_on=roughly.same):
-    """Three of the rows are there twice: distances by differences, by products, and by angles."""
+    """Distances between rows, three of which occur twice: by differences, by products, and by angles."""
     away = pass_on(x[:, None] - x)
     direct = jnp.sqrt(jnp.sum(away**2, axis=-1) + floor)
     square = jnp.sum(x**2, axis=-1)
@@ -273,7 +273,7 @@ def distances_of_rows(x, *, cut=roughly.same, floor=1e-6, double=2.0, pass_on=ro
 
 
 def extreme_softmax(logits, *, exp=jnp.exp, temperature=0.02, pass_on=roughly.same, safe=True):
-    """Softmax of logits as far as a thousand apart, some masked by infinity, some rows all alike; its slope too."""
+    """The softmax of logits that differ by up to a thousand, with masked and constant rows, and its gradient."""
     hidden = (jnp.arange(24) % 7 == 3) & (jnp.arange(16) < 8)[:, None]
     flat = jnp.where(jnp.arange(16)[:, None] > 13, 1000.0, pass_on(logits))
     scores = jnp.where(hidden, -jnp.inf, flat / temperature)
@@ -286,7 +286,7 @@ def extreme_softmax(logits, *, exp=jnp.exp, temperature=0.02, pass_on=roughly.sa
 
 
 def moments_by_shortcut(x, y, *, less=0, cut=roughly.same, term=3.0):
-    """A mean of squares without the square of the mean: spreads, skewness, a correlation, a line through the points."""
+    """Variance, skewness, correlation and regression as differences of means, which lose digits."""
     mean = lambda values: jnp.mean(values, axis=0)
     own, other, both = mean(x), mean(y), mean(cut(x) * cut(y))
     variance = (mean(x * x) - own**2) * len(x) / (len(x) - 1 + less)

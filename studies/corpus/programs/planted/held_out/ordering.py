@@ -1,4 +1,4 @@
-"""Sorting by keys that are computed inside: order, ranks, quantiles, the nearest, the best."""
+"""Sorting by keys that the program computes: order, ranks, quantiles, nearest neighbours, largest values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def _keys(size, rate=1.9):
 
 
 def order_of_waves(*, rate=1.9):
-    """Jumps, if two keys are almost alike: no argument; integers and what they sort."""
+    """The order of computed keys, and the sorted keys, without arguments. Places jump if two keys are almost equal."""
     keys = _keys(200, rate)
     order = jnp.argsort(keys)
     return order, keys[order]
 
 
 def largest_shares(scores, *, shift=0):
-    """Jumps in places: the best of a softmax, with their shares."""
+    """The eight largest values of a softmax, and their places, which jump if two values are almost equal."""
     return lax.top_k(jnp.roll(jax.nn.softmax(scores @ _POINTS.T), shift, -1), 8)
 
 
@@ -37,7 +37,7 @@ def median_filter(image, *, size=3):
 
 
 def rank_correlation(x, *, turn=0.3):
-    """Jumps, if two are almost alike: ranks of turned numbers, and how they follow each other."""
+    """The ranks of rotated points, and their correlation. Ranks jump if two coordinates are almost equal."""
     cos, sin = np.float32(np.cos(turn)), np.float32(np.sin(turn))
     turned = x @ jnp.array([[cos, -sin], [sin, cos]])
     ranks = jnp.argsort(jnp.argsort(turned, axis=0), axis=0).astype(jnp.float32)
@@ -46,30 +46,30 @@ def rank_correlation(x, *, turn=0.3):
 
 
 def quantiles_of_products(x, *, share=0.35):
-    """Between neighbours in order."""
+    """Quantiles of products, which are interpolated between neighbours in the sorted order."""
     return jnp.quantile(x @ x.T, jnp.array([0.05, share, 0.9]), axis=1), jnp.percentile(jnp.exp(x), 70)
 
 
 def quantile_gradient(x, *, share=0.35):
-    """Jumps between elements: the slope is in the neighbours alone."""
+    """The gradient of quantiles. It is zero but for the neighbours of a quantile, so it jumps between elements."""
     return jax.grad(lambda x: jnp.sum(jnp.quantile(jnp.tanh(x @ _POINTS.T), share, axis=1) ** 2))(x)
 
 
 def places_in_a_sum(draws, *, power=0.5):
-    """Jumps: where numbers lie in a sum that is computed."""
+    """The places of numbers in a computed cumulative sum. A place jumps if a number almost equals a sum."""
     table = jnp.cumsum(jnp.arange(1.0, 60.0) ** -power)
     return jnp.searchsorted(table, draws * table[-1], side="right")
 
 
 def nearest_neighbours(x, *, count=4):
-    """Jumps, if two are equally far: distances and who they are."""
+    """The distances of the nearest points, and their indices, which jump if two are almost equally far."""
     square = jnp.sum(x**2, -1)[:, None] + jnp.sum(_POINTS**2, -1) - 2 * x @ _POINTS.T
     far, who = lax.top_k(-square, count)
     return jnp.sqrt(jnp.maximum(-far, 0)), who
 
 
 def _soft_order(x, *, temperature=0.5):
-    """A permutation that is smooth: rows and columns are scaled in turns."""
+    """A smooth permutation matrix, made by scaling rows and columns in turns, and the values that it sorts."""
     scores = -jnp.abs(x[:, None] - jnp.linspace(-2, 2, len(x))) / temperature
     scale = lambda _, s: jax.nn.log_softmax(jax.nn.log_softmax(s, axis=0), axis=1)
     plan = jnp.exp(lax.fori_loop(0, 20, scale, scores))
@@ -81,7 +81,7 @@ def soft_order_gradient(x, *, temperature=0.5):
 
 
 def kept_boxes(scores, *, overlap=0.4):
-    """Jumps: boxes from constants, those that overlap a better one are dropped."""
+    """Constant boxes, without those that overlap a better box. A box jumps in or out with a last bit."""
     corner, size = jnp.asarray(_BOXES), 0.25 + 0.1 * jnp.sin(jnp.arange(48.0)).reshape(24, 2)
     order = jnp.argsort(-jax.nn.sigmoid(scores))
     low, high = corner[order], (corner + size)[order]
@@ -97,7 +97,7 @@ def kept_boxes(scores, *, overlap=0.4):
 
 
 def sparsemax(scores, *, scale=1.0):
-    """Onto the simplex, by order and sums."""
+    """The projection of scores onto the simplex, computed by sorting and cumulative sums."""
     scores = scale * scores
     ranked = -jnp.sort(-scores, axis=-1)
     total = jnp.cumsum(ranked, axis=-1)
@@ -108,7 +108,7 @@ def sparsemax(scores, *, scale=1.0):
 
 
 def earth_movers_distance(a, b, *, power=1.0):
-    """Between sorted samples, and the slope in one of them."""
+    """The earth mover's distance between two samples, by sorting, and its gradient in the first sample."""
     loss = lambda a: jnp.mean(jnp.abs(jnp.sort(jnp.tanh(a)) - jnp.sort(b)) ** power)
     return jax.value_and_grad(loss)(a)
 

@@ -1,4 +1,4 @@
-"""What programs call where an error can be planted: each does the plain thing unless it is told otherwise."""
+"""Operations into which a program can plant an error: without an argument for that, each is the plain operation."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from jax import lax
 
 
 def widened(numbers):
-    """Make float32 of numbers in few bits, inside of the program."""
+    """Return numbers in few bits as float32, converted by the program and not before."""
     return jnp.asarray(numbers).astype(jnp.float32)
 
 
 def to_tf32(x, planted):
-    """Round an operand of a product to 10 bits behind the leading one."""
+    """Round an operand of a product to the 10 bits of mantissa of TF32, if `planted`."""
     return lax.reduce_precision(x, 8, 10) if planted else x
 
 
 def to_half(x, planted):
-    """Round to the numbers of float16, but stay wide."""
+    """Round to the numbers that float16 has, without a change of type, if `planted`."""
     return lax.reduce_precision(x, 5, 10) if planted else x
 
 
@@ -28,7 +28,7 @@ def product(a, b, tf32=False):
 
 
 def total(x, low=False):
-    """Sum up the last axis; `low`: one after the other, in 7 bits behind the leading one."""
+    """Sum over the last axis; with `low`, one term after the other, rounded to 7 bits of mantissa."""
     if not low:
         return jnp.sum(x, axis=-1)
     add = lambda sum_, term: (lax.reduce_precision(sum_ + term, 8, 7), None)
@@ -36,13 +36,13 @@ def total(x, low=False):
 
 
 def one_off(table, factor=1.0, place=0):
-    """Multiply one entry, counted through all axes."""
+    """Return a table in which one entry is multiplied by `factor`; `place` counts through all axes."""
     table = jnp.asarray(table)
     return table if factor == 1.0 else table.ravel().at[place].multiply(factor).reshape(table.shape)
 
 
 def exp(x, rough=False):
-    """Take the exponential function; `rough`: a power of two times a cubic polynomial, off by 1e-4."""
+    """Take the exponential function; with `rough`, by a cubic polynomial that is off by 1e-4."""
     if not rough:
         return jnp.exp(x)
     y = jnp.clip(x * 1.44269504, -120, 120)
@@ -52,7 +52,7 @@ def exp(x, rough=False):
 
 
 def softmax(x, rough=False):
-    """Make probabilities of the last axis."""
+    """Take the softmax over the last axis."""
     if not rough:
         return jax.nn.softmax(x, axis=-1)
     weights = exp(x - jnp.max(x, axis=-1, keepdims=True), rough)
@@ -60,17 +60,17 @@ def softmax(x, rough=False):
 
 
 def sigmoid(x, rough=False):
-    """Take the logistic function; `rough`: of the rough exponential function."""
+    """Take the logistic function; with `rough`, from the rough exponential function."""
     return 1 / (1 + exp(-x, rough)) if rough else jax.nn.sigmoid(x)
 
 
 def tanh(x, rough=False):
-    """Take the hyperbolic tangent; `rough`: of the rough exponential function."""
+    """Take the hyperbolic tangent; with `rough`, from the rough exponential function."""
     return 2 * sigmoid(2 * x, rough) - 1 if rough else jnp.tanh(x)
 
 
 def rsqrt(x, rough=False):
-    """Take the inverse square root; `rough`: a guess from the bits and one step of Newton, off by 1e-3."""
+    """Take the inverse square root; with `rough`, by one Newton step from a guess by the bits, off by 1e-3."""
     if not rough:
         return lax.rsqrt(x)
     bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)

@@ -1,4 +1,4 @@
-"""Positional encodings that are made inside: waves, rotations, distances."""
+"""Positional encodings that the program computes: waves, rotations, distances."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from studies.corpus.programs.program import CONSTANT, DROPPED, OFF_BY_ONE, SWAPP
 
 
 def _waves(positions, size, base=10000.0):
-    """Sines beside cosines, as the first transformers had them."""
+    """Return sines followed by cosines, as in the first transformers."""
     rate = jnp.exp(-jnp.log(base) * jnp.arange(0, size, 2) / size)
     angle = positions[:, None] * rate
     return jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1).reshape(len(positions), size)
 
 
 def _turned(x, angle):
-    """Pairs of neighbours, turned by an angle."""
+    """Return pairs of neighbours rotated by an angle."""
     one, two = x[..., 0::2], x[..., 1::2]
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([one * cos - two * sin, one * sin + two * cos], axis=-1).reshape(x.shape)
@@ -29,19 +29,19 @@ def _angles(length, size, base=10000.0):
 
 
 def sinusoidal_table(*, base=10000.0, length=512):
-    """No argument; angles are as large as 511."""
+    """A table of sinusoidal positions without arguments, with angles of up to 511."""
     return _waves(jnp.arange(512) + (length - 512), 16, base)
 
 
 def timestep_embedding(steps, *, flip=False):
-    """The embedding of a diffusion model's steps: integers in, a small network behind."""
+    """The embedding of a diffusion model's time steps, which are integers, through a small network."""
     one, two = _waves(steps.astype(jnp.float32), 32)[:, 0::2], _waves(steps.astype(jnp.float32), 32)[:, 1::2]
     waves = jnp.concatenate([one, two] if flip else [two, one], axis=-1)
     return jax.nn.silu(waves @ _MIX) @ _MIX.T
 
 
 def rotary_queries(q, *, base=10000.0):
-    """300 positions."""
+    """Rotary embeddings of queries at 300 positions."""
     return _turned(q, _angles(300, q.shape[-1], base))
 
 
@@ -54,7 +54,7 @@ def rotary_gradients(q, k, v, *, base=10000.0):
 
 
 def stretched_rotary(q, *, factor=4.0):
-    """Slow waves are stretched, fast ones stay, those between are blended, as long contexts need it."""
+    """Rotary embeddings for long contexts: slow waves are stretched, fast ones are not, others are blended."""
     size = q.shape[-1]
     rate = 10000.0 ** (-jnp.arange(0, size, 2) / size)
     blend = jnp.clip((2 * jnp.pi / rate / 64 - 1) / 7, 0, 1)
@@ -63,7 +63,7 @@ def stretched_rotary(q, *, factor=4.0):
 
 
 def alibi_attention(q, k, v, *, heads=4, power=8.0):
-    """Slopes in a geometric row."""
+    """Attention with linear biases, whose slopes are a geometric sequence."""
     slopes = 2.0 ** (-power * jnp.arange(1, heads + 1) / heads)
     far = jnp.arange(len(q))[:, None] - jnp.arange(len(k))[None]
     scores = jnp.einsum("qd,kd->qk", q, k) / 4 - slopes[:, None, None] * jnp.abs(far)
@@ -75,20 +75,20 @@ def alibi_gradient(q, k, v, *, power=8.0):
 
 
 def relative_buckets(table, *, buckets=16):
-    """Distances in logarithmic buckets: integers by truncation, which one last bit can change."""
+    """Biases by distances in logarithmic buckets, which are truncated to integers: a last bit can change a bucket."""
     far = jnp.abs(jnp.arange(100)[:, None] - jnp.arange(100)[None])
     large = 8 + (jnp.log(far / 8 + 1e-6) / np.log(16) * (buckets - 8)).astype(jnp.int32)
     return jnp.mean(table[jnp.where(far < 8, far, jnp.minimum(large, 15))], axis=1)
 
 
 def fourier_features(points, *, scale=1.0):
-    """Ten octaves of the coordinates, as radiance fields have them: the last waves are of 512 π."""
+    """Fourier features of coordinates in ten octaves, as in radiance fields, up to a frequency of 512 π."""
     angle = (points[..., None] * 2.0 ** jnp.arange(10) * np.pi * scale).reshape(len(points), -1)
     return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)
 
 
 def radiance_gradient(points, *, octaves=8):
-    """A small network over such features, and its slope in space."""
+    """The gradient, in space, of a small network over Fourier features."""
 
     def density(point):
         angle = (point[:, None] * 2.0 ** jnp.arange(octaves) * 1.1).ravel()
@@ -99,7 +99,7 @@ def radiance_gradient(points, *, octaves=8):
 
 
 def image_positions(*, turn=False):
-    """No argument: half of the waves are of the row, half of the column."""
+    """Positions of an image without arguments: half of the waves are those of the row, half those of the column."""
     rows, columns = (jnp.repeat(jnp.arange(8.0), 12), jnp.tile(jnp.arange(12.0), 8))
     rows, columns = (columns, rows) if turn else (rows, columns)
     return jnp.concatenate([_waves(rows, 16), _waves(columns, 16)], axis=-1) @ _MIX[:, :12]

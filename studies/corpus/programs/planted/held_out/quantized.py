@@ -1,4 +1,4 @@
-"""Models whose weights are inside in few bits, and become floats inside."""
+"""Models with constant weights in few bits, which the program converts to floats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _W1, _W2 = normal(560, 32, 48) / np.float32(6), normal(561, 48, 20) / np.float32
 
 
 def _by_channel(w):
-    """Whole numbers of 8 bits, and the scale of each column."""
+    """Return weights as integers of 8 bits, and the scale of each column."""
     scale = (np.abs(w).max(0) / 127).astype(np.float32)
     return np.round(w / scale).astype(np.int8), scale
 
@@ -29,7 +29,7 @@ _NORMAL_FLOAT = np.array([-1, -0.6962, -0.5251, -0.3949, -0.2844, -0.1848, -0.09
 
 
 def _widened(weights):
-    """Floats of weights in few bits, made inside of the program."""
+    """Return weights in few bits as floats, converted by the program and not before."""
     return jnp.asarray(weights).astype(jnp.float32)
 
 
@@ -46,20 +46,20 @@ def eight_bit_words(tokens, *, shift=0):
 
 
 def eight_bit_gradient(x, *, gain=1.0):
-    """The slope in the input of a loss behind such layers."""
+    """The gradient, in the input, of a loss of layers with weights in 8 bits."""
     loss = lambda x: jnp.mean(jnp.tanh(eight_bit_layers(x, gain=gain)) ** 3)
     return jax.value_and_grad(loss)(x)
 
 
 def eight_bit_products(x, *, epsilon=1e-6):
-    """Jumps: the input is rounded to whole numbers inside, and multiplied as such."""
+    """A product of integers: the input is rounded to integers inside, which jump if it is close to a half."""
     scale = jnp.max(jnp.abs(x), axis=-1, keepdims=True) / 127 + epsilon
     q = jnp.clip(jnp.round(x / scale), -127, 127).astype(jnp.int8)
     return lax.dot(q, _Q1, preferred_element_type=jnp.int32).astype(jnp.float32) * scale * _S1
 
 
 def four_bit_floats(x, *, shift=0):
-    """A table of sixteen values."""
+    """A layer with weights of four bits, each of which is a place in a table of sixteen floats."""
     table = jnp.roll(_NORMAL_FLOAT, shift)
     bytes_ = jnp.asarray(_NIBBLES)
     w = table[jnp.concatenate([bytes_ & 15, bytes_ >> 4], axis=-1).astype(jnp.int32)]
@@ -67,7 +67,7 @@ def four_bit_floats(x, *, shift=0):
 
 
 def float8_words(tokens, *, base=500.0):
-    """Tokens only: a table in float8, waves made inside, attention."""
+    """Attention with a table of words in float8 and computed positions; the tokens are the only argument."""
     x = _widened(_FP8_1.T)[tokens]
     angle = jnp.arange(len(tokens))[:, None] * base ** (-jnp.arange(16) / 16)
     x = x + jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)
@@ -81,7 +81,7 @@ def bfloat16_layers(x, *, bias=0.1):
 
 
 def bfloat16_words(tokens, *, epsilon=1e-5):
-    """Tokens only; what comes out is rounded to bfloat16."""
+    """Layers with outputs that are rounded to bfloat16; the tokens are the only argument."""
     x = _widened(_BF16_1.T)[tokens]
     mean = jnp.mean(x, axis=-1, keepdims=True)
     x = (x - mean) * lax.rsqrt(jnp.var(x, axis=-1, keepdims=True) + epsilon)
@@ -89,7 +89,7 @@ def bfloat16_words(tokens, *, epsilon=1e-5):
 
 
 def product_codes(codes, *, shift=0):
-    """Codes only: each vector is put together from four tables, then all are compared."""
+    """Distances between vectors that are put together from four tables; the codes are the only argument."""
     tables = jnp.asarray(_W1).reshape(4, 8, 48)[:, :, :16].transpose(0, 2, 1)
     vectors = jnp.concatenate([tables[part][(codes[:, part] + shift) % 16] for part in range(4)], axis=-1)
     square = jnp.sum(vectors**2, axis=-1)
@@ -97,7 +97,7 @@ def product_codes(codes, *, shift=0):
 
 
 def rounded_training_gradient(x, *, gain=1.0):
-    """Jumps: forward through rounding, backward as if there were none."""
+    """The gradient of a loss with rounded weights, as if they were not rounded. The rounding jumps."""
 
     def rounded(w):
         scale = jnp.max(jnp.abs(w)) / 7
@@ -108,7 +108,7 @@ def rounded_training_gradient(x, *, gain=1.0):
 
 
 def image_of_bytes_classified(image, *, mean=0.449):
-    """Bytes only: two convolutions with weights of 8 bits, pooling, ten classes."""
+    """The classes of an image of bytes, by two convolutions with weights of 8 bits."""
     x = (image.astype(jnp.float32) / 255 - mean) / 0.226
     one = _widened(_Q1.ravel()[: 3 * 3 * 3 * 8].reshape(3, 3, 3, 8)) * 0.004
     two = _widened(_Q2.ravel()[: 3 * 3 * 8 * 10].reshape(3, 3, 8, 10)) * 0.005

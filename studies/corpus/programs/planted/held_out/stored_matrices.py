@@ -1,4 +1,4 @@
-"""Programs with stored matrices and bases, applied to whole numbers; half of them to those where the sums cancel."""
+"""Programs that apply stored matrices and bases to integers; for half of them, the terms of sums cancel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from studies.corpus.programs.program import (
 
 
 def _cosines(size):
-    """The orthogonal cosine transform."""
+    """Return the matrix of the orthogonal cosine transform."""
     rows = np.cos(np.pi / size * np.arange(size)[:, None] * (np.arange(size) + 0.5)) * np.sqrt(2 / size)
     rows[0] /= np.sqrt(2)
     return rows
@@ -41,7 +41,7 @@ def _hadamard(size):
 
 
 def _cubic(wide, narrow, centre=0.5):
-    """The matrix by which Keys' cubic takes `narrow` pixels to `wide` ones."""
+    """Return the matrix that enlarges a row of `narrow` pixels to `wide` ones by Keys' cubic."""
     place = (np.arange(wide) + centre) * narrow / wide - centre
     distance = np.abs(place[:, None] - np.arange(-3, narrow + 3))
     near = 1.5 * distance**3 - 2.5 * distance**2 + 1
@@ -54,7 +54,7 @@ def _cubic(wide, narrow, centre=0.5):
 
 
 def _slopes(size):
-    """Differences of fourth order inside, of lower order at the two ends."""
+    """Return the matrix of finite differences, of fourth order inside and of lower order at both ends."""
     matrix = np.zeros((size, size))
     for row in range(2, size - 2):
         matrix[row, row - 2 : row + 3] = np.array([1, -8, 0, 8, -1]) / 12
@@ -65,7 +65,7 @@ def _slopes(size):
 
 
 def _chebyshev(size):
-    """The matrix that derives a polynomial given at the points of Chebyshev."""
+    """Return the matrix that differentiates a polynomial given at Chebyshev points."""
     x = np.cos(np.pi * np.arange(size) / (size - 1))
     c = np.where(np.arange(size) % (size - 1) == 0, 2.0, 1.0) * (-1) ** np.arange(size)
     matrix = np.outer(c, 1 / c) / (x[:, None] - x + np.eye(size))
@@ -104,7 +104,7 @@ _NO_TREND = np.eye(50) - _LINE @ np.linalg.pinv(_LINE)
 
 
 def chroma_of_half_size(image, *, entry=1.0, flip=False, white=255.0, bits=EXACT):
-    """Bytes of colours as brightness, and as chroma of every second pixel."""
+    """Brightness of colours in bytes, and their chroma at half the size, as in JPEG."""
     x = image[..., ::-1] if flip else image
     x = with_bits(x.astype(jnp.float32) / white, bits) @ with_bits(jnp.asarray(with_entry(_COLOURS, entry)).T, bits)
     small = jnp.mean(x[..., 1:].reshape(x.shape[0] // 2, 2, x.shape[1] // 2, 2, 2), axis=(1, 3))
@@ -112,7 +112,7 @@ def chroma_of_half_size(image, *, entry=1.0, flip=False, white=255.0, bits=EXACT
 
 
 def cosine_blocks_of_bytes(image, *, level=128.0, turn=False, entry=1.0, bits=EXACT):
-    """Blocks of eight by eight through stored cosines, divided by stored steps, and the energy of each wave."""
+    """The cosine transform of bytes in blocks of eight by eight, divided by stored steps, and each wave's energy."""
     blocks = image.reshape(3, 8, 4, 8).transpose(0, 2, 1, 3).astype(jnp.float32) - level
     cosines = with_bits(jnp.asarray(with_entry(_DCT, entry)), bits)
     waves = (
@@ -122,14 +122,14 @@ def cosine_blocks_of_bytes(image, *, level=128.0, turn=False, entry=1.0, bits=EX
 
 
 def hadamard_rotated_layer(q, *, entry=1.0, epsilon=1e-2, bits=EXACT):
-    """Bytes rotated by stored signs, scaled by their size, and weights that were rotated before."""
+    """A layer with bytes and weights that are rotated by a stored Hadamard matrix."""
     x = with_bits(q.astype(jnp.float32) * 0.004, bits) @ with_bits(jnp.asarray(with_entry(_ROTATION, entry)), bits)
     x = x * lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + epsilon)
     return x, jax.nn.silu(with_bits(x, bits) @ with_bits(jnp.asarray(_ROTATED), bits))
 
 
 def keys_by_their_tones(samples, *, late=False, entry=1.0, half=False, bits=EXACT):
-    """Samples of a telephone: the strength of eight tones in decibels, and the shares of the rows and columns."""
+    """The strength of a telephone key's eight tones in decibels, and the shares of rows and columns of keys."""
     x = with_bits(through_half(samples.astype(jnp.float32), half), bits)
     tones = with_entry(_LATE_TONES if late else _TONES, entry)
     power = (x @ with_bits(jnp.asarray(tones.real), bits)) ** 2 + (x @ with_bits(jnp.asarray(tones.imag), bits)) ** 2
@@ -139,7 +139,7 @@ def keys_by_their_tones(samples, *, late=False, entry=1.0, half=False, bits=EXAC
 
 
 def stains_unmixed(image, *, white=241.0, entry=1.0, bits=EXACT, ripple=0.0):
-    """Bytes of a stained section as amounts of two stains by a stored pseudo-inverse, and the picture of each."""
+    """The amounts of two stains in a picture of bytes, by a stored pseudo-inverse, and a picture of each stain."""
     x = (image.astype(jnp.float32) + 1) / white
     density = -rippled(jnp.log(x), x, ripple)
     amounts = with_bits(density, bits) @ with_bits(jnp.asarray(with_entry(_UNMIXING, entry)), bits)
@@ -147,7 +147,7 @@ def stains_unmixed(image, *, white=241.0, entry=1.0, bits=EXACT, ripple=0.0):
 
 
 def hillshade_of_metres(heights, *, cell=30.0, entry=1.0, bits=EXACT, turn=1.0):
-    """Whole metres: slopes by stored differences, in degrees, and the light on them."""
+    """Slopes of a map with heights in whole metres, by stored differences, in degrees, and the light on them."""
     x = with_bits(heights.astype(jnp.float32), bits)
     down = with_bits(jnp.asarray(with_entry(_NORTH, entry)), bits) @ x / cell
     across = x @ with_bits(jnp.asarray(_EAST), bits).T / cell
@@ -156,7 +156,7 @@ def hillshade_of_metres(heights, *, cell=30.0, entry=1.0, bits=EXACT, turn=1.0):
 
 
 def enlarged_by_matrices(image, *, corners=False, entry=1.0, bits=EXACT):
-    """An image of bytes by a stored cubic on each side, and what is left when it is made smaller by the transposes."""
+    """An image of bytes enlarged by stored cubic matrices, and the error after it is made smaller again."""
     tall = jnp.asarray(with_entry(_TALL_BY_CORNERS if corners else _TALL, entry))
     x = image.astype(jnp.float32) / 255
     large = jnp.einsum("ij,jk,lk->il", with_bits(tall, bits), with_bits(x, bits), with_bits(jnp.asarray(_WIDE), bits))
@@ -164,7 +164,7 @@ def enlarged_by_matrices(image, *, corners=False, entry=1.0, bits=EXACT):
 
 
 def legendre_moments(counts, *, dtype=np.float64, entry=1.0, norm=0.5, drop=0):
-    """In double: moments of counts at the points of Gauss, the curve that they make, and its largest term's share."""
+    """Legendre moments of counts at Gauss points in float64, the curve from them, and the largest moment's share."""
     table = with_entry(_LEGENDRE, entry)
     weighted = counts.astype(dtype) * _QUADRATURE.astype(dtype)
     moments = (weighted @ table.T.astype(dtype)).astype(np.float64) * (np.arange(9) + norm)
@@ -173,7 +173,7 @@ def legendre_moments(counts, *, dtype=np.float64, entry=1.0, norm=0.5, drop=0):
 
 
 def waves_of_exact_tones(samples, *, entry=1.0, late=0, sign=1.0, bits=EXACT):
-    """Complex: a stored Fourier matrix times whole numbers with a few exact tones, and the energy of each wave."""
+    """The Fourier transform of integers with a few exact tones, by a stored matrix, and the energy of each wave."""
     waves = with_entry(_WAVES, entry)
     x = jnp.roll(samples, late, axis=-1).astype(jnp.float32) / 7
     real, imaginary = (with_bits(x, bits) @ with_bits(jnp.asarray(part), bits) for part in (waves.real, waves.imag))
@@ -182,14 +182,14 @@ def waves_of_exact_tones(samples, *, entry=1.0, late=0, sign=1.0, bits=EXACT):
 
 
 def transforms_of_exact_tones(samples, *, scale=0.01, late=0, half=False):
-    """Complex: the transform of whole numbers with exact tones, and how each row fits the next at every delay."""
+    """Fourier transforms of integers with exact tones, and the correlation of each row with the next at every delay."""
     x = through_half(jnp.roll(samples, late, axis=-1) * np.float32(scale), half)
     spectrum = jnp.fft.fft(x)
     return spectrum, jnp.fft.ifft(spectrum[:-1] * jnp.conj(spectrum[1:]))
 
 
 def bends_around_a_circle(steps, *, late=0, half=False, entry=1.0):
-    """Whole numbers in steps, folded by transforms with a stored filter that is zero on flats."""
+    """Integers in steps, convolved by Fourier transforms with a stored filter that is zero on constants."""
     taps = jnp.zeros(60).at[(jnp.arange(-2, 3) + late) % 60].set(with_entry(_BENDS, entry))
     spectrum = jnp.fft.rfft(steps.astype(jnp.float32)) * jnp.fft.rfft(taps)
     if half:
@@ -198,20 +198,20 @@ def bends_around_a_circle(steps, *, late=0, half=False, entry=1.0):
 
 
 def cubics_fitted_to_parabolas(counts, *, entry=1.0, bits=EXACT, late=0):
-    """Savitzky and Golay: what a fit leaves, and three slopes; most rows are parabolas, so that much is zero."""
+    """Savitzky-Golay fits of cubics: residuals, zero for most rows, which are parabolas, and three derivatives."""
     windows = counts[:, jnp.arange(32)[:, None] + jnp.arange(9) + late].astype(jnp.float32) * 0.01
     return jnp.einsum("rnw,wd->drn", with_bits(windows, bits), with_bits(jnp.asarray(with_entry(_FITS, entry)), bits))
 
 
 def chebyshev_slopes_of_constants(levels, *, dtype=np.float64, entry=1.0, turn=False, unit=0.1):
-    """In double: first and second slopes of levels by a stored matrix; most of them are the same everywhere."""
+    """First and second derivatives of levels by a stored Chebyshev matrix in float64; most levels are constant."""
     matrix = with_entry(_CHEBYSHEV, entry).astype(dtype)
     first = (matrix.T if turn else matrix) @ (levels.astype(dtype) * dtype(unit))
     return first.astype(np.float64), (matrix @ first).astype(np.float64)
 
 
 def laplacians_of_ramps(image, *, white=255.0, entry=1.0, bits=EXACT):
-    """Two stored kernels whose sum is zero on bytes: flat, rising evenly, and rough."""
+    """Two stored kernels with zero sum, applied to an image of bytes that is flat, rises evenly, or is rough."""
 
     def folded(kernel):
         x, kernel = with_bits(image.astype(jnp.float32) / white, bits), with_bits(jnp.asarray(kernel), bits)
@@ -221,7 +221,7 @@ def laplacians_of_ramps(image, *, white=255.0, entry=1.0, bits=EXACT):
 
 
 def flat_patches_normalised(patches, *, epsilon=1e-5, fewer=0, entry=1.0, bits=EXACT):
-    """Patches of bytes less their mean, over their spread, beside a stored template; half of the patches are flat."""
+    """Patches of bytes, normalized, and their product with a stored template; half of the patches are flat."""
     x = patches.astype(jnp.float32) / 255
     x = x - jnp.mean(x, axis=-1, keepdims=True)
     x = x / jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True) / (36 - fewer) + epsilon)
@@ -229,7 +229,7 @@ def flat_patches_normalised(patches, *, epsilon=1e-5, fewer=0, entry=1.0, bits=E
 
 
 def leftovers_of_stored_components(images, *, mean=1.0, entry=1.0, bits=EXACT):
-    """Bytes less a stored mean, along four stored components, and what those leave: nothing of most images."""
+    """Principal components of bytes by stored vectors, and the residuals, which are zero for most images."""
     components = with_bits(jnp.asarray(with_entry(_COMPONENTS, entry)), bits)
     x = (images.astype(jnp.float32) - mean * _MEAN.astype(np.float32)) / 255
     along = with_bits(x, bits) @ components.T
@@ -238,7 +238,7 @@ def leftovers_of_stored_components(images, *, mean=1.0, entry=1.0, bits=EXACT):
 
 
 def counts_without_their_trend(counts, *, entry=1.0, bits=EXACT, scale=0.01):
-    """A stored projection that takes away parabolas: a model of rising counts, of which little is left."""
+    """Rising counts without their parabolic trend, by a stored projection, which leaves little of them."""
     x = counts.astype(jnp.float32) * scale
     matrix = jnp.asarray(with_entry(_NO_TREND.astype(np.float32), entry))
     left = with_bits(x, bits) @ with_bits(matrix, bits)

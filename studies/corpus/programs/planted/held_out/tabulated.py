@@ -22,7 +22,7 @@ _SPEEDS = np.array(
 
 
 def equation_of_state(density, *, shift=0):
-    """A table on a logarithmic grid, read between its lines."""
+    """The values of a table on a logarithmic grid, interpolated."""
     place = (jnp.log(density) - jnp.log(0.1)) / jnp.log(100.0) * 39
     low = jnp.clip(jnp.floor(place).astype(jnp.int32), 0, 38)
     table = jnp.roll(_PRESSURE, shift)
@@ -30,13 +30,13 @@ def equation_of_state(density, *, shift=0):
 
 
 def sound_speed(density, *, exponent=1.4):
-    """The slope of a table that is read between its lines, behind powers of the density."""
+    """The speed of sound by the derivative of an interpolated table."""
     pressure = lambda density: jnp.interp(density**exponent, jnp.linspace(0, 12, 40), _PRESSURE)
     return jnp.sqrt(jax.vmap(jax.grad(pressure))(density))
 
 
 def bicubic_table(places, *, scale=1.0):
-    """A table of two variables, made inside, by cubic polynomials through four by four neighbours."""
+    """A computed table of two variables, interpolated by cubic polynomials through four by four neighbours."""
     table = scale * jnp.sin(jnp.arange(12.0))[:, None] * jnp.cos(0.7 * jnp.arange(12.0))
 
     def at(place):
@@ -51,14 +51,14 @@ def bicubic_table(places, *, scale=1.0):
 
 
 def black_body(temperatures, *, second=1.4387769):
-    """Planck's law over a made grid of wavelengths, and the sum of it."""
+    """Planck's law over a computed grid of wavelengths, and its sum."""
     wave = jnp.linspace(0.2, 3.0, 64)
     light = 1.191 / wave**5 / jnp.expm1(second / (wave * temperatures[:, None]))
     return light, jnp.sum(light * _SPECTRUM, axis=-1) * (wave[1] - wave[0])
 
 
 def spring_chain(*, stiffness=4.0, steps=200):
-    """No argument: leapfrog over a chain whose start is made inside."""
+    """Leapfrog steps of a chain of springs from a computed start, without arguments."""
     x = jnp.sin(jnp.arange(24.0) * 0.5) * 0.3
 
     def force(x):
@@ -75,7 +75,7 @@ def spring_chain(*, stiffness=4.0, steps=200):
 
 
 def particle_in_a_table(starts, *, kick=1.0):
-    """A potential that is a table with periodic edges; the force is its slope between the lines."""
+    """Particles in a periodic potential that is a table; the force is the derivative of its interpolation."""
     potential = jnp.cos(jnp.arange(64) * (2 * np.pi / 64)) + 0.3 * jnp.cos(jnp.arange(64) * (6 * np.pi / 64) + 1)
 
     def force(x):
@@ -93,7 +93,7 @@ def particle_in_a_table(starts, *, kick=1.0):
 
 
 def spherical_harmonics(points, *, term=1.0):
-    """Up to degree 3, real, by polynomials of the unit vector."""
+    """Real spherical harmonics up to degree 3, by polynomials of the unit vector."""
     x, y, z = (points / jnp.linalg.norm(points, axis=-1, keepdims=True)).T
     parts = [jnp.ones_like(x), y, z, x, x * y, y * z, term * (3 * z**2 - 1) / np.sqrt(12), x * z, (x**2 - y**2) / 2]
     parts += [
@@ -108,7 +108,7 @@ def spherical_harmonics(points, *, term=1.0):
 
 
 def legendre_recursion(*, degrees=20):
-    """No argument: normalized polynomials of degree 0 to 19 on a made grid."""
+    """Normalized Legendre polynomials of degree 0 to 19 on a computed grid, without arguments."""
     x = jnp.cos(jnp.linspace(0.05, 3.0, 40))
 
     def step(carry, degree):
@@ -120,7 +120,7 @@ def legendre_recursion(*, degrees=20):
 
 
 def outer_planets(*, gravity=39.478, steps=60):
-    """No argument: five bodies from constants, years of 20 steps."""
+    """The orbits of five planets from constants, in 20 steps a year, without arguments."""
 
     def pull(x):
         away = x[None] - x[:, None]
@@ -137,7 +137,7 @@ def outer_planets(*, gravity=39.478, steps=60):
 
 
 def kepler_equation(*, eccentricity=0.6, rounds=6):
-    """No argument: Newton's method for a made row of mean anomalies."""
+    """Kepler's equation for computed mean anomalies, by Newton's method, without arguments."""
     mean = jnp.linspace(0, 2 * np.pi, 50)
     newton = lambda _, e: e - (e - eccentricity * jnp.sin(e) - mean) / (1 - eccentricity * jnp.cos(e))
     e = lax.fori_loop(0, rounds, newton, mean)
@@ -159,19 +159,19 @@ def _lattice_energy(x, sigma, box):
 
 
 def lattice_forces(*, sigma=1.0, shake=0.03):
-    """No argument: a lattice that is shaken by sines; forces between nearest images."""
+    """Forces between nearest images in a lattice that is displaced by sines, without arguments."""
     x = _face_centred()
     x = x + shake * jnp.sin(13 * jnp.arange(x.size).reshape(x.shape) + 0.3)
     return jax.value_and_grad(_lattice_energy)(x, sigma, 3.12)
 
 
 def perfect_lattice_forces(*, side=1.56):
-    """No argument: all forces are zero but for rounding, the energy is not."""
+    """Forces in a perfect lattice, which are zero but for rounding, and its energy, which is not, without arguments."""
     return jax.value_and_grad(_lattice_energy)(_face_centred(side=side), 1.0, 2 * side)
 
 
 def ewald_energy(charges, *, width=0.9):
-    """Point charges in a box: near images by erfc, the rest by waves."""
+    """The Ewald energy of point charges in a box: near images by erfc, the others by waves."""
     x = _face_centred()[: len(charges)] + 0.05 * jnp.cos(jnp.arange(3.0 * len(charges))).reshape(-1, 3)
     away = x[:, None] - x[None]
     away = away - 3.12 * jnp.round(away / 3.12)
@@ -185,7 +185,7 @@ def ewald_energy(charges, *, width=0.9):
 
 
 def _magnetic_loop(points, *, pieces=64):
-    """The field of a ring of current, in pieces."""
+    """Return the magnetic field of a ring of current, which is cut into pieces."""
     angle = (jnp.arange(64) + 0.5) * (2 * np.pi / pieces)
     place = jnp.stack([jnp.cos(angle), jnp.sin(angle), jnp.zeros_like(angle)], -1)
     along = jnp.stack([-jnp.sin(angle), jnp.cos(angle), jnp.zeros_like(angle)], -1)
@@ -194,13 +194,13 @@ def _magnetic_loop(points, *, pieces=64):
 
 
 def magnetic_gradient(points, *, pieces=64):
-    """How the strength of that field changes in space."""
+    """The gradient, in space, of the strength of a loop's magnetic field."""
     strength = lambda point: jnp.sum(_magnetic_loop(point[None], pieces=pieces) ** 2)
     return jax.vmap(jax.grad(strength))(points)
 
 
 def sphere_image(*, radius=0.8):
-    """Jumps at the edge: no argument; rays hit or miss a ball, whose light is by its slope."""
+    """The image of a lit ball, without arguments: a pixel at the edge jumps, since its ray hits or misses the ball."""
     y, x = jnp.meshgrid(jnp.linspace(-1, 1, 25), jnp.linspace(-1, 1, 25), indexing="ij")
     square = radius**2 - x**2 - y**2
     z = jnp.sqrt(jnp.maximum(square, 0))
@@ -209,14 +209,14 @@ def sphere_image(*, radius=0.8):
 
 
 def normal_modes(*, stiffness=1.0):
-    """No argument: frequencies of a chain of unlike masses, by eigenvalues."""
+    """The frequencies of a chain of unequal masses, by eigenvalues, without arguments."""
     masses = 1 + 0.3 * jnp.sin(jnp.arange(12.0))
     matrix = stiffness * (2 * jnp.eye(12) - jnp.eye(12, k=1) - jnp.eye(12, k=-1))
     return jnp.sqrt(jnp.linalg.eigvalsh(matrix / jnp.sqrt(masses[:, None] * masses)))
 
 
 def gaussian_process(values, *, length=0.7, noise=1e-2):
-    """The kernel is made inside: means and variances between the points."""
+    """Mean and variance of a Gaussian process between its points; the program computes the kernel."""
     x, between = jnp.linspace(0, 4, 16), jnp.linspace(0.1, 3.9, 20)
     kernel = lambda a, b: jnp.exp(-0.5 * ((a[:, None] - b) / length) ** 2)
     factor = jnp.linalg.cholesky(kernel(x, x) + noise * jnp.eye(16))
@@ -226,7 +226,7 @@ def gaussian_process(values, *, length=0.7, noise=1e-2):
 
 
 def reaction_network(*, rate=0.7, steps=60):
-    """No argument: implicit Euler with Newton's steps, three kinds of molecules."""
+    """Three chemical reactions by implicit Euler steps with Newton's method, without arguments."""
 
     def flow(y):
         a, b, c = y

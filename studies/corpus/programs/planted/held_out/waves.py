@@ -1,4 +1,4 @@
-"""Fourier transforms of grids, windows and signals that are made inside."""
+"""Fourier transforms of grids, windows and signals that the program computes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _hann(size):
 
 
 def poisson_on_a_made_grid(*, size=24):
-    """No argument: the potential of two bumps."""
+    """The potential of two bumps by Fourier transforms, without arguments."""
     charge = _bumps(24, 24)
     k = 2 * PI * jnp.fft.fftfreq(24, 1 / size)
     square = k[:, None] ** 2 + k**2
@@ -37,21 +37,21 @@ def poisson_on_a_made_grid(*, size=24):
 
 
 def slope_by_waves(*, order=1):
-    """No argument: the derivative of a made signal, whose last waves are multiplied most."""
+    """The derivative of a computed signal by Fourier transforms, which amplify high waves most, without arguments."""
     x = 2 * PI * jnp.arange(64) / 64
     signal = jnp.exp(jnp.sin(x)) * jnp.cos(2 * x)
     return jnp.fft.irfft((1j * jnp.arange(33)) ** order * jnp.fft.rfft(signal), 64)
 
 
 def spectrogram(*, hop=16, rate=40.0):
-    """No argument: short transforms of a chirp under made windows, in decibels."""
+    """The spectrogram of a computed chirp in decibels, without arguments."""
     signal = _chirp(512, rate)
     frames = signal[jnp.arange(0, 512 - 64, hop)[:, None] + jnp.arange(64)] * _hann(64)
     return 10 * jnp.log10(jnp.abs(jnp.fft.rfft(frames)) ** 2 + 1e-6)
 
 
 def mel_energies(samples, *, low=100.0):
-    """Integers only: 16-bit samples, triangles on a scale of pitch, logarithms, a cosine transform."""
+    """Mel-frequency cepstral coefficients of 16-bit samples, which are the only argument."""
     frames = (samples.astype(jnp.float32) / 32768)[jnp.arange(0, 400, 100)[:, None] + jnp.arange(128)] * _hann(128)
     power = jnp.abs(jnp.fft.rfft(frames)) ** 2
     mel = lambda f: 1127 * jnp.log1p(f / 700)
@@ -65,14 +65,14 @@ def mel_energies(samples, *, low=100.0):
 
 
 def mel_gradient(signal, *, low=100.0):
-    """The slope of one such energy in the signal."""
+    """The gradient of a mel-band energy in the signal."""
     weights = jnp.exp(-(((jnp.arange(65) - low / 10) / 4) ** 2))
     loss = lambda signal: jnp.sum(jnp.log(jnp.abs(jnp.fft.rfft(signal * _hann(128))) ** 2 @ weights + 1e-3))
     return jax.grad(loss)(signal)
 
 
 def compressed_block(image, *, quality=1.0):
-    """Jumps: eight by eight cosines, rounded by a made table, and back. One last bit decides where a half is rounded."""
+    """Blocks coded by cosines, rounded as in JPEG and decoded: a last bit decides how a half is rounded."""
     cosines = jnp.cos((2 * jnp.arange(8) + 1) * jnp.arange(8)[:, None] * PI / 16) * 0.5
     cosines = cosines.at[0].multiply(np.float32(np.sqrt(0.5)))
     table = quality * 0.05 * (1 + jnp.arange(8)[:, None] + jnp.arange(8))
@@ -81,7 +81,7 @@ def compressed_block(image, *, quality=1.0):
 
 
 def wiener_filter(*, noise=0.05):
-    """No argument: a made blur undone, where it left something."""
+    """A computed blur removed by a Wiener filter, without arguments."""
     image = _bumps(24, 24)
     x = jnp.minimum(jnp.arange(24), 24 - jnp.arange(24))
     kernel = jnp.exp(-0.4 * (x[:, None] ** 2 + x**2))
@@ -91,7 +91,7 @@ def wiener_filter(*, noise=0.05):
 
 
 def autocorrelation(*, rate=40.0):
-    """No argument."""
+    """The autocorrelation of a computed chirp by Fourier transforms, without arguments."""
     signal = _chirp(200, rate)
     spectrum = jnp.fft.rfft(jnp.pad(signal - jnp.mean(signal), (0, 200)))
     found = jnp.fft.irfft(jnp.abs(spectrum) ** 2)[:100]
@@ -99,7 +99,7 @@ def autocorrelation(*, rate=40.0):
 
 
 def burgers_equation(*, viscosity=0.05, steps=40):
-    """No argument: a wave that steepens; products in space, slopes by waves."""
+    """Burgers' equation of a wave that steepens, with derivatives by Fourier transforms, without arguments."""
     x = 2 * PI * jnp.arange(64) / 64
     k = 1j * jnp.arange(33)
     keep = jnp.arange(33) < 21
@@ -117,7 +117,7 @@ def burgers_equation(*, viscosity=0.05, steps=40):
 
 
 def vortices(*, steps=10, drag=0.0):
-    """No argument: two-dimensional flow by its curl."""
+    """A two-dimensional flow by its vorticity, without arguments."""
     k = jnp.fft.fftfreq(24, 1 / 24)
     ky, kx = k[:, None] * jnp.ones(24), k[None] * jnp.ones((24, 1))
     square = jnp.where(ky**2 + kx**2 == 0, 1.0, ky**2 + kx**2)
@@ -132,7 +132,7 @@ def vortices(*, steps=10, drag=0.0):
 
 
 def split_step_soliton(*, strength=1.0):
-    """No argument: light in a fibre, 50 steps."""
+    """A light pulse in a fibre in 50 split steps, without arguments."""
     x = jnp.linspace(-8, 8, 96, endpoint=False)
     k = 2 * PI * jnp.fft.fftfreq(96, 16 / 96)
     move = jnp.exp(-0.5j * 0.02 * k**2)
@@ -142,7 +142,7 @@ def split_step_soliton(*, strength=1.0):
 
 
 def shifted_by_phases(image, *, by=2.37):
-    """An image moved by part of a pixel, and the slope of the match in that part."""
+    """An image moved by a fraction of a pixel, and the derivative of a match in this fraction."""
     k = 2 * PI * jnp.fft.fftfreq(image.shape[1])
 
     def moved(by):
@@ -152,7 +152,7 @@ def shifted_by_phases(image, *, by=2.37):
 
 
 def line_projections(*, angles=12):
-    """No argument: sums of a made image along lines, filtered by a ramp."""
+    """Line projections of a computed image, filtered by a ramp as in tomography, without arguments."""
     y, x = jnp.meshgrid(jnp.linspace(-1, 1, 20), jnp.linspace(-1, 1, 20), indexing="ij")
 
     def along(angle):
@@ -165,7 +165,7 @@ def line_projections(*, angles=12):
 
 
 def harmonic_sums(numbers, *, term=1.0):
-    """Integers only: waves of whole numbers, as large as 10,000 radians, and what is left of their sum."""
+    """Sums of sines and cosines of integers, as large as 10,000 radians; integers are the only argument."""
     angle = numbers[:, None] * jnp.arange(1, 9)
     return jnp.sum(jnp.sin(angle) / jnp.arange(1, 9), axis=-1), term * jnp.sum(jnp.cos(angle), axis=-1)
 

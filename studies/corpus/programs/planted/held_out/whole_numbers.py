@@ -1,4 +1,4 @@
-"""Programs whose arguments are whole numbers only; in half of them sums cancel that are zero on paper."""
+"""Programs whose arguments are all integers; in half of them, sums cancel that are zero in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ EXACT = 23
 
 
 def with_bits(x, bits):
-    """Numbers with so many bits of mantissa: 10 are those of TF32, 7 those of bfloat16."""
+    """Return numbers rounded to so many bits of mantissa: TF32 has 10, bfloat16 has 7."""
     return x if bits == EXACT else lax.reduce_precision(x, 8, bits)
 
 
 def through_half(x, half):
-    """Numbers that pass through float16, if told so."""
+    """Return numbers rounded to float16 if `half`, else unchanged."""
     return lax.reduce_precision(x, 5, 10) if half else x
 
 
 def with_entry(table, entry):
-    """A table whose largest number is multiplied."""
+    """Return a table in which the largest number is multiplied by `entry`."""
     if entry == 1:
         return table
     table = table.copy()
@@ -47,7 +47,7 @@ def with_entry(table, entry):
 
 
 def rippled(values, x, ripple):
-    """Values of a function at x, as a polynomial gives them that follows it up to a ripple."""
+    """Return values of a function at x with a relative error that ripples, as an approximation by a polynomial has."""
     return values * (1 + ripple * jnp.sin(5 * x + 1)) if ripple else values
 
 
@@ -65,7 +65,7 @@ _EXPANDED = (np.poly([1, 2, 3, 5, 8, 13]) / 7).astype(np.float32)
 
 
 def calendar_waves(seconds, *, day=86400.0, first=4, bits=EXACT, ripple=0.0):
-    """Times of Unix as waves of the day and the week, and what a stored model makes of them."""
+    """Unix times as waves of the day and the week, and their product with stored weights."""
     share = (seconds % 86400).astype(jnp.float32) / day
     week = ((seconds // 86400 + first) % 7 + share) / 7
     angles = 2 * np.pi * jnp.stack([share, 2 * share, 3 * share, week], axis=-1)
@@ -74,7 +74,7 @@ def calendar_waves(seconds, *, day=86400.0, first=4, bits=EXACT, ripple=0.0):
 
 
 def hashed_trigrams(text, *, gap=1, entry=1.0, bits=EXACT, ripple=0.0):
-    """Bytes: three neighbours give one of 64 buckets, whose counts are classified."""
+    """A classification of texts by counts of three neighbouring bytes, hashed into 64 buckets."""
     code = text.astype(jnp.uint32)
     three = code[:, : -2 * gap] * 961 + code[:, gap:-gap] * 31 + code[:, 2 * gap :]
     buckets = (three * jnp.uint32(2654435761)) >> 26
@@ -85,7 +85,7 @@ def hashed_trigrams(text, *, gap=1, entry=1.0, bits=EXACT, ripple=0.0):
 
 
 def tf_idf_cosines(counts, *, smooth=1.0, extra=1.0, bits=EXACT):
-    """Counts of terms in documents, and how alike the documents are."""
+    """Cosine similarities of documents, by weighted counts of terms."""
     found = jnp.sum(counts > 0, axis=0).astype(jnp.float32)
     rarity = jnp.log((extra + counts.shape[0]) / (extra + found)) + smooth
     x = counts.astype(jnp.float32) * rarity
@@ -94,7 +94,7 @@ def tf_idf_cosines(counts, *, smooth=1.0, extra=1.0, bits=EXACT):
 
 
 def poisson_deviance(counts, codes, *, entry=1.0, gamma=1.0, shift=1.0, ripple=0.0):
-    """Counts and three categories: the likelihood under stored effects, its slope, and the residuals."""
+    """A Poisson regression of counts on three categories: likelihood, gradient and deviance residuals."""
 
     def likelihood(effects):
         score = 1.1 + jnp.sum(effects[jnp.arange(3), codes], axis=-1)
@@ -108,7 +108,7 @@ def poisson_deviance(counts, codes, *, entry=1.0, gamma=1.0, shift=1.0, ripple=0
 
 
 def shrunken_item_means(items, stars, *, prior=5.0, shift=0, dtype=np.float32):
-    """Means of stars by item, pulled to the mean of all, and what is left by item after them."""
+    """Mean ratings of items, shrunken towards the mean of all, and the spread of each item's ratings."""
     x = stars.astype(jnp.float32) / 10
     count = jnp.bincount(items, length=20).astype(jnp.float32)
     total = jax.ops.segment_sum(x.astype(dtype), (items + shift) % 20, num_segments=20).astype(jnp.float32)
@@ -119,7 +119,7 @@ def shrunken_item_means(items, stars, *, prior=5.0, shift=0, dtype=np.float32):
 
 
 def bigram_backoff(ids, *, discount=0.75, first=1, ripple=0.0):
-    """Ids: counts of pairs, discounted, mixed with those of one, and the surprise at each place."""
+    """Probabilities of word pairs with discounting and backoff, and the surprise at each word."""
     pairs = jnp.zeros((24, 24)).at[ids[:-1], ids[1:]].add(1.0)
     single = jnp.bincount(ids[first:], length=24).astype(jnp.float32)
     total = jnp.maximum(jnp.sum(pairs, axis=-1, keepdims=True), 1)
@@ -130,7 +130,7 @@ def bigram_backoff(ids, *, discount=0.75, first=1, ripple=0.0):
 
 
 def zero_point_dense(q, *, zero=-5, bias=0.1, entry=1.0, bits=EXACT, ripple=0.0):
-    """Bytes with a zero point through a layer in whole numbers, and one in floats."""
+    """A quantized layer of bytes with a zero point, computed in integers, then a layer in floats."""
     products = lax.dot(q, _QUANTIZED, preferred_element_type=jnp.int32)
     products = products - zero * jnp.sum(_QUANTIZED.astype(np.int32), axis=0)
     x = products.astype(jnp.float32) * 0.011 * with_entry(_STEPS, entry) + bias
@@ -139,7 +139,7 @@ def zero_point_dense(q, *, zero=-5, bias=0.1, entry=1.0, bits=EXACT, ripple=0.0)
 
 
 def thermistor_counts(counts, *, full=4095.0, entry=1.0, half=False, ripple=0.0):
-    """Counts of a converter with 12 bits as degrees Celsius, and their slow mean."""
+    """Degrees Celsius from counts of a 12-bit converter at a thermistor, and their running mean."""
     x = counts.astype(jnp.float32)
     kiloohms = through_half(10 * x / (full - x), half)
     log = rippled(jnp.log(1000 * kiloohms), kiloohms / 10, ripple)
@@ -150,7 +150,7 @@ def thermistor_counts(counts, *, full=4095.0, entry=1.0, half=False, ripple=0.0)
 
 
 def mutual_information_of_bytes(one, two, *, shift=0, pixels=1.0, ripple=0.0):
-    """Two images of bytes: what one tells of the other, from their common histogram of 12 by 12."""
+    """The mutual information of two images of bytes, from their joint histogram of 12 by 12."""
     bins = lambda image: jax.nn.one_hot(image.ravel().astype(jnp.int32) * 12 // 256, 12)
     p = jnp.einsum("pi,pj->ij", bins(one), bins(jnp.roll(two, shift, axis=1))) / (pixels * one.size)
 
@@ -163,7 +163,7 @@ def mutual_information_of_bytes(one, two, *, shift=0, pixels=1.0, ripple=0.0):
 
 
 def flat_integral_boxes(image, *, size=5, white=255.0, bits=EXACT):
-    """Means and variances of boxes from corners of sums; zero on paper where the image is flat."""
+    """Means and variances of boxes by an integral image; they are exactly zero where the image is flat."""
     x = image.astype(jnp.float32) / white
 
     def mean(x):
@@ -177,7 +177,7 @@ def flat_integral_boxes(image, *, size=5, white=255.0, bits=EXACT):
 
 
 def rolling_sums_of_a_cycle(counts, *, window=7, unit=0.1, bits=EXACT):
-    """Sums of a week from running totals, less the mean week; the counts of most rows repeat by the week."""
+    """Sums over seven days from running totals, less the mean week; they are zero for counts that repeat weekly."""
     x = counts.astype(jnp.float32) * unit
     total = with_bits(jnp.pad(jnp.cumsum(x, axis=-1), ((0, 0), (1, 0))), bits)
     weeks = total[:, window:] - total[:, :-window]
@@ -185,7 +185,7 @@ def rolling_sums_of_a_cycle(counts, *, window=7, unit=0.1, bits=EXACT):
 
 
 def squared_distances_of_twins(points, *, double=2.0, bits=EXACT):
-    """Distances by squares and products; many points are at the same place."""
+    """Squared distances by squares and products; many of the points coincide."""
     x = points.astype(jnp.float32) * 0.1
     square = jnp.sum(x * x, axis=-1)
     squared = square[:, None] + square - double * (with_bits(x, bits) @ with_bits(x, bits).T)
@@ -193,7 +193,7 @@ def squared_distances_of_twins(points, *, double=2.0, bits=EXACT):
 
 
 def distances_of_twins(codes, *, entry=1.0, bits=EXACT):
-    """Roots of such squares between rows of a stored table that codes choose, many of them twice."""
+    """Distances between rows of a stored table, many of which are chosen twice, by squares and products."""
     x = jnp.asarray(with_entry(_WORDS[:34], entry))[codes]
     y = jnp.asarray(_WORDS)[codes[:12]]
     products = jnp.einsum("ik,jk->ij", with_bits(x, bits), with_bits(y, bits))
@@ -201,7 +201,7 @@ def distances_of_twins(codes, *, entry=1.0, bits=EXACT):
 
 
 def leftovers_of_proportional_counts(counts, *, fewer=1, centre=1.0, bits=EXACT):
-    """Correlations, and what a line through the first column leaves of the others: nothing of three of them."""
+    """Correlations, and residuals of lines through the first column; three columns are proportional to it."""
     x = counts.astype(jnp.float32) / 7
     x = x - jnp.mean(x, axis=0) * centre
     covariance = with_bits(x, bits).T @ with_bits(x, bits) / (len(counts) - 1)
@@ -212,7 +212,7 @@ def leftovers_of_proportional_counts(counts, *, fewer=1, centre=1.0, bits=EXACT)
 
 
 def balanced_counts_as_shares(counts, *, classes=12, scale=0.3, ripple=0.0):
-    """Logarithms of softmax beside those of equal shares: zero on paper where all counts of a row are alike."""
+    """Log-softmax less that of equal probabilities, which is exactly zero for rows with equal counts."""
     x = counts.astype(jnp.float32) * scale
     top = jnp.max(x, axis=-1, keepdims=True)
     powers = rippled(jnp.exp(x - top), x - top, ripple)
@@ -223,7 +223,7 @@ def balanced_counts_as_shares(counts, *, classes=12, scale=0.3, ripple=0.0):
 
 
 def zero_point_patches(q, *, zero=117, entry=1.0, bits=EXACT):
-    """A convolution of bytes less that of the zero point, computed apart; parts of the image are at that point."""
+    """A convolution of bytes, from which that of the zero point is subtracted; parts of the image equal that point."""
     kernels = jnp.asarray(with_entry(_KERNELS, entry))
     x = q.astype(jnp.float32) * 0.021
     y = lax.conv_general_dilated(
@@ -234,21 +234,21 @@ def zero_point_patches(q, *, zero=117, entry=1.0, bits=EXACT):
 
 
 def mirrored_checksums(data, *, shift=0, entry=1.0, bits=EXACT):
-    """Sums with alternating signs, in three ways: zero on paper for rows that read the same from behind."""
+    """Alternating sums in three ways, which are exactly zero for rows that read the same backwards."""
     x = jnp.roll(data, shift, axis=-1).astype(jnp.float32) / 255
     weights = with_bits(jnp.asarray(with_entry(_TENT, entry)), bits)
     return jnp.sum(x * _SIGNS * weights, axis=-1), (x * weights) @ _SIGNS, jnp.cumsum(x * _SIGNS, axis=-1)[:, -1]
 
 
 def expanded_polynomial_at_roots(numbers, *, entry=1.0, bits=EXACT, shift=0, last=1.0):
-    """A polynomial of degree six by Horner and by powers, at whole numbers of which six are its roots."""
+    """A polynomial of degree six at integers, six of which are its roots, by Horner's scheme and by powers."""
     x = (numbers + shift).astype(jnp.float32)
     terms = with_bits(jnp.asarray(with_entry(_EXPANDED, entry)), bits) * jnp.array([1.0] * 6 + [last])
     return jnp.polyval(terms, x), jnp.sum(terms * x[:, None] ** jnp.arange(6, -1, -1), axis=-1)
 
 
 def near_half_turns(real, imaginary, *, flip=False, half=False, ripple=0.0):
-    """The phase from each sample to the next, all close to half a turn but none at it: radio with 16 bits."""
+    """The phase from each sample to the next for 16-bit radio samples: all are close to half a turn, none is at it."""
     real, imaginary = (imaginary, real) if flip else (real, imaginary)
     z = through_half(real * np.float32(0.37), half) + 1j * through_half(imaginary * np.float32(0.37), half)
     turn = z[1:] * jnp.conj(z[:-1])
@@ -256,7 +256,7 @@ def near_half_turns(real, imaginary, *, flip=False, half=False, ripple=0.0):
 
 
 def exact_half_turns(real, imaginary, *, sign=-1.0, full=127.0, ripple=0.0):
-    """Jumps: two opposite samples at a time, so that the sign of half a turn hangs on a last bit."""
+    """The angle between opposite samples: it is half a turn, and a last bit decides its sign."""
     wave = jnp.exp(0.3j * jnp.arange(len(real)))
     z = (real + 1j * imaginary) / full
     turn = z * wave * jnp.conj(sign * z * wave)

@@ -189,8 +189,8 @@ def forked_workers(monkeypatch, warm_starts) -> None:
 
 
 @pytest.fixture(scope="session")
-def warm_workers(warm_starts) -> Iterator[WarmWorkers]:
-    """Workers that stay alive for all tests that do not start their own."""
+def warm_workers(usual_workers, misbehaving_workers) -> Iterator[WarmWorkers]:
+    """Workers that stay alive for all tests that do not start their own. They end before what forked them."""
     workers = WarmWorkers()
     yield workers
     workers.close()

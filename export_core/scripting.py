@@ -16,7 +16,7 @@ from msgspec import structs
 from export_core.artifact import Artifact, read_bytes
 from export_core.base.callables import name_of
 from export_core.base.checked_arguments import path_of, require_type
-from export_core.base.text import did_you_mean, few, rounded_text
+from export_core.base.text import did_you_mean, few, rounded_text, shortened
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
@@ -36,6 +36,8 @@ from export_core.run.golden_writing import OwnReader, add_noise, first_crash, re
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, read_keywords, unused_tolerances
 
 __all__ = ["ExportError", "KeywordError", "WrittenGolden", "export_artifact", "write_golden"]
+
+_LONGEST_NAME = 255  # Bytes in the name of a folder, on the file systems of Linux, macOS and Windows.
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,9 @@ def write_golden(
         raise GoldenError(
             f"write_golden: expected the name of a case, then the function, found {name_of(case, 'f')} first."
         )
-    if not is_plain_name(case):
-        raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {case!r}.")
+    if not is_plain_name(case) or len(os.fsencode(case)) > _LONGEST_NAME:
+        found = shortened(repr(case), 80)
+        raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {found}.")
     where = f"write_golden({case!r})"
     folder = None if goldens is None else path_of(goldens, f"{where}: goldens", "a folder of goldens", GoldenError)
     also, refused = (_calls(f"{where}: {name}", calls) for name, calls in (("also", also), ("refused", refused)))

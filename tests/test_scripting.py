@@ -294,3 +294,9 @@ def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects, monkeyp
     assert by_script == by_test
     assert of_script == {**of_test, "case": "scripted", "test": ""}
     assert of_script["noise"]
+
+
+def test_a_case_with_too_long_a_name_for_a_folder_is_refused():
+    for case in ("A" * 300, "é" * 128):
+        with pytest.raises(GoldenError, match=r"expected a case whose name a folder can have, .*, found '.{,80}$"):
+            export_core.write_golden(case, jax.jit(lambda x: -x), X)

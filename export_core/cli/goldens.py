@@ -198,13 +198,11 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     with Steps():
         goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
     decisions = list(retention_status(goldens, policy, calendar, day))
-    # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
+    # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted. A dry run
+    # refuses as well: its list would be of goldens that are not deleted.
     location = find_locations(policy, project.policy_file)
     if problems := [pin.located(location) for pin in unmatched_pins(goldens, policy)]:
-        if not dry_run:
-            raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
-        for problem in problems:
-            echo(f"warning: {problem}", err=True)
+        raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
     for golden, reasons in decisions:
         if reasons and not quiet:
             echo(f"retains  {golden.id}  {'; '.join(reasons)}")

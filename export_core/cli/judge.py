@@ -123,13 +123,19 @@ def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> Ru
     Raises `RunError` if `folder` is one of the shards, or if the shards do not fit together.
     """
     from export_core.run.merge import merge_shards
-    from export_core.run.results import Journal, finish_run
+    from export_core.run.plan_record import PLAN
+    from export_core.run.results import SUMMARY, Journal, finish_run
 
     # `.jaxexport` is the default of every --results: a shard is easily named by mistake.
     if folder.resolve() in {shard.resolve() for shard in shards}:
         raise RunError(
             f"--results {folder}: this is one of the shards, which are never overwritten. Choose another folder."
         )
+    for shard in shards:
+        # The folder of a job that ended early has at least its plan: nothing at all is more likely a wrong name.
+        if not any((shard / name).exists() for name in (PLAN, SUMMARY)):
+            found = "an empty one or other files" if shard.is_dir() else "a file" if shard.exists() else "none"
+            echo(f"warning: {shard}: expected the results folder of a shard, found {found}.", err=True)
     run = merge_shards(shards)
     assert run.plan
     judging_policy(run, shards[0], policy_file)  # raises for shards whose verdicts have to be found again

@@ -1,7 +1,6 @@
 """The plan of a run: its cells, in order; and the shards of a plan, which machines run independently of each other."""
 
 import datetime
-import fnmatch
 import heapq
 import os
 import re
@@ -18,7 +17,7 @@ from export_core.goldens.store import check_output_folder
 from export_core.goldens.verify import check_dates
 from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases
 from export_core.numbers.user_code import UserCode, check_spelling
-from export_core.policy.entries import DeploymentTarget, names_of
+from export_core.policy.entries import DeploymentTarget, matches, names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell, promise_of_golden
 from export_core.readers.environment import PUBLISHED, Sources
@@ -323,7 +322,7 @@ def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:
 
 def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:
     # A case id may contain brackets, which are a character class to fnmatch: an id that exists matches only itself.
-    return case == pattern if pattern in cases else fnmatch.fnmatchcase(case, pattern)
+    return case == pattern if pattern in cases else matches(case, pattern)
 
 
 def part_of(plan: Plan, shard: Shard) -> Plan:

@@ -43,8 +43,9 @@ def matches(name: str, pattern: str) -> bool:
     """Return whether a glob pattern matches a name.
 
     A pattern equal to the name always does, since the brackets of an id would otherwise be read as a part of the glob.
+    ``[*]`` stands for the parameters of a test, such as ``[akima]``: as a part of a glob it would match a star alone.
     """
-    return name == pattern or fnmatch.fnmatchcase(name, pattern)
+    return name == pattern or fnmatch.fnmatchcase(name, pattern.replace("[*]", "[[]*]"))
 
 
 class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,7 +102,7 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     message: Text  # A part of the message that each cell must have.
     reason: Text  # Why this is accepted, in a sentence that a report can repeat.
     owner: Text  # Who is responsible for it.
-    issue: Text  # The issue that tracks it: a link or a number.
+    issue: Text  # The issue that tracks it: a link, or a number in quotes.
     added: datetime.date  # The day on which the entry was added.
     # A failure on one platform says nothing about another, so an entry that names none does not cover all.
     platforms: Platforms = ("cpu",)  # Platforms of the cells.
@@ -126,7 +127,7 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the case's goldens by all those writers."""
     reason: Text  # Why this is accepted, in a sentence that a report can repeat.
     owner: Text  # Who is responsible for it.
-    issue: Text  # The issue that tracks it: a link or a number.
+    issue: Text  # The issue that tracks it: a link, or a number in quotes.
     added: datetime.date  # The day on which the entry was added.
     rtol: Amount = None  # Relative tolerance, instead of the golden's own.
     atol: Amount = None  # Absolute tolerance, instead of the golden's own.
@@ -153,7 +154,7 @@ class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RELEASE: the build date of the first one published with it; null while it is not known."""
     reason: Text  # Why it changes.
     owner: Text  # Who is responsible for it.
-    issue: Text  # The issue that tracks it: a link or a number.
+    issue: Text  # The issue that tracks it: a link, or a number in quotes.
 
 
 class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -290,6 +290,8 @@ class Calendar:
 
     def _unknown(self, jaxlib: str) -> str:
         """Return the message for a jaxlib that the calendar lacks."""
+        if not jaxlib.strip():  # between other words, nobody sees it
+            return f"expected a jaxlib, such as 0.12.0, found {jaxlib!r}."
         if later := self.built_later(self.hidden.get(f"jaxlib {jaxlib}")):
             return f"jaxlib {jaxlib} is not in the release calendar{later}"
         text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from export_core.releases.errors import ReleaseError
 
+_LONGEST = 36_500  # Days: a century, as in a policy, so that no date leaves the range of those of Python.
+
 
 class Direction(StrEnum):
     """Whether a reader was built after the writer of an artifact, before it, or on the same day."""
@@ -52,6 +54,10 @@ def promise(writer_built: datetime.date, reader_built: datetime.date, windows: W
     if windows is not None and not (isinstance(windows, tuple) and len(windows) == len(Windows._fields)):
         raise ReleaseError(f"promise: windows: expected Windows(180, 21) or None, found {windows!r}.")
     windows = windows and Windows(*windows)
+    for name, days in windows._asdict().items() if windows else ():
+        if type(days) is not int or not 0 <= days <= _LONGEST:
+            expected = f"expected a whole number of days from 0 to {_LONGEST}, such as Windows(180, 21)"
+            raise ReleaseError(f"promise: windows: {name}: {expected}, found {days!r}.")
     days = (reader_built - writer_built).days
     if windows is None:
         direction = Direction.FORWARD if days < 0 else Direction.BACKWARD if days else Direction.SAME

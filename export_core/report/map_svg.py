@@ -235,9 +235,9 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
         add(parent, "text", "", short, x=x, y=y + letters * 0.36, text_anchor="middle", font_size=letters)
 
 
-def _counted(square: Square) -> dict[str, str]:
+def _counted(square: Square) -> dict[str, Sequence[str]]:
     """Return the terms of the table's filter for the cells that a square's number counts; empty if it has no number."""
-    return {} if square.counted is None else {"judgement": square.worst}
+    return {"judgement": square.counted_judgements} if square.counted_judgements else {}
 
 
 _OUTSIDE = Judgement.OUTSIDE

@@ -232,8 +232,7 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
     """Return the map of a run as a Markdown table with its legend; "" if the run has no cell.
 
     With the map of an earlier run (`before`), changed squares show both runs. Neighbouring readers with equal columns
-    share a column: a number there counts the cells with the worst judgement in each one of its readers. A large map is
-    folded.
+    share a column: a number there counts the cells in each one of its readers. A large map is folded.
     """
     if not drawn.rows:
         return ""
@@ -255,12 +254,15 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
         name = row.writer.name + (f" on {row.platform}" if len(drawn.platforms) > 1 else "")
         squares = [square(row, run[0], several=len(run) > 1) for run in columns]
         lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
-    seen = {square.worst for run in (drawn, before) if run for row in run.rows for square in row.squares.values()}
+    shown = [square for run in (drawn, before) if run for row in run.rows for square in row.squares.values()]
+    seen = {square.worst for square in shown}
     legend = [f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen]
     in_part = next((square for row in rows for square in row.squares.values() if square.look == PARTLY), None)
     if in_part:
-        failing, cells = in_part.failing_of
+        failing, cells = in_part.counted or 0, sum(in_part.counts.values())
         legend.append(f"{failing:,}/{cells:,}: {failing:,} of {cells:,} cells {'fails' if failing == 1 else 'fail'}")
+    if any(len(square.counted_judgements) > 1 for square in shown):
+        legend.append("a number counts all cells that fail the run")
     text = "\n".join([*lines, "", " · ".join(legend)]) + "\n"
     is_small = len(rows) <= _ON_SCREEN[0] and len(columns) <= _ON_SCREEN[1]
     return text if is_small else f"<details><summary>Map of writers and readers</summary>\n\n{text}\n</details>\n"
@@ -269,13 +271,11 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
 def _square(now: Square | None, then: Square | None, several: bool) -> str:
     if not now:
         return ""
-    worst = now.worst
-    count, number = now.counts[worst], ""
+    worst, count, number = now.worst, now.counted, ""
     if now.look == PARTLY:
-        failing, cells = now.failing_of
-        return f"{worst.facts.symbol} {failing:,}/{cells:,}"
-    if now.counted is not None:
-        was = then.counts[worst] if then and then.worst is worst else count
+        return f"{worst.facts.symbol} {count:,}/{sum(now.counts.values()):,}"
+    if count is not None:
+        was = (then.counted if then and then.worst is worst else None) or count
         number = f" {was:,}→{count:,}" if was != count else f" {count:,}"
         number += " each" if several else ""
     before = f"{then.worst.facts.symbol}→" if then and then.worst is not worst else ""

@@ -247,9 +247,13 @@ def _release(named: MapRelease, platform: str = "") -> dict[str, str]:
     }
 
 
-def filter_link(**terms: str) -> str:
-    """Return a link to the page's table, filtered by these terms, such as ``judgement="broken", writer="0.9.2"``."""
-    return f"#filter={_quoted(' '.join(term(name, value) for name, value in terms.items()))}"
+def filter_link(**terms: str | Sequence[str]) -> str:
+    """Return a link to the page's table, filtered by these terms, such as ``judgement="broken", writer="0.9.2"``.
+
+    Of several values, one is enough. None of them may have special characters then.
+    """
+    words = (term(name, of) if isinstance(of, str) else f"{name}:{','.join(of)}" for name, of in terms.items())
+    return f"#filter={_quoted(' '.join(words))}"
 
 
 def term(name: str, value: str) -> str:

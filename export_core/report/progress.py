@@ -138,8 +138,9 @@ class RunProgress:
         self._readers = len(self._left)
         self._verdicts: Counter[tuple[str, str]] = Counter()
         self._failures: Counter[str] = Counter()  # The failures by judgement, and flaky cells.
-        self._promised = 0
+        self._promised = self._decided = 0
         self._all_promised = sum(cell.promised for cell in plan.cells)
+        self._deciding = sum(cell.decides for cell in plan.cells)
         # Counted as planned: of a runtime, the judgement leaves out of the promise what only a run shows.
         self._planned = {cell.key: cell.promised for cell in plan.cells if cell.reader.runtime}
         self._kinds: set[tuple[Judgement, tuple[str, ...]]] = set()
@@ -188,12 +189,17 @@ class RunProgress:
         self._failures.update([result.judgement, *(["flaky"] if result.flaky else [])])
         promised = self._planned.get(result.key, result.promised)
         self._promised += promised
+        decides = promised or bool(result.deployed)
+        self._decided += decides
         self._time_left.cell(reader, promised, result.seconds)
         if result.judgement.is_urgent:
             self._show_failure(result)
         self._bar.update(self._task, advance=1, state=self._short_state())
-        if promised and self._promised == self._all_promised and any(self._left.values()):
-            self._line(f"{self._promised_cells()}{self._failed_so_far()}; the cells that are left were not promised")
+        if decides and self._decided == self._deciding and any(self._left.values()):
+            others = "were not promised"
+            if self._deciding > self._all_promised:
+                others = "are neither promised nor of a deployment target"
+            self._line(f"{self._promised_cells()}{self._failed_so_far()}; the cells that are left {others}")
         if self._has_bar:
             return
         # In a log: a line when a reader is done, and else one often enough to show that the run is alive.

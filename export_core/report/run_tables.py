@@ -86,15 +86,19 @@ class Square:
         return PARTLY if partly else str(self.worst)
 
     @property
-    def counted(self) -> int | None:
-        """The number of cells with the worst judgement; None if the colour says all: the cells work, or all fail."""
-        plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
-        return None if self.look in plain else self.counts[self.worst]
+    def counted_judgements(self) -> tuple[Judgement, ...]:
+        """The judgements that the number counts: all that fail the run, or else the worst.
+
+        Empty if the colour says all: the cells work, or all fail.
+        """
+        if self.look in (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE):
+            return ()
+        return tuple(judgement for judgement in self.counts if judgement.fails_run) or (self.worst,)
 
     @property
-    def failing_of(self) -> tuple[int, int]:
-        """The number of cells with the worst judgement, which every medium shows, and the number of all cells."""
-        return self.counts[self.worst], sum(self.counts.values())
+    def counted(self) -> int | None:
+        """The number that every medium shows: that of the cells with a counted judgement; None without one."""
+        return sum(self.counts[judgement] for judgement in self.counted_judgements) or None
 
 
 @dataclass(frozen=True)

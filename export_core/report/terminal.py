@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -16,7 +17,7 @@ from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.releases import Release
 from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
 from export_core.report.run_tables import MapRelease, grid, map_releases, named_among, short_names
-from export_core.report.wording import LEGEND, cell_mark, command_of_plan, judged_as, listed_briefly, why_command
+from export_core.report.wording import LEGEND, cell_mark, command_of_plan, explain_command, judged_as, listed_briefly
 from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
@@ -73,7 +74,8 @@ def _print_short(console: Console, document: Document) -> None:
     for kind, shown in zip(deciding, most, strict=True):
         for number, finding in enumerate(kinds[kind][:shown]):
             console.print()
-            evidence = _evidence(finding, is_worst=finding is document.findings[0], is_first=not number)
+            is_worst = finding is document.findings[0]
+            evidence = _evidence(finding, document.run.folder, is_worst=is_worst, is_first=not number)
             _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
         rest = kinds[kind][shown:]
         if kind is Judgement.OWED.facts.kind:  # the policy names what has to run, so each cause is named too
@@ -138,13 +140,13 @@ def _print_finding(
     print_lines(console, [*lines[1:], *labelled_paragraphs(details, console.width, most)])
 
 
-def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple[str, str]]:
+def _evidence(finding: Finding, folder: Path | None, *, is_worst: bool, is_first: bool) -> list[tuple[str, str]]:
     """Return the details of a finding for the short report, so few that three findings fit on a screen.
 
     For a known issue, these are its name and what to do. Otherwise they are the first line of the message, what the
     difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
     Advice follows for the worst finding (`is_worst`), and for the first of a kind (`is_first`) if the kind has its own.
-    Any other cell that fails has the command that says why, how to reproduce it, and what to do.
+    Any other cell that fails has the command that says why, how to reproduce it, and what to do. `folder` has the run.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
@@ -155,7 +157,7 @@ def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple
         labels = ["known as", "to do"]
     elif not (has_advice or finding.kind.to_do) and finding.results and finding.results[0].verdict.fails:
         labels[-1] = "explain"  # which also prints the command that reproduces it
-        details["explain"] = why_command("explain", finding.results[0])
+        details["explain"] = explain_command(finding.results[0], folder)
     return [
         (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
     ]
@@ -211,7 +213,7 @@ def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
         return [("next", "\n".join(pages))]
     # Of a cell that did not run there is nothing to explain.
     examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
-    why = [why_command("explain", example) for example in examples[:1]]
+    why = [explain_command(example, document.run.folder) for example in examples[:1]]
     return [("next", "\n".join((worst.reproduce, *why, *pages)))]
 
 

@@ -80,9 +80,13 @@ _TAKES = {
     "can-i-deploy": (*_STORE, "--as-of", "--results"),
     "audit": _STORE,
     "goldens verify": _STORE,
+    # `why_command` has the others.
+    "explain": ("--results",),
+    "reduce": ("--results",),
 }
 """The commands that a finding may advise, with the options by which they see what the run saw."""
-_COMMAND = re.compile(rf"`jaxexport ({'|'.join(_TAKES)})((?: [^`]*)?)`")
+# Settings of variables may stand before a command.
+_COMMAND = re.compile(rf"`(?:\w+=[^`]* )?jaxexport ({'|'.join(_TAKES)})((?: [^`]*)?)`")
 
 
 def asked_of(run: Run) -> dict[str, str]:
@@ -537,6 +541,11 @@ def why_command(name: str, result: Result, *words: str) -> str:
     pairs = [pair for pair in itertools.pairwise(given) if pair[0] in _FOR_ONE_CELL and pair != ("--platforms", "cpu")]
     chosen = [word for option, value in pairs for word in (ONE_OF_SEVERAL.get(option, option), value)]
     return " ".join([*settings, shlex.join(["jaxexport", name, *chosen, *words])])
+
+
+def explain_command(result: Result, folder: Path | None) -> str:
+    """Return the shell command `jaxexport explain` for a cell of the run in `folder`, which it names if it must."""
+    return why_command("explain", result, *(["--results", str(folder)] if named_folder(folder) else []))
 
 
 def writer_and_reader(result: Result) -> str:

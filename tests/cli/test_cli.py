@@ -353,16 +353,16 @@ def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
     assert "t.test_g: a case without a golden" in jaxexport("goldens", "verify").err
 
 
-def test_prune_deletes_nothing_if_a_pin_has_no_golden(jaxexport, project):
+@pytest.mark.parametrize("words", [("--dry-run",), ("--yes",)], ids=["dry", "delete"])
+def test_prune_refuses_a_pin_that_has_no_golden(jaxexport, project, words):
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
-    message = "export_compat.yaml:1: retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
-    dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run")
-    assert (dry.code, dry.err.strip()) == (0, f"warning: {message}")
-    done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--yes")
-    assert_bad_input(done, message)
-    assert jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run").out == dry.out
+    ended = jaxexport("goldens", "prune", "--as-of", "2027-04-01", *words)
+    pin = "export_compat.yaml:1: retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
+    assert_bad_input(ended, f"{pin} Pin what should stay, or remove the pin: nothing was deleted.")
+    assert not ended.out, "a dry run lists nothing: nothing would be deleted"
+    assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu").exists()
 
 
 def test_prune_deletes_only_goldens_and_only_if_confirmed(jaxexport, project):

@@ -121,7 +121,7 @@ def test_an_interrupted_run_cleans_up_and_can_be_resumed(small, tmp_path, number
     assert f"stopping the running cells; {again}" in printed
     summary = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
     assert summary in printed
-    assert "1 are left: the same command with --resume continues. Nothing was judged." in printed
+    assert "1 is left: the same command with --resume continues. Nothing was judged." in printed
     assert run.processes() == []
     assert list(run.scratch.iterdir()) == []
     assert not (run.results / "summary.json").exists()

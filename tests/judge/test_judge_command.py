@@ -223,7 +223,7 @@ def test_next_commands_have_the_policy_and_day_of_a_judgement(given, jaxexport, 
     again, why, page = next_commands(judged)
     assert again == f"XLA_FLAGS=--some {after}"
     about = "--case t.b --writer 0.9.2 --reader 0.10.2"
-    assert why == " ".join(filter(None, ("XLA_FLAGS=--some jaxexport explain", about, repeated)))
+    assert why == " ".join(filter(None, ("XLA_FLAGS=--some jaxexport explain", about, repeated, "--results out")))
     assert page == " ".join(filter(None, ("jaxexport report out", named, "--html report.html")))
     propose = " ".join(filter(None, ("`jaxexport judge out", named, "--propose`")))
     assert propose in jaxexport("report", "out", *shlex.split(named), "--markdown", "-").out.replace("\\", "")

@@ -77,3 +77,11 @@ def test_a_day_survives_a_round_trip_through_text(date):
 def test_a_text_that_is_no_date_is_an_error_with_an_example(text):
     with pytest.raises(ReleaseError, match=r"--as-of: expected a date such as 2026-10-25, found"):
         parse_day(text)
+
+
+@pytest.mark.parametrize("backward", [-1, "180", 10**9, 1.5, True])
+def test_windows_of_no_whole_number_of_days_are_refused(backward):
+    day = datetime.date(2026, 10, 25)
+    for name, windows in {"backward_days": Windows(backward, 21), "forward_days": Windows(180, backward)}.items():
+        with pytest.raises(ReleaseError, match=f"promise: windows: {name}: expected a whole number of days .*, found"):
+            promise(day, day, windows)

@@ -122,6 +122,13 @@ def test_advice_names_a_results_folder_that_is_not_the_usual_one():
     assert with_asked(text, asked_of(run)) == text.replace("can-i-deploy`", "can-i-deploy --results out`")
 
 
+def test_explain_and_reduce_in_a_text_get_the_folder_of_the_run():
+    text = "`jaxexport explain --case t.f` and `XLA_FLAGS='--a b' jaxexport reduce --case t.f`, not `jaxexport diff`"
+    expected = text.replace("explain --case t.f", "explain --case t.f --results out")
+    expected = expected.replace("reduce --case t.f", "reduce --case t.f --results out")
+    assert with_asked(text, {"--results": "out", "--as-of": "2026-11-22"}) == expected
+
+
 def test_a_shard_does_not_ask_for_the_cells_of_others():
     policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2"),))
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]

@@ -20,7 +20,7 @@ from export_core.matrix import Verdict
 from export_core.releases import Windows, promise
 from export_core.report.document import ReportError
 from export_core.report.map_svg import map_picture, map_svg
-from export_core.report.markdown import markdown_text
+from export_core.report.markdown import markdown_map, markdown_text
 from export_core.report.page import html_page
 from export_core.report.page_data import page_data
 from export_core.report.run_tables import release_map
@@ -93,6 +93,22 @@ def test_a_square_shows_and_counts_its_worst_judgement():
     assert square.get("class") == "square is-broken"
     assert square.find("text").text == "1"
     assert square.get("aria-label") == ("written by 0.9.2, read by 0.10.2 on cpu: 1 broken, 1 known, 1 kept (promised)")
+
+
+def test_a_squares_number_counts_all_that_fail_the_run():
+    results = [
+        result(Verdict.NUMERICS, Judgement.BROKEN, case="t.a", promised=False),
+        result(Verdict.CRASH, Judgement.OWED, case="t.b", promised=False),
+        result(Verdict.REFUSED, Judgement.OUTSIDE, case="t.c", promised=False),
+        *(result(case=f"t.{name}", judgement=Judgement.BONUS, promised=False) for name in "def"),
+    ]
+    (square,) = squares(drawn(results, links=True))
+    assert (square.get("class"), square.find("text").text) == ("square is-broken", "2")
+    link = "#filter=writer:0.9.2 reader:0.10.2 platform:cpu judgement:broken,owed"
+    assert unquote(square.get("href")) == link, "the cells that are counted"
+    text = markdown_map(mapped(results))
+    assert "| 0.9.2 | ❌ 2 |" in text
+    assert text.endswith(" · a number counts all cells that fail the run\n")
 
 
 def test_a_square_that_fails_in_part_is_drawn_as_partly():

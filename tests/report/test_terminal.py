@@ -17,7 +17,7 @@ from export_core.judge import Judgement, Result
 from export_core.judge.accepted import Accepted
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
-from export_core.policy.entries import KnownFailure
+from export_core.policy.entries import DeploymentTarget, KnownFailure
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -194,9 +194,11 @@ def test_a_narrow_terminal_does_not_break_a_findings_lines():
     assert "m" * 90 in text, "a command that is copied must not be broken by the terminal's width"
 
 
-def plan():
+def plan(*targets):
     goldens = [golden("a"), golden("b", "0.9.2")]
-    return make_plan(goldens, load_calendar(), Windows(), Selection("0.12.0.1,0.9.2"), day("2026-11-21"))
+    return make_plan(
+        goldens, load_calendar(), Windows(), Selection("0.12.0.1,0.9.2"), day("2026-11-21"), targets=targets
+    )
 
 
 def test_a_plan_is_reported_in_two_lines():
@@ -239,6 +241,24 @@ def test_a_log_has_a_line_for_each_finished_reader():
         "[3/4] jaxlib 0.9.2: 1 crash, 1 pass · promised cells done: 2 of 2, 1 cause · environments 2/2 · "
         "so far 1 broken · 0:00:01 to 0:00:01 left",
     ]
+
+
+def test_progress_waits_for_the_cells_of_deployment_targets():
+    serving = DeploymentTarget(name="serving", jaxlib="0.9.2", cases=("a",))
+    owed = result(Verdict.REFUSED, Judgement.OWED, case="a", writer="0.12.0.1", reader="0.9.2", promised=False)
+    owed = msgspec.structs.replace(owed, deployed=("serving",))
+
+    def follow(console):
+        with RunProgress(console, plan(serving), clock=Clock()) as progress:
+            for one in (result(reader="0.9.2"), result(reader="0.12.0.1"), owed):
+                progress.result(one)
+
+    *_, line, after = drawn(follow).splitlines()
+    assert line == (
+        "promised cells done: 2 of 2 · so far 1 owed; the cells that are left are neither promised nor of a deployment "
+        "target"
+    )
+    assert after.startswith("[3/4]"), "not before the target's cell has ended"
 
 
 def test_a_log_has_a_line_at_least_every_40_seconds():

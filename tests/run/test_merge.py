@@ -101,6 +101,16 @@ def test_a_missing_or_killed_shard_makes_a_run_incomplete(shards, tmp_path, caps
     assert jaxexport("judge", out) == 3
 
 
+def test_judge_names_each_folder_without_a_shard(shards, tmp_path, capsys):
+    shutil.rmtree(shards[1])
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    jaxexport("judge", *shards, tmp_path / "file", tmp_path / "empty", "--results", tmp_path / "merged")
+    found = {shards[1]: "none", tmp_path / "file": "a file", tmp_path / "empty": "an empty one or other files"}
+    expected = [f"warning: {one}: expected the results folder of a shard, found {it}." for one, it in found.items()]
+    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")] == expected
+
+
 @pytest.mark.parametrize("given", [1, 2, 3])
 def test_merging_one_shard_names_the_missing_ones(shards, given):
     merged = merge_shards([shards[given - 1]])

@@ -16,7 +16,7 @@ from export_core.artifact import Artifact
 from export_core.artifact.audit import calls_of_jax, only_jax
 from export_core.artifact.readers import fails_when_called
 from export_core.base.text import few
-from export_core.features.deploy.asked import Place, StoredResults, Subject, ran
+from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, ran
 from export_core.goldens import Golden
 from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.judge import Result
@@ -29,7 +29,7 @@ from export_core.knowledge import NO, Forecast, forecast, forecasts, forecasts_w
 from export_core.matrix import Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
-from export_core.policy.entries import DeploymentTarget
+from export_core.policy.entries import ALL, DeploymentTarget
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.load_check import LoadCheck, check_load, find_reader
 from export_core.policy.run_options import RESULTS, ProjectOptions, Selection, option_words
@@ -40,8 +40,6 @@ from export_core.releases import Calendar
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import built_on, runtime_of
 from export_core.report.wording import why_command
-
-ASKED = "deploy"  # The folder inside the results folder for the run that answers what is unknown.
 
 
 class DeployAnswer(StrEnum):
@@ -113,10 +111,10 @@ class Question:
     """What answers depend on, besides the artifact and the deployment target.
 
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
-    upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`, and `results` as its
-    folder. `cases` are all cases that run on the targets' platforms, or empty if the user named artifacts. `policy`
-    says how outputs are compared. `of_other_content` has the places with a stored result that does not count, since the
-    golden was changed.
+    upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`. `results` is the results
+    folder that was asked about: the command writes to the folder inside it for `to`, the value of `--to`. `cases` are
+    all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
+    compared. `of_other_content` has the places with a stored result that does not count, since the golden was changed.
     """
 
     calendar: Calendar
@@ -128,6 +126,7 @@ class Question:
     cases: Collection[str] = ()
     policy: Policy = _DEFAULT
     of_other_content: Collection[Place] = ()
+    to: str = ALL
 
 
 _CONVERTED = Path("converted")
@@ -512,8 +511,8 @@ def _asking_again(
     project = replace(question.project, goldens=store)
     there = replace(question, project=project, cases=())
     ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
-    if question.results.parent != RESULTS:
-        ask += ["--results", str(question.results.parent)]
+    if question.results != RESULTS:
+        ask += ["--results", str(question.results)]
     return _command([replace(subject, golden=golden)], [target], there), shlex.join(ask)
 
 
@@ -533,5 +532,6 @@ def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], q
     )
     if {*selection.cases} == {*question.cases}:  # all of them: a command with every name is too long to read
         selection = replace(selection, cases=())
-    words = [*option_words(selection, plan=True), *option_words(question.project), "--results", str(question.results)]
+    words = [*option_words(selection, plan=True), *option_words(question.project)]
+    words += ["--results", str(answer_folder(question.results, question.to))]
     return shlex.join(["jaxexport", "matrix", *words])

@@ -2,6 +2,8 @@
 
 import contextlib
 import datetime
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +28,13 @@ from export_core.policy.entries import ALL, DeploymentTarget, matches
 from export_core.policy.load import FILE
 from export_core.readers.placement import Mode
 from export_core.run.plan_record import by_another_tool, hash_of
-from export_core.run.results import read_run
+from export_core.run.results import FINISHED, SUMMARY, WHOLE, read_run
+
+ASKED = "deploy"
+"""The folder inside the results folder for the runs that answer what is unknown: that of `--to all`, and inside it a
+folder for each target that was named alone. In one folder, the run of a second question would replace the first's."""
+_EARLIER = (FINISHED, WHOLE)  # Folders inside that of a run, for an earlier run, which is no evidence.
+_PLAIN = r"[a-z][a-z0-9_-]*"  # Names of targets that are the same on every file system, and no file of a run has.
 
 Place = tuple[str, str, str]  # A golden, a jaxlib and a platform.
 StoredResults = dict[Place, Result]
@@ -63,6 +71,37 @@ class Subject:
         """The named file, the id of the golden, or both: ``file (golden)``."""
         golden = self.golden.id if self.golden else ""
         return f"{self.file} ({golden})" if self.file and golden else self.file or golden
+
+
+def _folder_of_answers(results: Path) -> Path:
+    """Return the folder of the runs that answer questions; `results` itself if it is that folder."""
+    return results if results.name == ASKED else results / ASKED
+
+
+def answer_folder(results: Path, name: str) -> Path:
+    """Return the folder for the run that answers a question; `name` is the value of `--to`."""
+    folder = _folder_of_answers(results)
+    if name == ALL:
+        return folder
+    if re.fullmatch(_PLAIN, name) and name not in (*_EARLIER, ASKED):
+        return folder / name
+    safe = re.sub(r"[^a-z0-9_-]+", "_", name.lower())
+    return folder / f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def evidence_folders(results: Path, *, is_named: bool) -> tuple[list[Path], list[Path]]:
+    """Return the folders whose runs are evidence, and others that may have an unfinished run.
+
+    They are a results folder, and those of the runs that answered questions. A folder that the user named (`is_named`)
+    has to have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
+    """
+    answers = _folder_of_answers(results)
+    inside = sorted(path for path in answers.iterdir() if path.name not in _EARLIER) if answers.is_dir() else []
+    folders = list(dict.fromkeys((results, answers, *inside)))
+    found = [folder for folder in folders if (folder / SUMMARY).exists()]
+    if is_named and results not in found and not (results == answers and found):
+        found.insert(0, results)
+    return found, [folder for folder in folders if folder not in found]
 
 
 def stored_evidence(

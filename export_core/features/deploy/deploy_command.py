@@ -28,7 +28,10 @@ from export_core.cli.output import echo, echo_json
     required=True,
     help="A deployment target of the policy (`deployed`); all: every one that is in force and has to run the case.",
 )
-@click_options.results_option("Folder of a finished run whose results count. [default: .jaxexport, where there is one]")
+@click_options.results_option(
+    "Folder of a finished run whose results count; runs in DIR/deploy count too. [default: .jaxexport, where there is "
+    "one]"
+)
 @click_options.goldens_option
 @click_options.policy_option
 @click_options.as_of_option
@@ -77,7 +80,7 @@ def can_i_deploy(
     from export_core.policy.load import policy_file as named_file
     from export_core.policy.project_terms import terms_of
     from export_core.policy.run_options import RESULTS, ProjectOptions
-    from export_core.run.results import SUMMARY, unfinished_run
+    from export_core.run.results import unfinished_run
 
     policy = click_options.policy_of(policy_file)
     calendar = policy.calendar()
@@ -95,10 +98,9 @@ def can_i_deploy(
     compared = under_policy(asked.written_by(stored, names, day, partial(echo, err=True)), policy)
     folder = Path(results) if results else RESULTS
     # A folder that was named has to have a run; the usual one may not be there yet.
-    folders = [folder] if results else []
-    folders += [path for path in (folder, folder / answers.ASKED) if path not in folders and (path / SUMMARY).exists()]
-    for path in (folder, folder / answers.ASKED):
-        if path not in folders and (found := unfinished_run(path)):
+    folders, others = asked.evidence_folders(folder, is_named=bool(results))
+    for path in others:
+        if found := unfinished_run(path):
             echo(f"the results in {path} do not count: expected a finished run, found {found}", err=True)
     project = ProjectOptions(Path(goldens) if goldens else None, policy_file, day if as_of else None)
     evidence = asked.stored_evidence(folders, compared, policy, day, partial(echo, err=True))
@@ -109,10 +111,11 @@ def can_i_deploy(
         evidence.results,
         {issue.id: issue for issue in known_issues(policy.known_issues)},
         project,
-        folder / answers.ASKED,
+        folder,
         () if names else {one.manifest.case for one in compared if not platforms.isdisjoint(one.manifest.runs_on)},
         policy,
         evidence.of_other_content,
+        to,
     )
     if not names:
         asked.require_goldens(stored, compared, store.root, f"--to {to}", day)

@@ -507,6 +507,41 @@ def test_results_of_the_printed_command_are_found(ask):
     assert ask(CASE, "all").code == 0
 
 
+def folder_of_run(ended) -> str:
+    (run,) = {each["run"] for each in json.loads(ended.out)["answers"] if each["run"]}
+    return run.partition(" --results ")[2]
+
+
+def test_the_runs_of_two_questions_do_not_replace_each_other(project, jaxexport):
+    Path("export_compat.yaml").write_text(POLICY + '  - {name: "Edge.2", jaxlib: 0.10.1}\n')
+    readers = {"serving": "0.9.2", "edge": "0.10.2", "Edge.2": "0.10.1"}
+    folders = {to: folder_of_run(jaxexport("can-i-deploy", "--to", to, "--json")) for to in (*readers, "all")}
+    assert folders == {
+        "serving": ".jaxexport/deploy/serving",
+        "edge": ".jaxexport/deploy/edge",
+        "Edge.2": ".jaxexport/deploy/edge_2-27905b99",
+        "all": ".jaxexport/deploy",
+    }
+    for to, reader in readers.items():
+        stored(ran(Verdict.PASS, reader), folder=folders[to])
+    for words in ((), ("--results", ".jaxexport/deploy")):  # which has no run of its own
+        assert "YES: 3 yes." in jaxexport("can-i-deploy", "--to", "all", *words, code=0).out
+
+
+def test_a_folder_of_answers_gets_no_second_one_inside(ask):
+    stored(ran(Verdict.PASS, "0.10.1"), folder="run/deploy")
+    for to, folder in (("all", "run/deploy"), ("serving", "run/deploy/serving")):
+        for results in ("run/deploy", "run/deploy/"):
+            assert folder_of_run(ask(CASE, to, "--results", results, "--json")) == folder
+
+
+def test_the_run_before_an_answer_does_not_count(ask):
+    for earlier in ("finished", "whole"):
+        stored(ran(Verdict.PASS, "0.9.2"), folder=f".jaxexport/deploy/{earlier}")
+    assert ask(CASE, "serving").code == 3
+    assert_bad_input(ask(CASE, "serving", "--results", ".jaxexport/deploy"), "expected the summary of a finished")
+
+
 def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     crash_later = ran(Verdict.CRASH, "0.10.0", stage=Stage.RUN)
@@ -737,7 +772,7 @@ def test_a_converted_file_leads_to_its_golden(ask):
     convert, run, again = ended.out.partition("run       ")[2].splitlines()[0].split("; ")
     assert convert == f"jaxexport convert golden/{CASE}/0.9.2-cpu --for 0.9.2 --output converted/0.9.2"
     assert run.startswith("jaxexport matrix ")
-    assert run.endswith(" --goldens converted/0.9.2 --results .jaxexport/deploy")
+    assert run.endswith(" --goldens converted/0.9.2 --results .jaxexport/deploy/serving")
     assert again == "jaxexport can-i-deploy a.jaxexport --to serving --goldens converted/0.9.2"
     assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
     Path("a.jaxexport.converted.json").write_text("{}")
@@ -761,7 +796,7 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     (unknown,) = msgspec.json.decode(ask("a.jaxexport", "serving", *words, "--json").out, type=Deployability).answers
     convert, run, again = unknown.run.split("; ")
     assert convert.endswith(f" --output converted/0.9.2{options} --policy other.yaml")
-    assert run.endswith(" --goldens converted/0.9.2 --policy other.yaml --results run/deploy")
+    assert run.endswith(" --goldens converted/0.9.2 --policy other.yaml --results run/deploy/serving")
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
@@ -770,9 +805,8 @@ def test_a_file_in_another_folder_of_goldens_leads_to_its_golden(ask):
     artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
     ended = ask(artifact, "serving", code=3)
     assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden, and ask again" in ended.out
-    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results .jaxexport/deploy; jaxexport can-i-"
-    assert words in ended.out
-    assert f"deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
+    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results .jaxexport/deploy/serving; "
+    assert f"{words}jaxexport can-i-deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
     assert "jaxexport convert" not in ended.out
 
 

@@ -154,7 +154,7 @@ _SENTENCES = (
 )
 """Patterns of msgspec's messages, and the words of this project for them."""
 QUOTED_AS_WRITTEN = 'in quotes as you wrote it, such as "0.10": without them, YAML reads 0.10 as the number 0.1'
-"""How text is written that YAML would read as a number; how it was written is lost where the number is found."""
+"""Advice for a text, such as a version, that YAML has read as a number, so that its digits as written are lost."""
 
 
 def plural(count: int, noun: str) -> str:

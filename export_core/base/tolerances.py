@@ -26,7 +26,7 @@ LEVELS = (
     " Write them by platform and dtype, such as tolerances: {cpu: {float32: {rtol: 1e-3}}}. Those of new goldens on "
     "all platforms are a key of their own, such as rtol: {float32: 1e-3}."
 )
-"""How the tolerances of a policy are written, for a message about one that lacks a level."""
+"""An example of a policy's tolerances, for the message about one that lacks the platform or the dtype."""
 
 DEFAULT_RTOL = {
     "float64": 1e-10,

@@ -64,7 +64,7 @@ def decode_yaml(data: bytes, kind: Any = Any) -> Any:
 
 
 EXPECTED = {"timestamp": "a date such as 2026-10-25", "int": "a number such as 180", "bool": "true or false"}
-"""What a value must be that looks like one of these types of YAML, in words; by the last word of the type's tag."""
+"""The form that a value of each type of YAML must have, in words, by the last word of the type's tag."""
 
 
 def refusal(node: Any, error: Exception) -> str:

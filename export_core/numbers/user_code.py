@@ -123,7 +123,7 @@ class UserCode:
         if isinstance(answer, str):
             problem = f"{PROGRAM}: the process that runs comparators did not start: it {answer}."
             if answer.startswith(_LATE):
-                slow = shlex.join([sys.executable, "-X", "importtime", "-c", "import numpy"])
+                slow = shlex.join([sys.executable, "-P", "-X", "importtime", "-c", "import numpy"])
                 problem += f" `{slow}` shows what takes the time. A longer --timeout of a matrix gives it more."
             raise CompareError(problem)
 

@@ -66,7 +66,7 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run must cover; a run that does not cover it is incomplete."""
+    """The cells that a run must cover; a run that does not cover them is incomplete."""
 
     readers: Names = ()
     """jaxlib versions, releases of other runtimes such as tensorflow==2.21.0, or globs; for each, such a reader

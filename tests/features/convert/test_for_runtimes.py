@@ -204,7 +204,7 @@ def test_no_other_export_is_suggested_for_a_custom_call():
 
 
 def test_an_artifact_is_not_exported_again_for_a_runtime():
-    with pytest.raises(ConversionRefused, match=r"for iree 3\.13\.0: only an artifact .* and only for a jaxlib"):
+    with pytest.raises(ConversionRefused, match=r"for iree 3\.13\.0: expected an artifact .*, and a release of jaxlib"):
         export_again(read(golden("test_programs.test_random")), IREE, CALENDAR, {}, print)
 
 

@@ -34,7 +34,7 @@ IsBad = bool | None
 
 
 class BisectBy(StrEnum):
-    """What decides whether two results are alike in a bisection."""
+    """The properties of a result by which a bisection tells whether two results are alike."""
 
     VERDICT = "verdict"  # By the verdict alone.
     MESSAGE = "message"  # By verdict, stage, signal, and the message without numbers, addresses and quoted names.

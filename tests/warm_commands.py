@@ -6,7 +6,6 @@ interpreter: modules are imported already, and all forks hash strings alike. Wor
 
 import atexit
 import contextlib
-import gc
 import importlib
 import marshal
 import os
@@ -21,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+import immortal
 from shared_process import shared_process
 from warm_worker import LONGEST_REQUEST
 
@@ -83,7 +83,7 @@ def main(path: str, workers: str) -> None:
     load_calendar()
     use_warm_workers(workers)
     os.fsync = lambda descriptor: None  # as in conftest.py
-    gc.freeze()  # or the first collection of each fork would copy every page
+    immortal.freeze()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(path)
     listening.listen()

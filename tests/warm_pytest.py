@@ -7,8 +7,8 @@ One of the texts below sets how the noise of goldens is measured.
 
 import atexit
 import contextlib
+import fnmatch
 import functools
-import gc
 import importlib
 import inspect
 import json
@@ -23,6 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
+import immortal
+import msgspec
 import pytest
 from _pytest import config
 from _pytest.config import default_plugins
@@ -38,6 +40,13 @@ IMPORTED = (
     *("faulthandler", "pdb", "readline", "urllib.request"),
     *("_pytest._argcomplete", "platformdirs.pytest_plugin", "xdist.looponfail", "xdist.newhooks", "xdist.plugin"),
 )
+
+ARTIFACT = Path(__file__).parent / "artifact" / "data" / "0.12.0.1" / "mlp.jaxexport"
+PATTERNS = (
+    *("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}"),
+    *("test*.txt", "test_*.py", "*_test.py", "test*", "*.old-*", "golden.yaml", "export_compat.y*ml"),
+)
+"""Patterns of file names that each run compiles."""
 
 WHOLE_NOISE = ""  # noise is measured as in a user's run
 
@@ -119,14 +128,13 @@ def main(path: str, workers: str, compiled: str) -> None:
 
     from export_core.matrix.cache_keys import hash_of_code
     from export_core.readers.installed import hash_of_this_interpreter
-    from export_core.releases import load_calendar
 
     for name in IMPORTED:
         importlib.import_module(name)
     hash_of_this_interpreter()  # computed once for all forks
     hash_of_code()
-    load_calendar()
     bin_xml_escape("")  # compiles its pattern
+    look_up_facts_once()
     read_packages_once()
     look_for_hooks_once()
     prepare_config_once()
@@ -137,7 +145,7 @@ def main(path: str, workers: str, compiled: str) -> None:
     make_ir_context()  # MLIR registers its dialects, once for all forks
     jax.clear_caches()  # as each first export does, which would copy the pages of what importing jax has cached
     os.fsync = lambda descriptor: None  # as in conftest.py
-    gc.freeze()  # or the first collection of each fork would copy every page
+    immortal.freeze()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(path)
     listening.listen()
@@ -168,6 +176,35 @@ def answer(pid: int, connection: socket.socket) -> None:
     """Send the exit code of a fork that has ended, or that this waits for."""
     with connection, contextlib.suppress(OSError):  # the other side is gone
         connection.sendall(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+
+
+def look_up_facts_once() -> None:
+    """Compute what every run computes and caches: facts of this machine, versions, patterns, decoders of types.
+
+    That is a tenth of a run with one marked test.
+    """
+    import jax
+    import jaxlib
+
+    from export_core.artifact import read
+    from export_core.goldens import Manifest
+    from export_core.matrix import Result, cache_keys
+    from export_core.policy import Policy
+    from export_core.readers.hardware import instruction_set
+    from export_core.readers.worker.protocol import Reply
+    from export_core.releases import load_calendar
+    from export_core.releases.stable_targets import promised_by
+
+    load_calendar().all_matching_jax(jaxlib.__version__)
+    cache_keys.machine()
+    promised_by(jax.__version__, jaxlib.__version__)
+    assert not read(ARTIFACT).unread
+    instruction_set()
+    for kind in (Manifest, Policy, Reply, Result):
+        with contextlib.suppress(msgspec.ValidationError):
+            msgspec.convert({}, kind)
+    for pattern in PATTERNS:
+        fnmatch.filter((), pattern)
 
 
 def read_packages_once() -> None:

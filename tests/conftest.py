@@ -3,8 +3,8 @@
 import fcntl
 import gc
 import os
-from collections.abc import Generator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -41,11 +41,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def _one_at_a_time(path: Path) -> Generator[None, object, object]:
-    """Run a hook while no other process of xdist runs it for the same file."""
+@contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Hold a lock that no other process of xdist holds for the same file."""
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        return (yield)
+        yield
 
 
 @pytest.hookimpl(wrapper=True)
@@ -54,12 +55,19 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, o
 
     In a new checkout, rewriting the assertions and compiling takes three times as long as all else of the collection.
     """
-    if isinstance(collector, pytest.Module):
-        return (yield from _one_at_a_time(collector.path))
-    return (yield)
+    with _one_at_a_time(collector.path) if isinstance(collector, pytest.Module) else nullcontext():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems() -> Generator[None, object, object]:
-    """Let one process of xdist collect the constants of all modules for Hypothesis, which stores them for others."""
-    return (yield from _one_at_a_time(Path(__file__)))
+    """Let one process of xdist make what Hypothesis stores for others: constants of all modules, a table of characters.
+
+    In a new checkout, making that table takes two seconds.
+    """
+    with _one_at_a_time(Path(__file__)):
+        with suppress(ModuleNotFoundError):
+            from hypothesis.internal.charmap import charmap
+
+            charmap()
+        return (yield)

@@ -72,15 +72,14 @@ def warm_commands(folder: Path, own: Path, workers: Path) -> Iterator[Path | Non
 
 
 def main(path: str, workers: str) -> None:
-    from warm_pytest import use_warm_workers
+    from warm_pytest import look_up_facts_once, use_warm_workers
 
     from export_core.readers.installed import hash_of_this_interpreter
-    from export_core.releases import load_calendar
 
     for name in IMPORTED:
         importlib.import_module(name)
     hash_of_this_interpreter()  # computed once for all forks
-    load_calendar()
+    look_up_facts_once()
     use_warm_workers(workers)
     os.fsync = lambda descriptor: None  # as in conftest.py
     immortal.freeze()

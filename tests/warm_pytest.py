@@ -216,8 +216,13 @@ def read_packages_once() -> None:
     installed, anew = tuple(metadata.distributions()), metadata.distributions
     for package in installed:
         if any(point.group == "pytest11" for point in package.entry_points):
-            assert package.files or package.metadata
+            assert package.metadata
+            for file in package.files or ():
+                str(file)  # pathlib stores it
     metadata.distributions = lambda **where: anew(**where) if where else iter(installed)
+    metadata.Distribution.from_name = staticmethod(functools.cache(metadata.Distribution.from_name))
+    for name in ("jax", "jaxlib", "ml_dtypes", "numpy", "pluggy", "pytest", "pytest-jaxexport"):
+        metadata.version(name)
 
 
 def look_for_hooks_once() -> None:

@@ -170,7 +170,7 @@ class ReplayAt(Protocol):
     def __call__(self, text: str, notify: Callable[[str], None]) -> AbstractContextManager[Replay]:
         """Return a context manager that gives the replay on the machines in `text`, the value of --executor.
 
-        `notify` is called with a line for people while they are waited for, from another thread.
+        While the machines are waited for, `notify` is called from another thread with a line for people.
         """
 
 
@@ -226,6 +226,7 @@ def run_matrix(
             journal = stack.enter_context(Journal(options.results, record, resume=options.resume))
             results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
+        facts = structs.replace(facts, resumed=len(results))
         done = {result.key for result in results}
         left = [cell for cell in plan.cells if cell.key not in done]
         reproducing = reproduce_options(selection, options)

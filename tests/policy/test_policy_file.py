@@ -66,7 +66,7 @@ def test_a_policy_survives_a_round_trip_through_json(load):
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(policy)), Policy) == policy
 
 
-def test_the_docs_explain_the_default_windows():
+def test_the_page_about_windows_names_defaults_and_their_sources():
     page = (Path(__file__).parents[2] / "docs" / "explanation" / "windows.md").read_text()
     windows, (backward, forward) = Policy().windows, STABLEHLO_YEARS
     for row in (
@@ -97,7 +97,7 @@ def test_platforms_in_a_list_get_mode_auto(load):
     assert load("platforms: [cpu, tpu]").platforms == {"cpu": "auto", "tpu": "auto"}
 
 
-def test_quotes_line_numbers_and_a_bom_change_nothing(load):
+def test_quotes_lines_and_a_bom_do_not_change_what_a_policy_says(load):
     plain = load(EVERYTHING).without_locations()
     quoted = EVERYTHING.replace("added: 2026-10-01", 'added: "2026-10-01"')
     assert quoted != EVERYTHING
@@ -311,6 +311,8 @@ RULES = [
         *((f"reader_packages_from_source: ['{name}']",
            f"1: reader_packages_from_source[0]: expected the name of a package other than jax and jaxlib, such as "
            f"optax, found '{name}'.") for name in ("", ":all:", "optax==1", "Jaxlib")),
+        *((f"environment: ['{name}']", f"1: environment[0]: expected text such as 'MY_LIBRARY', found '{name}'. A name "
+           "has letters, digits and `_`, and begins with no digit.") for name in ("MY-VAR", "", "A=1", "1A")),
         # what is no YAML, and what YAML would take in silence
         ("goldens: a\nwindows: [", "2: not YAML: "),
         ("goldens: a\n\twindows: {}", "2: not YAML: found a tab where YAML takes spaces only."),

@@ -334,7 +334,10 @@ class Rewriting:
         return math.prod(left[int(part)] for part in summed[1].split(",")) if summed else 1
 
     def _move(self, result: Any, following: Any, numbers: Any, doubled: int) -> None:
-        """Have all operations that use a result use its moved form. An array of a type that does not move stays."""
+        """Add a call that moves a result by some units in the last place, and have its users take the moved one.
+
+        The call is inserted before `following`. A result of a type that is not moved is left as it is.
+        """
         match = ARRAY.fullmatch(str(result.type))
         if not match:
             return

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from export_core.artifact.audit import only_jax, targets_of_jax
 from export_core.base.feature import hooks
 from export_core.base.text import few, plural
 from export_core.judge import Judgement, Result
@@ -42,7 +43,7 @@ from export_core.matrix.verdicts import (
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.entries import ALL
-from export_core.policy.known_issues import KnownIssue
+from export_core.policy.known_issues import KnownIssue, source_of
 from export_core.readers.errors import STILL_STARTS
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import JAXLIB
@@ -292,7 +293,7 @@ def _issue_text(issue: KnownIssue | None) -> str:
         # No release of jax is to blame: which one of the runtime has it, and who measured that, is the evidence.
         since = f" since {issue.consumer} {issue.since}" if issue.since else ""
         title = f"{issue.id}{since}: {title}"
-    source = issue.issue or (issue.study if issue.consumer != JAXLIB else "")
+    source = issue.issue or (source_of(issue) if issue.consumer != JAXLIB else "")
     return ", ".join(filter(None, (title, source, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 
@@ -311,6 +312,11 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
         return ""
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
+    targets = [targets_of_jax(result.custom_calls) for result in run.by_cause[cause.judgement, cause.id]]
+    if example.reader.runtime and cause.verdict in (Verdict.REFUSED, Verdict.ERROR) and all(targets):
+        # Whatever its compiler stumbled over first, such as a dialect.
+        why = only_jax(sorted({target for of_cell in targets for target in of_cell}))
+        return f"{why[0].upper()}{why[1:]}. Neither a conversion nor another release of {example.reader.family} helps."
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
     if STILL_STARTS in example.message:
         step = BUSY_MACHINE

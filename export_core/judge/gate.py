@@ -212,6 +212,12 @@ def summarize(
             why = "its `cases` match no case of this run" if matches_none else f"no golden of its cases {exported}"
             missing.append(f"{deployed[-1].no_cell}, since {why}. Correct the entry, or write such goldens.")
         elif every_golden:
+            missing += [
+                f"deployed {target.name}: {pattern!r} in its `cases` matches no case of this run. Correct the entry, or "
+                "write such goldens."
+                for pattern in target.cases
+                if not _match_any({*cases, *elsewhere}, pattern)
+            ]
             # Without those of which all cells there show that the golden is refused.
             here = {result.case for result in results if result.platform == target.platform}.difference(elsewhere)
             missing += [

@@ -109,6 +109,18 @@ def test_misspelled_cases_of_a_target_make_runs_incomplete():
         assert summary(other, policy=misspelled, selection={**some_readers, **part}).exit_code == 0
 
 
+def test_one_misspelled_pattern_of_several_is_incomplete():
+    targets = (msgspec.structs.replace(SERVING, cases=(CASE, "*.test_scores")),)
+    policy = msgspec.structs.replace(POLICY, deployed=targets)
+    made = summary(cell(Verdict.PASS, policy=policy), policy=policy)
+    assert made.exit_code == 3
+    assert made.uncovered == [
+        "deployed serving: '*.test_scores' in its `cases` matches no case of this run. Correct the entry, or write such "
+        "goldens."
+    ]
+    assert summary(cell(Verdict.PASS, policy=policy), policy=policy, selection={**WHOLE, "cases": [CASE]}).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("cases", "selection", "lacks"),
     [

@@ -67,9 +67,9 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
 
 def _sentence(answer: Deployment) -> str:
     since = f"; it has been so since {title_of(answer.since)}" if answer.since else ""
-    how = "may run" if answer.foreseen else "runs"
+    how = "it may run" if answer.foreseen else "a stored run passed"
     to = answer.upgrade_to.replace("==", " ")
-    later = f"; the first later release in which it {how}: {to}" if to else ""
+    later = f"; the first later release in which {how}: {to}" if to else ""
     return plain_text(f"{answer.artifact}: {answer.why}{since}{later} ({answer.shown_by})")
 
 
@@ -88,5 +88,7 @@ def _upgrade(upgrade: Upgrade) -> str:
         return plain_text(f"{upgrade.target}: no later release is known to run all of them. {instead}")
     what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
     shown_by = "foreseen, not run yet" if upgrade.foreseen else "the first in which a stored run passed"
-    to = upgrade.to.replace("==", " ")
-    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {to} ({shown_by}), {what}")
+    to, earlier = upgrade.to.replace("==", " "), upgrade.foreseen_earlier.replace("==", " ")
+    these = "it" if upgrade.artifacts == 1 else "them"
+    sooner = f". {earlier} is foreseen to run {these} too, and no stored run shows it" if earlier else ""
+    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {to} ({shown_by}), {what}{sooner}")

@@ -549,7 +549,7 @@ def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
     ended = ask(CASE, "serving", "--as-of", "2026-11-22", code=1)
     assert ended.out.splitlines()[1:] == [
         f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); it has been so since jaxlib "
-        "0.9.2; the first later release in which it runs: 0.10.2 (results)",
+        "0.9.2; the first later release in which a stored run passed: 0.10.2 (results)",
         "",
         "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
         "deployed there",
@@ -595,14 +595,17 @@ def test_an_upgrade_that_breaks_others_names_them(store_two, ask, jaxexport):
     assert (upgrade["to"], upgrade["partly"], len(upgrade["failing"])) == ("", "0.10.2", 1)
 
 
-def test_a_release_that_ran_comes_before_a_forecast(ask):
+def test_a_release_that_ran_comes_before_an_earlier_forecast(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
     stored(crash, ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "serving", code=1)
     assert "the first later release in which it may run: 0.10.0" in ended.out
     assert (
-        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before " in ended.out
-    )
+        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
+        "deployed there. 0.10.0 is foreseen to run it too, and no stored run shows it\n"
+    ) in ended.out
+    (upgrade,) = json.loads(ask(CASE, "serving", "--json", code=1).out)["upgrades"]
+    assert (upgrade["to"], upgrade["foreseen"], upgrade["foreseen_earlier"]) == ("0.10.2", False, "0.10.0")
 
 
 def test_no_upgrade_is_proposed_where_numbers_were_wrong(ask):

@@ -147,6 +147,21 @@ def test_a_known_refusal_names_the_cause_and_the_first_step():
     assert "Report it" not in str(found.steps)
 
 
+def test_what_a_conversion_leaves_in_the_way_is_the_cause():
+    choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "iree==3.13.0")
+    message = "Shardy's dialect, which IREE lacks: take it out with `jaxexport convert`"
+    found = explain(choice, judged(choice, Verdict.REFUSED, message=message))
+    assert (found.cause, found.because) == (
+        "not supported by the runtime",
+        "iree 3.13.0 does not parse the sdy dialect. A conversion that keeps its custom calls does not help: afterwards "
+        "iree 3.13.0 does not compile it: only jax registers lapack_spotrf_ffi; compute with jax.lax instead of LAPACK.",
+    )
+    assert found.steps == (
+        "Compute with jax.lax what those custom calls compute, and export again.",
+        "Conversion seldom helps: iree 3.13.0 lacks most of what replaces its custom calls.",
+    )
+
+
 @pytest.mark.parametrize(
     ("works", "pin"),
     [(("0.12.0.1", "litert==2.3.0"), ""), (("litert==2.3.0", "iree==3.9.0"), "Pin: it works in iree 3.9.0.")],

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from export_core.artifact import Artifact
-from export_core.artifact.audit import DISABLED
+from export_core.artifact.audit import DISABLED, calls_of_jax
 from export_core.artifact.readers import LoadResult, Reader
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
@@ -20,7 +20,7 @@ from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import failing_alike_in_writer, is_own_writer, lacks_registration
-from export_core.knowledge import YES, Forecast, forecast
+from export_core.knowledge import NO, YES, Forecast, forecast, forecasts_when_converted
 from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
@@ -159,7 +159,8 @@ def explain(
     known = forecast(artifact, reader, result.platform, MATRIX)
     load = known.load
     calls = _not_promised(artifact, choice, reader)
-    cause, because = _cause(result, own, load, calls, issue, references)
+    converted = _Converted.of(artifact, reader, result.platform) if load.ok is False else _Converted()
+    cause, because = _cause(result, own, load, converted, calls, issue, references)
     # The command is not that of the results, which may be of another machine.
     shown = [*_evidence(result, known, calls, issue, choice.reproduce)]
     shown += [(reference.label, reference.text) for reference in references]
@@ -172,7 +173,7 @@ def explain(
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     against = "" if any(reference.for_stored for reference in references) else _against(references)
     is_bisected = bisection is not None and bisection.first_bad is not None
-    steps = _steps(choice, result, own, cause, issue, releases, against, is_bisected=is_bisected)
+    steps = _steps(choice, result, own, cause, converted, issue, releases, against, is_bisected=is_bisected)
     asked = asked_in(option_words(choice.run))
     return Explanation(
         cell=str(choice.cell.key),
@@ -245,10 +246,35 @@ def _is_refuted(result: Result, own: Result | None, references: Sequence[Referen
     return (own is not None and not own.upstream) or (False in sides and True not in sides)
 
 
+class _Converted(NamedTuple):
+    """How another runtime fails an artifact that was converted for it, beside what keeps it from loading it."""
+
+    fails: str = ""  # How it fails, and why, as a sentence; "" if nothing is known against it.
+    steps: tuple[str, ...] = ()  # What to do about it: a conversion alone does not help.
+
+    @classmethod
+    def of(cls, artifact: Artifact, reader: Reader, platform: str) -> "_Converted":
+        """Return how a reader fails an artifact after a conversion that keeps its custom calls, which is forecast."""
+        if not reader.release.runtime:
+            return cls()
+        (then,) = forecasts_when_converted(artifact, [reader], platform)
+        if then.spoiled.answer != NO:
+            return cls()
+        calls = calls_of_jax(artifact)
+        kept = " that keeps its custom calls" if calls else ""
+        why = "; ".join(map(str, then.spoiled.reasons))
+        steps = ["Compute with jax.lax what those custom calls compute, and export again."] if calls else []
+        steps += [reason.todo for reason in then.spoiled.reasons if reason.todo]
+        title = reader.release.title
+        fails = f"A conversion{kept} does not help: afterwards {title} {then.in_words}: {why}."
+        return cls(fails, tuple(steps))
+
+
 def _cause(
     result: Result,
     own: Result | None,
     load: LoadResult,
+    converted: _Converted,
     calls: Sequence[str],
     issue: KnownIssue | None,
     references: Sequence[Reference],
@@ -262,6 +288,8 @@ def _cause(
         return FailureCause.AUDIT, f"The audit stopped it, so that no release was asked: {first_line(result.message)}"
     if load.ok is False:
         reasons = "; ".join(load.reasons)
+        if converted.fails:
+            return FailureCause.LACKING, f"{reasons}. {converted.fails}"
         if "expired" in reasons:
             return FailureCause.EXPIRED, f"{result.reader.title} refuses it for its age: {reasons}."
         if "StableHLO" in reasons:
@@ -348,6 +376,7 @@ def _steps(
     result: Result,
     own: Result | None,
     cause: FailureCause,
+    converted: _Converted,
     issue: KnownIssue | None,
     rows: Sequence[InRelease],
     against: str,
@@ -364,7 +393,8 @@ def _steps(
     working = [row.reader.name for row in known if row.verdict.works]
     if works := ranges(working, [row.reader.name for row in known]):
         yield f"Pin: it works in {title_of(works)}."
-    if advice := _way_out(result):
+    yield from converted.steps
+    if not converted.fails and (advice := _way_out(result)):  # the runtime's own message knows only its first obstacle
         yield f"{advice[0].upper()}{advice[1:]}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."

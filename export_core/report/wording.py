@@ -561,7 +561,7 @@ def cell_sentence(result: Result) -> str:
     """Return a sentence with the case of a cell, its writer and reader, and what happened."""
     addition = result.judgement.facts.addition.format(few(result.deployed))
     if result.verdict is Verdict.NUMERICS and not result.promised:
-        outside = ", which breaks the promise outside the window too"
+        outside = ", and other numbers are broken on any date"
         whose = result.reader.family or "with such settings, JAX"
         addition = addition or (f"; {whose} promises nothing" if promises_nothing(result.reader) else outside)
     return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."

@@ -43,6 +43,7 @@ from export_core.policy.terms import Terms
 from export_core.releases import Direction, Release
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
+from export_core.report.run_tables import MapRelease, map_releases
 from export_core.report.wording import (
     asked_in,
     beyond_rounding,
@@ -182,8 +183,8 @@ def explain(
         because=because if because.endswith(".") else f"{because}.",
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
-        steps=tuple(with_asked(step, asked) for step in steps),
-        earlier=tuple(with_asked(text, asked) for text in _earlier(choice, result, cause, load)),
+        steps=tuple(with_asked(step, asked | choice.named_results) for step in steps),
+        earlier=tuple(with_asked(text, asked) for text in _earlier(choice, result, cause, known)),
         bisection=bisection,
         others=choice.others,
     )
@@ -202,15 +203,23 @@ def explanation_lines(explanation: Explanation, choice: Choice, width: int) -> I
     yield from labelled_paragraphs(explanation.evidence, width)
     if len(explanation.releases) > 1:
         yield "\nThe same golden in other releases"
+        titles = {reader: title_of(name.in_words) for reader, name in _names(explanation.releases).items()}
+        longest = max(17, *map(len, titles.values()))
         for row in explanation.releases:
-            yield f"  {row.reader.built}  {row.reader.title:<17} {row.verdict}"
+            yield f"  {row.reader.built}  {titles[row.reader]:<{longest}} {row.verdict}"
     for title, texts in (("What to do", explanation.steps), ("What would have shown it earlier", explanation.earlier)):
-        yield f"\n{title}"
+        if texts:
+            yield f"\n{title}"
         for text in texts:
             yield from wrapped(text, width, "  - ", 4)
     if explanation.others:
         yield "\nOther causes"
         yield from (f"  {command}" for command in explanation.others)
+
+
+def _names(rows: Sequence[InRelease]) -> dict[Release, MapRelease]:
+    """Return the names of the releases in these rows: a jaxlib that is among them with several jax has its jax."""
+    return map_releases([row.reader for row in rows])
 
 
 def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
@@ -390,9 +399,10 @@ def _steps(
         yield issue.todo
     # Of the same runtime: nobody can take a release of another one in its place.
     known = [row for row in rows if row.reader.family == result.reader.family]
-    working = [row.reader.name for row in known if row.verdict.works]
-    if works := ranges(working, [row.reader.name for row in known]):
-        yield f"Pin: it works in {title_of(works)}."
+    names = [name.in_words for name in _names(known).values()]
+    working = [name for name, row in zip(names, known, strict=True) if row.verdict.works]
+    if works := ranges(working, names):
+        yield f"Read it with a release in which it works: {title_of(works)}."
     yield from converted.steps
     if not converted.fails and (advice := _way_out(result)):  # the runtime's own message knows only its first obstacle
         yield f"{advice[0].upper()}{advice[1:]}."
@@ -447,7 +457,7 @@ def _steps(
         yield f"{report}: `{bundle}` writes a script and the text of an issue."
 
 
-def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResult) -> Iterator[str]:
+def _earlier(choice: Choice, result: Result, cause: FailureCause, known: Forecast) -> Iterator[str]:
     file = shlex.quote(str(choice.cell.golden.artifact))
     jaxlib, was_known = result.reader.name, result.direction is Direction.FORWARD
     since_built = f"since {result.reader.built}, when {result.reader.title} was built"
@@ -467,13 +477,16 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
         platform = f"{result.platform}:{result.mode}"
         yield f"A matrix in CI with `--platforms {platform}`, on the day it was written: its own writer shows it."
         return
-    if load.ok is False:
+    if known.load.ok is False:
         since = "on the day it was written" if was_known else since_built
         yield f"`jaxexport inspect {file} --readers {jaxlib}`, without a run, {since}."
     if cause is FailureCause.EXPIRED:
         yield f"`jaxexport forecast`: the last promised day was {result.promised_until}."
     if cause is FailureCause.CUSTOM_CALL:
         yield f"`jaxexport audit {file}`, on the day it was written: a marked test fails there."
+    if result.deployed and known.spoiled.answer == NO:
+        target, since = result.deployed[0], "on the day it was written" if was_known else since_built
+        yield f"`jaxexport can-i-deploy {shlex.quote(result.golden)} --to {target}`, without a run, {since}."
     if was_known and not result.deployed:
         yield (
             f"`deployed:` in the policy, if {result.reader.title} is in use somewhere: a matrix then requires it, and "

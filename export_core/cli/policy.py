@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,11 @@ from export_core.base.text import plural
 from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo
+
+if TYPE_CHECKING:
+    from export_core.policy import Policy
+    from export_core.policy.feature_keys import Problems
+    from export_core.releases import Calendar
 
 SCHEMA = "export_compat.schema.json"
 
@@ -68,25 +74,30 @@ def init(goldens: str | None, dry_run: bool) -> None:
 def check(policy_file: str | None, goldens: str | None, as_of: str | None, stable_targets: Sequence[str]) -> None:
     """Check the policy; list its expired entries, and those that match no golden here and no release.
 
-    Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, or a golden claims another build date
-    than the calendar has; 3 no golden calls a target that --stable-targets names; 4 an entry has expired.
+    Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, such as an unknown reader, or a golden
+    claims another build date than the calendar has; 3 no golden calls a target that --stable-targets names; 4 an entry
+    has expired.
     """
     from export_core.base.exit_code import ExitCode
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
     from export_core.judge.known import added_later, expired
-    from export_core.judge.unmatched import targets_without_golden, unmatched_patterns
+    from export_core.judge.unmatched import READERS, targets_without_golden, unmatched_patterns
     from export_core.policy import load
     from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues
 
     file, policy = load.policy_file(Path(), policy_file), load.find_policy(Path(), policy_file)
     known_issues(policy.known_issues)
-    stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens_so_far(), policy.calendar()
+    store, calendar = GoldenStore(Path(goldens or policy.goldens)), policy.calendar()
+    stored = store.goldens() if goldens else store.goldens_so_far()
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
     location = load.find_locations(policy, policy_file)
     for unmatched in unmatched_patterns(policy, stored, calendar):
-        echo(f"warning: {unmatched.located(location)}")
+        if unmatched.key != READERS:  # those are errors here
+            echo(f"warning: {unmatched.located(location)}")
+    if file and (wrong := [*_problems_in_project(policy, calendar, with_goldens=goldens is None)]):
+        raise load.read_policy(file)[1].error(wrong)
     uncalled = targets_without_golden(stable_targets, stored, calendar, click_options.day_of(as_of))
     for problem in uncalled:
         echo(problem)
@@ -106,9 +117,35 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
             *([(policy.deployed, "deployment target")] if policy.deployed else []),
         )
     )
-    echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired{later}")
+    none = "" if stored else f"; no golden in {store.root} yet"
+    echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired{later}{none}")
     fails = ExitCode.STALE if stale or early else ExitCode.KEPT
     raise click.exceptions.Exit(ExitCode.INCOMPLETE if uncalled else fails)
+
+
+def _problems_in_project(policy: "Policy", calendar: "Calendar", *, with_goldens: bool) -> "Problems":
+    """Yield what would end a run with this policy here, as (key, message): its readers, comparators and goldens.
+
+    The folder of goldens is looked for `with_goldens`, unless it is the default, as in a project that has none yet.
+    """
+    from export_core.goldens import GoldenError, GoldenStore
+    from export_core.judge.unmatched import READERS, unknown_readers
+    from export_core.numbers import CompareError
+    from export_core.numbers.user_code import UserCode
+
+    for problem in unknown_readers(policy, calendar):
+        yield READERS, problem
+    if with_goldens and policy.goldens != type(policy)().goldens:
+        try:
+            GoldenStore(Path(policy.goldens)).cases()
+        except GoldenError as error:
+            yield ("goldens",), str(error)
+    with contextlib.closing(UserCode(variables=policy.environment)) as user_code:
+        for number, rule in enumerate(policy.numbers):
+            try:
+                user_code.check(rule.compare)
+            except CompareError as error:
+                yield ("numbers", number, "compare"), str(error)
 
 
 @policy_group.command(

@@ -196,16 +196,17 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
     from export_core.base.text import did_you_mean
     from export_core.policy.entries import matches
     from export_core.report.wording import asked_of, with_asked
+    from export_core.run.run import names_of_runs
 
     for pattern in cases:
         if not any(matches(result.case, pattern) for result in runs[-1].results):
             hint = did_you_mean(pattern, dict.fromkeys(result.case for result in runs[-1].results))
             raise RunError(f"--cases: no case of the run in {runs[-1].folder} matches {pattern!r}.{hint}")
     chosen = {
-        f"{number}: as of {run.summary.as_of}": [
+        f"{number}: {name}": [
             result for result in run.results if not cases or any(matches(result.case, pattern) for pattern in cases)
         ]
-        for number, run in enumerate(runs, start=1)
+        for number, (name, run) in enumerate(zip(names_of_runs(runs), runs, strict=True), start=1)
     }
     trend, lines = hook_of("trend", ShowTrend, "--trend")(chosen, numbers=shown != COST, cost=shown != NUMBERS)
     if as_json:

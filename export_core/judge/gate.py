@@ -94,7 +94,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     the policy's readers or those of the window."""
     calendar: dict[str, Any]
     """The newest known release with its build date, the number of known releases, and a hash of their dates."""
-    seconds: float  # Wall time of the run.
+    seconds: float  # Wall time of the run, or of its last part.
     accepted: list[Accepted] = []
     """What makes these verdicts say less, each with its reason: allowed calls, own tolerances, quirks."""
     undecided: list[str] = []
@@ -114,6 +114,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     """The selected goldens that the run does not have: by writers that were built after its day, or not there then;
     with the build dates of their writers."""
     identity: RunIdentity = RunIdentity()  # What was run: project, commit, tool and goldens.
+    resumed: int = 0  # How many cells ran before --resume continued the run.
 
 
 class Summary(RunFacts, frozen=True, kw_only=True):

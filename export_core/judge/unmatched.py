@@ -30,6 +30,9 @@ from export_core.releases.stable_targets import stable_targets
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
 
+READERS: Key = ("readers",)
+"""The key whose unknown names are an error of `jaxexport policy check`; a matrix with --readers only warns of them."""
+
 _NAMED_IN_ENTRIES = ("cases", "writers", "readers", "platforms")
 """The fields of an entry that mean the same in every table, also in that of a feature."""
 PATTERNS = (
@@ -172,10 +175,18 @@ def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: C
     return unmatched + unmatched_pins(goldens, policy)
 
 
+def unknown_readers(policy: Policy, calendar: Calendar) -> list[str]:
+    """Return why a matrix cannot have each unknown reader that a policy names: what was expected, what was found.
+
+    A name of --index or --wheels, such as ``0.13.0.dev20270101``, is left out: only a run with those options knows it.
+    """
+    names = [name for name in comma_separated(policy.readers) if not _UNPUBLISHED.search(name)]
+    return [problem for name in names if (problem := problem_of_reader(name, calendar))]
+
+
 def _unknown_releases(policy: Policy, calendar: Calendar) -> Iterator[Unmatched]:
-    for name in comma_separated(policy.readers):
-        if not _UNPUBLISHED.search(name) and (problem := problem_of_reader(name, calendar)):
-            yield Unmatched(f"readers: {problem}", key=("readers",))
+    for problem in unknown_readers(policy, calendar):
+        yield Unmatched(f"readers: {problem}", key=READERS)
     text = "retention.deployed: {!r} is no release of the calendar that can be installed."
     yield from _lacking(("retention", "deployed"), text, policy.retention.deployed, calendar.versions())
     # An index can withdraw a release after this package was made, so a project may say so; no reader is chosen then.

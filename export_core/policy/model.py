@@ -36,6 +36,15 @@ REPLAYED = (
 INSTALLED = ("reader_packages", "backfill_install")
 """Keys whose texts are requirements as pip takes them."""
 
+VariableName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)",
+        examples=["MY_LIBRARY"],
+        description="A name has letters, digits and `_`, and begins with no digit.",
+    ),
+]
+
 # A file may have these values in several forms. `__post_init__` converts them to the form that the types for mypy name.
 if TYPE_CHECKING:
     Platforms = Mapping[str, PlatformMode] | None
@@ -102,7 +111,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """pip requirements that are installed for every reader: what registered modules import beside jax and numpy."""
     reader_packages_from_source: tuple[str, ...] = ()
     """Names of packages that are built from source, which runs their code; others must be wheels."""
-    environment: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...] = ()
+    environment: tuple[VariableName, ...] = ()
     """Names of environment variables that cells get in addition to what Python, jax and its devices need. The code in a
     golden can read them; cached outcomes and stored runs count only with the same values."""
     backfill_install: tuple[str, ...] = ()

@@ -32,6 +32,7 @@ from export_core.report.wording import (
     first_sentence,
     owed_to,
     promise_basis,
+    run_before,
     writer_and_reader,
 )
 from export_core.run.run import Run
@@ -161,7 +162,7 @@ def _identity(run: Run, comparison: RunDifference | None) -> list[tuple[str, str
         ("", ", ".join(run.platforms), ""),
         ("", " · ".join(size), ""),
         ("as of", str(summary.as_of), ""),
-        ("run", " to ".join(filter(None, times)) or f"{summary.seconds:.0f} s", ""),
+        ("run", (" to ".join(filter(None, times)) or f"{summary.seconds:.0f} s") + run_before(summary), ""),
         ("jaxexport", identity.tool, ""),
         ("on", identity.machine, ""),
         ("policy", identity.policy_sha256[:12], ""),

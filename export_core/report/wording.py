@@ -171,8 +171,13 @@ def headline(summary: Summary, readers: Sequence[Release] = ()) -> tuple[str, st
     return (
         f"{name}: {line}.",
         f"{below}{summary.results:,} of {summary.planned:,} planned cells: {counts}. "
-        f"As of {summary.as_of}, {summary.seconds:.0f} s, exit code {summary.exit_code}.",
+        f"As of {summary.as_of}, {summary.seconds:.0f} s{run_before(summary)}, exit code {summary.exit_code}.",
     )
+
+
+def run_before(summary: Summary) -> str:
+    """Return what follows the time of a run that --resume continued: which cells ran before; else ""."""
+    return f" (continued: {plural(summary.resumed, 'cell')} ran before)" if summary.resumed else ""
 
 
 def _first_line(facts: str, summary: Summary) -> tuple[str, str]:

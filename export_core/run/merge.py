@@ -56,6 +56,7 @@ def merge_shards(folders: Sequence[Path]) -> Run:
         # If a shard is missing, not every golden was in every reader.
         selection={**first.selection, "whole": first.selection["whole"] and not missing},
         seconds=sum(made.seconds for made in summaries),
+        resumed=sum(made.resumed for made in summaries),
         accepted=merge_accepted(made.accepted for made in summaries),
         undecided=sorted({text for made in summaries for text in made.undecided}),
         unmeasured=sorted({golden for made in summaries for golden in made.unmeasured}),

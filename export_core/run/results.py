@@ -26,7 +26,7 @@ from export_core.base.checked_arguments import path_of
 from export_core.base.errors import Problem
 from export_core.base.facts import check_facts
 from export_core.base.json_text import decode_json, safe_json
-from export_core.base.text import schema_problem
+from export_core.base.text import plural, schema_problem
 from export_core.base.untrusted import LARGEST, read_named, read_regular
 from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
@@ -418,11 +418,28 @@ def read_summary(folder: Path) -> Summary:
 def unfinished_run(folder: Path) -> str:
     """Return what follows "found" about a folder whose run has not finished; "" if there is no such run.
 
-    It names the command that continues the run, and where the finished run is that was there before.
+    It names the command that continues the run, or says that the run still goes on; and where the finished run is that
+    was there before.
     """
     if (folder / SUMMARY).exists() or not (folder / PLAN).exists():
         return ""
+    if _is_being_written(folder):
+        so_far = plural(results_written(folder), "result")
+        return f"a run that another process is writing, with {so_far} so far. Wait for it.{finished_before(folder)}"
     return f"a run that has not finished{_continued(folder)}.{finished_before(folder)}"
+
+
+def _is_being_written(folder: Path) -> bool:
+    """Return whether a run writes its results into a folder now: it holds the lock of the folder until it ends."""
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with filelock.FileLock(folder / LOCK, timeout=0):
+            return False
+    except filelock.Timeout:
+        return True
+    except OSError:  # of a folder that can only be read
+        return False
 
 
 def _continued(folder: Path) -> str:

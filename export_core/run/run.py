@@ -6,6 +6,7 @@ each give one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -107,3 +108,14 @@ def by_rules(
     for judge_by_rule in hooks("rule", JudgeByRule, asked):
         results = judge_by_rule(results, policy, baseline)
     return results
+
+
+def names_of_runs(runs: Sequence[Run]) -> list[str]:
+    """Return a name for each run, such as ``as of 2026-11-20``; of runs of one day, also when each began, in UTC."""
+    days = Counter(run.summary.as_of for run in runs)
+    names = []
+    for run in runs:
+        day, began = run.summary.as_of, run.summary.identity.started
+        time = f"{'' if began.date() == day else f'{began:%Y-%m-%d} '}{began:%H:%M:%S}" if began else ""
+        names.append(f"as of {day}{f', begun {time}' if time and days[day] > 1 else ''}")
+    return names

@@ -226,6 +226,7 @@ def run_matrix(
             journal = stack.enter_context(Journal(options.results, record, resume=options.resume))
             results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
+        facts = structs.replace(facts, resumed=len(results))
         done = {result.key for result in results}
         left = [cell for cell in plan.cells if cell.key not in done]
         reproducing = reproduce_options(selection, options)

@@ -76,7 +76,8 @@ def test_check_names_expired_entries_with_their_line(jaxexport, cwd):
     assert ended.out.splitlines() == [
         "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01; this is as of 2026-12-02. "
         "If it is still needed, write a new `expires`, at most 90 days after a new `added`; else delete it.",
-        "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 1 expired",
+        "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 1 expired; "
+        "no golden in golden yet",
     ]
 
 
@@ -89,8 +90,34 @@ def test_check_counts_entries_of_a_later_day_apart(jaxexport, cwd):
         "export_compat.yaml:2: known_failures[0] (r; owner o, i): added in the future, on 2199-12-15. Write the day on "
         "which it was added.",
         "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 0 expired, "
-        "1 added in the future",
+        "1 added in the future; no golden in golden yet",
     ]
+
+
+def test_check_names_all_that_would_end_a_run(jaxexport, cwd):
+    (cwd / "checks.py").write_text("def close(expected, actual): ...\n")
+    (cwd / "export_compat.yaml").write_text(
+        "goldens: kept\nreaders: [windw, newest]\nnumbers:\n"
+        "  - {cases: ['*'], compare: 'checks:close', reason: r}\n"
+        "  - {cases: ['*'], compare: 'checks:clos', reason: r}\n"
+        "  - {cases: ['*'], compare: 'no_such_checks:close', reason: r}\n"
+    )
+    ended = jaxexport("policy", "check", code=2)
+    goldens, readers, function, module = ended.err.splitlines()
+    assert f": error: export_compat.yaml:1: goldens: kept: expected goldens, found none in {cwd / 'kept'}. " in goldens
+    assert readers.startswith("export_compat.yaml:2: readers: expected window, all, ")
+    assert readers.endswith("found 'windw'. Did you mean 'window'?")
+    assert function.startswith("export_compat.yaml:5: numbers[1].compare: compare='checks:clos': ")
+    assert function.endswith(" has no clos.")
+    assert module.startswith("export_compat.yaml:6: numbers[2].compare: compare='no_such_checks:close': cannot import")
+
+
+def test_check_refuses_a_named_folder_without_goldens(jaxexport, cwd):
+    assert jaxexport("policy", "check", code=0).out.endswith("; no golden in golden yet\n")
+    assert_bad_input(jaxexport("policy", "check", "--goldens", "kept"), "kept: expected goldens, found none in ")
+    (cwd / "export_compat.yaml").write_text("goldens: lost\n")
+    write_golden(GoldenStore(cwd / "kept"), manifest("t.a"))
+    assert "golden in" not in jaxexport("policy", "check", "--goldens", "kept", code=0).out
 
 
 def test_show_names_the_origin_of_every_value(jaxexport, cwd):

@@ -311,6 +311,8 @@ RULES = [
         *((f"reader_packages_from_source: ['{name}']",
            f"1: reader_packages_from_source[0]: expected the name of a package other than jax and jaxlib, such as "
            f"optax, found '{name}'.") for name in ("", ":all:", "optax==1", "Jaxlib")),
+        *((f"environment: ['{name}']", f"1: environment[0]: expected text such as 'MY_LIBRARY', found '{name}'. A name "
+           "has letters, digits and `_`, and begins with no digit.") for name in ("MY-VAR", "", "A=1", "1A")),
         # what is no YAML, and what YAML would take in silence
         ("goldens: a\nwindows: [", "2: not YAML: "),
         ("goldens: a\n\twindows: {}", "2: not YAML: found a tab where YAML takes spaces only."),

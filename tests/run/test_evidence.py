@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import filelock
 import msgspec
 import pytest
 from making import golden, manifest, write_golden
@@ -32,7 +33,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.run import plan_record, session
 from export_core.run.plan_record import PLAN, Evidence, PlanRecord, record_of, recorded_plan
-from export_core.run.results import FINISHED, SUMMARY, read_summary
+from export_core.run.results import FINISHED, LOCK, RESULTS, SUMMARY, read_summary
 
 HERE = Path(__file__)
 PACKAGE = HERE.parents[2] / "export_core"
@@ -414,6 +415,17 @@ def test_the_printed_command_continues_an_unfinished_run(project, jaxexport, giv
     assert (folder / SUMMARY).exists()
 
 
+def test_a_continued_run_says_which_cells_its_time_lacks(project, jaxexport):
+    folder = unfinished(jaxexport)
+    results = folder / RESULTS
+    first, *_ = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(first)
+    ended = jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--resume", code=None)
+    before = "(continued: 1 cell ran before)"
+    assert f" s {before}, exit code " in " ".join(ended.out.split())
+    assert before in jaxexport("report", "--html", "-", code=0).out
+
+
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
@@ -454,6 +466,17 @@ def test_every_reader_names_the_unfinished_run(project, jaxexport, words):
     assert " --resume` continues it. The finished run that was there before is in .jaxexport/finished." in message
     assert "Run `jaxexport matrix` first" not in message, "it would replace the part that is there"
     assert ended.code == (3 if "can-i-deploy" in words else 2)
+
+
+@pytest.mark.parametrize("words", ["report", "judge", "explain", "can-i-deploy --to serving"])
+def test_every_reader_says_that_a_run_is_still_written(project, jaxexport, words):
+    folder = unfinished(jaxexport)
+    with filelock.FileLock(folder / LOCK):
+        message = " ".join(jaxexport(*words.split(), code=None).err.split())
+    assert "found a run that another process is writing, with " in message
+    assert "so far. Wait for it." in message
+    assert "--resume" not in message, "it would be refused"
+    assert "found a run that has not finished: " in jaxexport(*words.split(), code=None).err
 
 
 @pytest.mark.parametrize("given", ["a part", "files"])

@@ -33,7 +33,7 @@ from export_core.report.page_data import cell_link, filter_link, measured_in
 from export_core.report.wording import amount, counts_line, evidence, first_lines, writer_and_reader
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.results import read_run
-from export_core.run.run import Run, by_rules
+from export_core.run.run import Run, by_rules, names_of_runs
 
 _NO_RESULT = Judgement.INCOMPLETE.facts.badness
 
@@ -319,7 +319,7 @@ def as_run_difference(difference: BaselineDifference, older: Sequence[Run] = ())
     """
     runs = [*older, difference.baseline, difference.now]
     in_runs = {key: [run.by_cell.get(key) for run in runs] for key in difference.now.by_cell}
-    names = [f"{number}: as of {run.summary.as_of}" for number, run in enumerate(runs[:-1], start=1)]
+    names = [f"{number}: {name}" for number, name in enumerate(names_of_runs(runs)[:-1], start=1)]
     changes, costs = list(_changes(difference)), list(_costs(difference))
     return RunDifference(
         line=baseline_line(difference),

@@ -5,6 +5,7 @@ It is shown, not judged. Nothing is compared again: comparisons and figures of f
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from itertools import pairwise
 
 import msgspec
@@ -81,17 +82,32 @@ class Costs(msgspec.Struct, frozen=True):
     steps: tuple[CostStep, ...]  # The steps.
 
 
+class Changed(StrEnum):
+    """What changed in a cell from one run to the next."""
+
+    BITS = "bits"
+    """The bits of the outputs."""
+    GOLDEN = "golden"
+    """The error, of equal bits: the golden was written again, with other outputs or another noise."""
+    VERDICT = "verdict"
+    """The verdict alone, such as that of a cell that crashed in one of the runs."""
+    COST = "cost"
+    """A figure of the compiler."""
+
+
 class RunStep(msgspec.Struct, frozen=True, gc=False):
-    """A cell that gave different bits, or had different costs, in one run than in the run before it."""
+    """A cell that gave different numbers, or had different costs, in one run than in the run before it."""
 
     golden: str  # The golden, `case/writer`.
     reader: Release  # The release that ran it.
     platform: str  # The platform.
     before: str  # The earlier run: its number, and the day as of which it was judged.
     after: str  # The next run, named likewise.
-    change: CostChange | None  # The figure that changed; null if the bits changed.
-    error_before: float | None = None  # If the bits changed: the largest error before, in units of the writer's noise.
-    error_after: float | None = None  # If the bits changed: the largest error after, in units of the writer's noise.
+    change: CostChange | None  # The figure that changed; null if something else did.
+    error_before: float | None = None  # If bits or golden changed: the largest error before, in units of the noise.
+    error_after: float | None = None  # If bits or golden changed: the largest error after, in units of the noise.
+    what: Changed = Changed.COST  # What changed.
+    verdicts: tuple[str, str] | None = None  # If the verdict alone changed: both verdicts.
 
 
 class Trend(msgspec.Struct, frozen=True):
@@ -288,17 +304,33 @@ def _row(step: CostStep) -> tuple[str, ...]:
 
 
 def run_steps(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) -> Iterator[RunStep]:
-    """Yield what changed in each cell from one run to the next, if both have it: bits, and the compiler's figures."""
+    """Yield what changed in each cell from one run to the next, if both have it: numbers, and the compiler's figures.
+
+    A golden that was written again, or a cell that crashes now, is a change of numbers too: the page draws both.
+    """
     for (before, earlier), (after, later) in pairwise(runs.items()):
         was = {result.key: result for result in earlier}
         for now in later:
             if (then := was.get(now.key)) is None:
                 continue
             cell = now.golden, now.reader, now.platform, before, after
-            if numbers and then.outputs and now.outputs and then.outputs != now.outputs:
-                yield RunStep(*cell, None, then.max_noise_error, now.max_noise_error)
+            if numbers and (what := _changed_numbers(then, now)):
+                if what is Changed.VERDICT:
+                    yield RunStep(*cell, None, what=what, verdicts=(then.verdict, now.verdict))
+                else:
+                    yield RunStep(*cell, None, then.max_noise_error, now.max_noise_error, what)
             changes = (change_in(then, now, figure) for figure in FIGURES if cost)
             yield from (RunStep(*cell, change) for change in changes if change)
+
+
+def _changed_numbers(then: Result, now: Result) -> Changed | None:
+    """Return what changed in a cell from one run to the next, beside its cost; None if nothing did."""
+    if then.outputs and now.outputs:
+        if then.outputs != now.outputs:
+            return Changed.BITS
+        if (then.max_noise_error, then.max_abs_error) != (now.max_noise_error, now.max_abs_error):
+            return Changed.GOLDEN
+    return Changed.VERDICT if then.verdict != now.verdict else None
 
 
 def run_lines(steps: Sequence[RunStep], runs: Sequence[str]) -> Iterator[str]:
@@ -309,9 +341,11 @@ def run_lines(steps: Sequence[RunStep], runs: Sequence[str]) -> Iterator[str]:
         if step.change:
             was, now = (amount(step.change.figure, value) for value in (step.change.was, step.change.now))
             what = times(step.change.was, step.change.now), f"{step.change.figure} {was} -> {now}"
+        elif step.verdicts:
+            what = step.what, " -> ".join(step.verdicts)
         else:
             was, now = (_in_noise(error) for error in (step.error_before, step.error_after))
-            what = "bits", f"{was} -> {now}"
+            what = step.what, f"{was} -> {now}"
         platform = "" if step.platform == "cpu" else f" on {step.platform}"
         rows.append((*what, f"{step.before} -> {step.after}", f"{step.golden} in {step.reader.title}{platform}"))
     yield from aligned(rows, indent="  ")

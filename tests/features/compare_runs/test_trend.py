@@ -1,5 +1,6 @@
 """`jaxexport report --trend`: in which release outputs or costs of a golden changed, and by how much."""
 
+import datetime
 import json
 
 import jsonschema
@@ -10,6 +11,7 @@ from making import day, of_runtime, result
 from export_core.features.compare_runs.trend import Trend, cost_lines, cost_steps, number_drift, trend_lines
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import failing_stretches
+from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Timings
@@ -191,6 +193,37 @@ def test_several_runs_show_what_changed_between_them(jaxexport):
         f"  x2.00  temp_bytes 80.0 kB -> 160.0 kB  {days}  t.f/0.9.2-cpu in jaxlib 0.10.0",
     ]
     assert "from run to run" not in jaxexport("report", "b", "--trend", code=0).out
+
+
+def test_numbers_of_several_runs_list_what_their_page_draws(tmp_path, jaxexport):
+    crashed = result(case="t.g", reader="0.10.0", verdict=Verdict.CRASH, judgement=Judgement.BROKEN)
+    finished(tmp_path / "a", read("0.10.0", "x", 0.0), read("0.10.0", case="t.g"), as_of=day("2026-11-20"))
+    finished(tmp_path / "b", read("0.10.0", "x", 412.0), crashed, as_of=day("2026-11-21"))
+    printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
+    days = "1: as of 2026-11-20 -> 2: as of 2026-11-21"
+    assert printed.splitlines()[-3:] == [
+        "from run to run, 1: as of 2026-11-20 to 2: as of 2026-11-21: 2 changes in cells that both runs have",
+        f"  golden   0 x noise -> 412 x noise  {days}  t.f/0.9.2-cpu in jaxlib 0.10.0",
+        f"  verdict  pass -> crash             {days}  t.g/0.9.2-cpu in jaxlib 0.10.0",
+    ]
+    steps = json.loads(jaxexport("report", "a", "b", "--trend", "numbers", "--json", code=0).out)["runs"]
+    assert [(step["what"], step["verdicts"]) for step in steps] == [("golden", None), ("verdict", ["pass", "crash"])]
+    assert json.loads(jaxexport("report", "a", "b", "--trend", "cost", "--json", code=0).out)["runs"] == []
+
+
+def test_runs_of_one_day_are_named_by_when_they_began(tmp_path, jaxexport):
+    begun = [datetime.datetime(2026, 11, 20, 14, 5, 2, tzinfo=datetime.UTC)]
+    begun += [begun[0] + datetime.timedelta(hours=1), begun[0] + datetime.timedelta(days=1)]
+    for name, moment, outputs in zip("abc", begun, "xyz", strict=True):
+        identity = RunIdentity(started=moment)
+        finished(tmp_path / name, read("0.10.0", outputs, 0.5), as_of=day("2026-11-20"), identity=identity)
+    printed = jaxexport("report", "c", "b", "a", "--trend", "numbers", code=0).out
+    first, second = "1: as of 2026-11-20, begun 14:05:02", "2: as of 2026-11-20, begun 15:05:02"
+    assert f"{first} -> {second}" in printed
+    assert f"{second} -> 3: as of 2026-11-20, begun 2026-11-21 14:05:02" in printed
+    page = jaxexport("report", "a", "b", "c", "--html", "-", code=0).out
+    assert f'<option value="0">{first}</option>' in page
+    assert f'<option value="1">{second}</option>' in page
 
 
 @pytest.mark.usefixtures("two_days")

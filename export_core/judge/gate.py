@@ -214,8 +214,8 @@ def summarize(
             missing.append(f"{deployed[-1].no_cell}, since {why}. Correct the entry, or write such goldens.")
         elif every_golden:
             missing += [
-                f"deployed {target.name}: {pattern!r} in its `cases` matches no case of this run. Correct the entry, or "
-                "write such goldens."
+                f"deployed {target.name}: {pattern!r} in its `cases` matches no case of this run. Correct the entry, "
+                "or write such goldens."
                 for pattern in target.cases
                 if not _match_any({*cases, *elsewhere}, pattern)
             ]

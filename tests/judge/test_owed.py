@@ -115,10 +115,12 @@ def test_one_misspelled_pattern_of_several_is_incomplete():
     made = summary(cell(Verdict.PASS, policy=policy), policy=policy)
     assert made.exit_code == 3
     assert made.uncovered == [
-        "deployed serving: '*.test_scores' in its `cases` matches no case of this run. Correct the entry, or write such "
-        "goldens."
+        "deployed serving: '*.test_scores' in its `cases` matches no case of this run. Correct the entry, or write "
+        "such goldens."
     ]
-    assert summary(cell(Verdict.PASS, policy=policy), policy=policy, selection={**WHOLE, "cases": [CASE]}).exit_code == 0
+    assert (
+        summary(cell(Verdict.PASS, policy=policy), policy=policy, selection={**WHOLE, "cases": [CASE]}).exit_code == 0
+    )
 
 
 @pytest.mark.parametrize(

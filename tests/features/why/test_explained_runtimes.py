@@ -153,8 +153,9 @@ def test_what_a_conversion_leaves_in_the_way_is_the_cause():
     found = explain(choice, judged(choice, Verdict.REFUSED, message=message))
     assert (found.cause, found.because) == (
         "not supported by the runtime",
-        "iree 3.13.0 does not parse the sdy dialect. A conversion that keeps its custom calls does not help: afterwards "
-        "iree 3.13.0 does not compile it: only jax registers lapack_spotrf_ffi; compute with jax.lax instead of LAPACK.",
+        "iree 3.13.0 does not parse the sdy dialect. A conversion that keeps its custom calls does not help: "
+        "afterwards iree 3.13.0 does not compile it: only jax registers lapack_spotrf_ffi; compute with jax.lax instead "
+        "of LAPACK.",
     )
     assert found.steps == (
         "Compute with jax.lax what those custom calls compute, and export again.",

@@ -309,7 +309,9 @@ def test_a_jaxlib_with_two_jax_is_listed_with_its_jax():
     stored = (*(msgspec.structs.replace(works, reader=reader) for reader in readers),)
     found = explain(replace(choice, stored=stored), judged(choice, Verdict.ERROR))
     text = "\n".join(explanation_lines(found, choice, 120))
-    assert "\n  2026-10-16  jaxlib 0.12.0 (jax 0.12.0)   pass\n  2026-10-16  jaxlib 0.12.0 (jax 0.12.0.1) pass\n" in text
+    assert (
+        "\n  2026-10-16  jaxlib 0.12.0 (jax 0.12.0)   pass\n  2026-10-16  jaxlib 0.12.0 (jax 0.12.0.1) pass\n" in text
+    )
     step = "Read it with a release in which it works: jaxlib 0.12.0 (jax 0.12.0), 0.12.0 (jax 0.12.0.1)."
     assert step in found.steps
 

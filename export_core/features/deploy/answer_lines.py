@@ -53,6 +53,11 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
         where = f" for {platforms[name]}" if name in platforms else " for its platform"
         sentence = plain_text(f"{name}: {were} not exported{where}, and need not run there: {few(goldens)}")
         yield from wrapped(sentence, width, f"{'left out':<{_LABEL + 2}}", _LABEL + 2)
+    answered = {answer.target for answer in deployability.answers}
+    for name, why in deployability.out_of_force.items():
+        label = "note" if name in answered else "left out"
+        sentence = plain_text(f"{name}: {why}, so it has to run nothing on {deployability.as_of}")
+        yield from wrapped(sentence, width, f"{label:<{_LABEL + 2}}", _LABEL + 2)
     for upgrade in deployability.upgrades:
         yield from wrapped(_upgrade(upgrade), width, f"{'upgrade':<{_LABEL + 2}}", _LABEL + 2)
     # Each command in one line: it is copied as it is.

@@ -104,6 +104,8 @@ class Deployability(msgspec.Struct, frozen=True):
     old_calendar: str = ""
     """The age of the calendar of releases in words; empty if it is less than the policy's `calendar_days`."""
     accepted: list[Accepted] = []  # What weakens these answers in the goldens and in the policy.
+    out_of_force: dict[str, str] = {}
+    """By deployment target: why it is not in force on that day. It has answers only if `--to` names it."""
     left_out: dict[str, list[str]] = {}
     """By deployment target: the goldens that need not run there, since they were not exported for its platform."""
 

@@ -844,6 +844,30 @@ def test_to_all_checks_the_active_targets_of_a_case(project, ask):
 
 
 @pytest.mark.parametrize(
+    ("entry", "day", "why"),
+    [
+        (", until: 2026-10-31", "2026-11-01", "its obligation ended on 2026-10-31"),
+        (", since: 2026-11-02", "2026-11-01", "its obligation begins on 2026-11-02"),
+        (", until: 2026-10-31", "2026-10-31", ""),
+    ],
+)
+def test_a_target_out_of_force_is_said_to_be(entry, day, why, ask):
+    Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", f"0.9.2{entry}}}"))
+    for to, label in (("serving", "note      "), ("all", "left out  ")):
+        printed = ask(CASE, to, "--as-of", day).out
+        assert (f"{label}serving: {why}, so it has to run nothing on {day}\n" in printed) is bool(why)
+        assert ("so it has to run nothing" in printed) is bool(why)
+        found = json.loads(ask(CASE, to, "--json", "--as-of", day).out)["out_of_force"]
+        assert found == ({"serving": why} if why else {})
+
+
+def test_a_target_whose_release_was_not_built_yet_is_left_out(ask):
+    printed = ask(CASE, "all", "--as-of", "2026-04-01").out
+    why = "edge: jaxlib 0.10.2 was not built by then, so it has to run nothing on 2026-04-01"
+    assert f"left out  {why}\n" in printed
+
+
+@pytest.mark.parametrize(
     ("words", "texts"),
     [
         (["nobody", "all"], ["nobody: expected a case, a golden or an artifact file, found none of this name."]),

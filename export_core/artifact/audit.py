@@ -259,8 +259,12 @@ def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
 
     No other runtime can compile them.
     """
-    targets = {call.target for call in artifact.custom_calls}
-    return tuple(sorted(x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x))
+    return targets_of_jax(call.target for call in artifact.custom_calls)
+
+
+def targets_of_jax(targets: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the custom-call targets that only jax registers on CPU, sorted."""
+    return tuple(sorted({x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x}))
 
 
 _DEVICE_PREFIXES = tuple(start for name, starts in _PREFIXES.items() if name != "cpu" for start in starts)

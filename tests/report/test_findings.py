@@ -265,6 +265,24 @@ def test_a_golden_in_doubt_shares_no_cause_with_others_in_a_runtime():
     assert in_iree == {"t.f": "NOT REPLAYABLE", "t.g": "OTHER NUMBERS"}
 
 
+def test_a_runtime_without_lapack_gets_no_advice_that_cannot_help():
+    def refused(case, *calls):
+        changes = {"message": "Shardy's dialect", "stage": Stage.DESERIALIZE, "deployed": ("robot",)}
+        plain = result(Verdict.REFUSED, Judgement.OWED, case=case, reader="0.10.2", custom_calls=calls, **changes)
+        return of_runtime(plain, "iree==3.13.0", "2026-10-19", promised=False)
+
+    def advice(*results):
+        (finding,) = findings(*results)
+        return dict(finding.details)["to do"]
+
+    lapack, other = refused("t.f", "lapack_spotrf_ffi", "Sharding"), refused("t.g", "lapack_sgeqrf_ffi")
+    assert advice(lapack, other) == (
+        "Only jax registers lapack_sgeqrf_ffi, lapack_spotrf_ffi; compute with jax.lax instead of LAPACK. Neither a "
+        "conversion nor another release of iree helps."
+    )
+    assert "convert it" in advice(lapack, refused("t.g")), "it may help one of both"
+
+
 def test_two_runtimes_with_the_same_numbers_refute_an_issue():
     off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4}
     (in_jaxlib, in_iree) = findings(wrong("0.10.2", **off), iree(**off))

@@ -283,6 +283,22 @@ def test_a_runtime_without_lapack_gets_no_advice_that_cannot_help():
     assert "convert it" in advice(lapack, refused("t.g")), "it may help one of both"
 
 
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (
+            "lapack_spotrf_ffi",
+            "A conversion helps only with `--replace-custom-calls`, and another release",
+        ),
+        ("xla_ffi_python_cpu_callback", "Neither a conversion nor another release of tensorflow helps."),
+    ],
+)
+def test_a_runtime_with_xla_can_have_its_lapack_calls_replaced(call, advice):
+    plain = result(Verdict.REFUSED, Judgement.OWED, custom_calls=(call,), deployed=("robot",), stage=Stage.COMPILE)
+    (finding,) = findings(of_runtime(plain, "tensorflow==2.21.0", "2026-03-05", promised=False))
+    assert advice in dict(finding.details)["to do"]
+
+
 def test_two_runtimes_with_the_same_numbers_refute_an_issue():
     off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4}
     (in_jaxlib, in_iree) = findings(wrong("0.10.2", **off), iree(**off))

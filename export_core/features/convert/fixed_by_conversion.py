@@ -13,12 +13,12 @@ from pathlib import Path
 
 from msgspec import structs
 
+from export_core.artifact.audit import WITH_XLA
 from export_core.base.errors import ExportCompatError
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import plural
 from export_core.features.convert.convert import (
     UNCHANGED,
-    WITH_XLA,
     Converted,
     ModuleJob,
     RewriteModules,

@@ -295,7 +295,10 @@ def _coded(text: str) -> tuple[str, tuple[str, int]] | None:
 
 @lru_cache(maxsize=1024)  # of the few hundred in the entries
 def _operation_of(glob: str) -> tuple[str, bool]:
-    """Return the operation that a glob is about, without a body, and whether it is a plain name."""
+    """Return the part of a glob before its body, and whether that part has no wildcards.
+
+    Of ``stablehlo.reduce(add)``, whose body is ``(add)``, these are ``stablehlo.reduce`` and True.
+    """
     operation = glob.partition("(")[0]
     return operation, _SPECIAL.isdisjoint(operation)
 

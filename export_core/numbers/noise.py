@@ -146,7 +146,8 @@ def noise_with_floors(
 ) -> Array:
     """Return the noise by which elements are compared: the measured noise, but at least what rounding gives.
 
-    Each element also has at least the noise that the elements lend each other (`_lent`).
+    No element has less than a floor by the noise of the other elements (`_lent`): few runs may move one little by luck.
+    For types of at most 8 bits, which have no floors, it is the measured noise.
 
     Args:
         expected: the outputs that the writer saw, or arrays made from them in double precision.

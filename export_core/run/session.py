@@ -170,7 +170,7 @@ class ReplayAt(Protocol):
     def __call__(self, text: str, notify: Callable[[str], None]) -> AbstractContextManager[Replay]:
         """Return a context manager that gives the replay on the machines in `text`, the value of --executor.
 
-        `notify` is called with a line for people while they are waited for, from another thread.
+        While the machines are waited for, `notify` is called from another thread with a line for people.
         """
 
 

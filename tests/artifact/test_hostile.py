@@ -303,11 +303,11 @@ def test_a_function_of_thousands_of_arrays_is_read():
 
 def test_a_function_with_too_many_long_types_is_refused():
     tuples = [varint(23) + varint(60) + varint(number) * 60 for number in range(2)]  # 60 and 3,600 element types
-    with pytest.raises(ArtifactError, match=r"types of at most \d+ letters in all, found more"):
+    with pytest.raises(ArtifactError, match=r"types of at most [\d,]+ characters in all, found more"):
         _ = read_bytes(_with_function_type(1000, varint(4), *tuples)).module.types
 
 
-def test_a_table_shared_too_often_is_refused():
+def test_a_flatbuffer_table_that_is_shared_too_often_is_refused():
     """Each table refers twice to the next: 13 levels need more visits than the limit for so few bytes."""
     data = bytearray(b"\x06\0\x08\0\x04\0\0\0" + b"\x04\0\x04\0")  # vtables of a table with one field, and with none
     tables = []

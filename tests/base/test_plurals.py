@@ -78,5 +78,5 @@ def test_a_count_that_may_be_one_has_its_noun_from_plural():
         ('"1 golden" if count == 1 else f"{count} goldens"', []),
     ],
 )
-def test_which_texts_have_a_fixed_plural(source, found):
+def test_a_count_before_a_fixed_plural_is_found_in_the_source(source, found):
     assert fixed_plurals(source) == found

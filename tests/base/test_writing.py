@@ -116,7 +116,7 @@ def test_only_listed_modules_write_files():
         ("shutil.move(p, q)", True),
     ],
 )
-def test_a_call_that_writes_is_found_in_the_source(text, expected):
+def test_every_way_to_open_a_file_for_writing_is_found_in_source(text, expected):
     assert writes(ast.parse(text)) == expected
 
 
@@ -149,7 +149,7 @@ def test_a_link_made_after_the_check_is_not_followed(outside, monkeypatch):
     assert outside.read_text() == "mine"
 
 
-def test_a_link_at_a_hidden_name_is_not_followed(outside, monkeypatch):
+def test_a_link_at_the_name_of_a_temporary_file_is_not_followed(outside, monkeypatch):
     path = outside.parent / "here" / "plan.json"
     waiting = path.with_name("waiting")
     waiting.symlink_to(outside)
@@ -159,7 +159,7 @@ def test_a_link_at_a_hidden_name_is_not_followed(outside, monkeypatch):
     assert outside.read_text() == "mine"
 
 
-def test_no_two_hidden_names_are_the_same(tmp_path):
+def test_each_temporary_file_has_a_name_of_its_own(tmp_path):
     names = {atomic.hidden_name(atomic.STAGED, tmp_path / "plan.json") for _ in range(100)}
     assert len(names) == 100
 

@@ -148,7 +148,7 @@ def test_every_command_accepts_singular_and_plural_options():
     assert tried == {*ONE_OF_SEVERAL.values()}
 
 
-def test_singular_and_plural_options_are_combined(jaxexport):
+def test_values_of_case_and_cases_are_combined(jaxexport):
     command = COMMANDS["matrix",]
     values = command.make_context("matrix", ["--cases", "a", "--case", "b", "--reader=0.9.2"]).params
     assert (values["cases"], values["readers"]) == (("a", "b"), "0.9.2")

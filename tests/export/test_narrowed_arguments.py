@@ -68,6 +68,6 @@ def test_only_arrays_whose_numbers_change_count_as_rounded(exported, value, roun
     assert exported(lambda x: x, value).rounded == rounded
 
 
-def test_further_calls_count_as_rounded_too(exported):
+def test_rounded_arguments_of_further_calls_are_recorded_too(exported):
     golden = exported(lambda x: x * 2, np.array([1.0]))
     assert add_checks(golden, [ExtraCall((np.array([0.1]),), {})]).rounded == {"float64"}

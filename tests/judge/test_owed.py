@@ -198,7 +198,7 @@ def test_the_forecast_has_targets_with_their_last_days():
     ]
 
 
-def test_a_named_target_is_forecast_after_its_last_day():
+def test_a_target_is_forecast_after_its_last_day_if_named():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     later = day("2027-06-01")
     assert forecast(goldens, POLICY, load_calendar(), later, 0).deployed == ()
@@ -206,7 +206,7 @@ def test_a_named_target_is_forecast_after_its_last_day():
     assert (reader.jaxlib, reader.targets) == ("0.9.2", ("serving",))
 
 
-def test_a_target_that_the_policy_lacks_is_an_error(jaxexport, cwd):
+def test_forecasting_a_target_that_the_policy_lacks_is_an_error(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
     message = "target of the policy (serving) or a release such as 0.11.0 or tensorflow==2.21.0, found 'servin'. "
     assert_bad_input(jaxexport("forecast", "--deployed", "servin"), f"--deployed: expected a deployment {message}")

@@ -191,7 +191,7 @@ RELAXED = {
 
 
 @pytest.mark.parametrize(("expected", "actual", "rules"), RELAXED.values(), ids=RELAXED)
-def test_nothing_measured_or_set_for_a_platform_relaxes_exact(expected, actual, rules):
+def test_neither_noise_nor_platform_tolerances_relax_exact(expected, actual, rules):
     assert not compare(expected, actual, **rules).ok
     assert compare(expected, expected, **rules).ok
 
@@ -261,7 +261,7 @@ REASON = "reason: counted"
         ("compare: exact, allow: [my_target]", "allow"),
     ],
 )
-def test_a_rule_with_more_than_exact_is_an_error(load, entry, words):
+def test_a_wrong_word_or_key_with_exact_in_a_rule_is_an_error(load, entry, words):
     with pytest.raises(PolicyError, match=re.escape(words)) as found:
         load(f"numbers:\n  - {{cases: ['*'], {REASON}, {entry}}}\n")
     assert "export_compat.yaml:2" in str(found.value)

@@ -89,7 +89,7 @@ def test_the_header_names_the_policys_golden_folder(configured):
     assert not (configured.project.folder / "golden").exists()
 
 
-def test_a_golden_records_the_nearest_setting(configured):
+def test_a_golden_records_the_markers_value_before_the_policys(configured):
     marked, bare = (
         configured.project.manifest(case, "of_policy") for case in ("test_a.test_marked", "test_a.test_bare")
     )
@@ -98,7 +98,7 @@ def test_a_golden_records_the_nearest_setting(configured):
     assert [marked["options"]["platforms"], bare["options"]["platforms"]] == [["cpu"], ["cpu", "cuda"]]
 
 
-def test_the_ini_file_can_leave_out_the_module_text(configured):
+def test_an_option_of_the_ini_file_leaves_out_module_mlir(configured):
     names = {path.name for path in configured.project.folder.glob("of_policy/*/*/*")}
     assert "module.mlir" not in names
     assert {"golden.yaml", "artifact.jaxexport", "jaxpr.txt"} < names
@@ -134,14 +134,14 @@ def settings(root: Path, directory: Path, goldens: str = "golden", policy: str |
     return Settings(root / goldens, "", Policy(), None, None, None, policy_file=file, directory=directory)
 
 
-def test_a_command_for_the_root_names_no_paths(tmp_path):
+def test_a_printed_command_names_no_path_if_run_in_the_root(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("readers: window")
     options = run_options(settings(tmp_path, tmp_path, policy="export_compat.yaml"))
     assert (options.goldens, options.policy_file, options.results) == (None, None, None)
 
 
 @pytest.mark.parametrize(("goldens", "policy"), [("golden", "export_compat.yaml"), ("other/goldens", "strict.yaml")])
-def test_a_command_for_a_subfolder_has_relative_paths(tmp_path, goldens, policy):
+def test_a_printed_command_has_relative_paths_in_a_subfolder(tmp_path, goldens, policy):
     (tmp_path / policy).write_text("readers: window")
     (tmp_path / "tests").mkdir()
     options = run_options(settings(tmp_path, tmp_path / "tests", goldens, policy))
@@ -171,7 +171,7 @@ def test_commands_of_the_summary_repeat_the_policy_and_goldens_of_the_run():
     assert f"{command} stores the new ones" in text
 
 
-def test_a_command_of_jaxexport_names_another_policy(tmp_path):
+def test_a_printed_jaxexport_command_names_the_policy_of_the_run(tmp_path):
     replayer = SimpleNamespace(_options=run_options(settings(tmp_path, tmp_path, policy="other.yaml")))
     command = Replayer.command(replayer, "matrix", "--readers", "deployed")
     assert command == ["jaxexport", "matrix", "--readers", "deployed", "--policy", "other.yaml"]

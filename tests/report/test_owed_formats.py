@@ -60,7 +60,7 @@ def summary() -> Summary:
     return summarize(CELLS, policy=POLICY, selection=chosen)
 
 
-def test_the_headline_and_the_badge_name_the_target(summary):
+def test_the_headline_and_the_badge_name_the_owed_target(summary):
     assert headline(summary)[0] == "OWED: 1 cell that deployment target serving must run; only reader affected 0.9.2."
     assert badge(summary)["message"] == "owed: 1 cell that deployment target serving must run"
 
@@ -79,7 +79,7 @@ def test_a_kept_headline_counts_the_cells_of_targets():
 
 
 @pytest.mark.parametrize("cases", [("*",), ("t.slover",)], ids=["other readers", "misspelled cases"])
-def test_a_target_without_cells_names_the_command(cases):
+def test_the_finding_on_a_target_without_cells_names_a_command(cases):
     policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2", cases=cases),))
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
     chosen = {"readers": "0.12.0.1", "whole": False, "platforms": ("cpu",)}
@@ -122,21 +122,21 @@ def test_advice_names_a_results_folder_that_is_not_the_usual_one():
     assert with_asked(text, asked_of(run)) == text.replace("can-i-deploy`", "can-i-deploy --results out`")
 
 
-def test_explain_and_reduce_in_a_text_get_the_folder_of_the_run():
+def test_explain_and_reduce_commands_get_the_folder_of_the_run():
     text = "`jaxexport explain --case t.f` and `XLA_FLAGS='--a b' jaxexport reduce --case t.f`, not `jaxexport diff`"
     expected = text.replace("explain --case t.f", "explain --case t.f --results out")
     expected = expected.replace("reduce --case t.f", "reduce --case t.f --results out")
     assert with_asked(text, {"--results": "out", "--as-of": "2026-11-22"}) == expected
 
 
-def test_a_shard_does_not_ask_for_the_cells_of_others():
+def test_a_shard_names_no_command_for_a_target_without_cells():
     policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2"),))
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
     (finding,) = target_findings(Run(results, summarize(results, policy=policy, shard=Shard(1, 2))))
     assert finding.sentence == "serving (jaxlib 0.9.2, cpu): no cell of it was in this shard."
 
 
-def test_headline_badge_and_page_say_what_is_missing():
+def test_headline_badge_and_page_say_which_target_has_no_cell():
     made = summarize(CELLS, policy=TYPO, selection={"whole": True, "platforms": ("cpu",)})
     what = "deployed typo: it has no cell, since its `cases` match no case of this run"
     assert headline(made)[0].startswith(f"INCOMPLETE: {what}; owed: 1 cell that deployment target serving must run; ")
@@ -147,7 +147,7 @@ def test_headline_badge_and_page_say_what_is_missing():
     assert below.strip().startswith('<p class="note"><b>Correct the entry, or write such goldens.</b></p>')
 
 
-def test_a_page_names_the_first_of_several_gaps():
+def test_the_page_names_the_first_of_several_unmet_requirements():
     chosen = {"whole": True, "platforms": ("cpu",)}
     made = summarize(CELLS, policy=structs.replace(TYPO, required=Required(cells=9)), selection=chosen)
     what = "INCOMPLETE: required.cells: expected at least 9 cells that ran, found 4; 1 more requirement is not met; "

@@ -80,7 +80,7 @@ def test_a_named_report_or_badge_is_replaced(jaxexport, project):
     assert b"<html" in (project / ".jaxexport" / "report.html").read_bytes()
 
 
-def test_a_link_to_a_golden_does_not_hide_it(project):
+def test_a_report_through_a_link_into_a_golden_is_refused(project):
     (project / "link").symlink_to(GOLDEN)
     with pytest.raises(RunError, match="found one in the golden"):
         check_output(Path("link/report.html"))

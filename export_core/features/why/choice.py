@@ -109,7 +109,7 @@ class Choice:
     the golden in all readers on this platform; empty if the run had a different golden of this name. `run` has the
     options with which another command finds the same golden and releases. `alike` counts all cells of the run with the
     cell's cause by judgement, the worst first; it is empty if no run has the cell. `others` are commands, each of which
-    explains the example of another cause; `having_others` says in words what has these causes.
+    explains the example of another cause; `having_others` is the phrase before their number, such as "The run has".
     """
 
     cell: Cell

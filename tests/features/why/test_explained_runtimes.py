@@ -121,7 +121,7 @@ def test_stablehlo_interpreter_is_not_its_own_reference():
         (("iree==3.12.0",), (), ""),  # another release of the same runtime is nobody else
     ],
 )
-def test_a_runtime_is_named_if_only_it_differs(right, wrong, sentence, choice):
+def test_an_explanation_names_a_runtime_if_only_it_differs(right, wrong, sentence, choice):
     def result_in(name, verdict):
         (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
         return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader)
@@ -132,7 +132,7 @@ def test_a_runtime_is_named_if_only_it_differs(right, wrong, sentence, choice):
     assert bool(alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG))) is bool(sentence)
 
 
-def test_jaxs_lists_are_not_used_for_another_runtimes_calls():
+def test_a_refusal_of_a_runtime_is_not_explained_by_jaxs_lists():
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "pjrt==0.12.0.1")
     found = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.COMPILE, message="No FFI handler"))
     assert "jaxlib pjrt" not in str(found)
@@ -179,7 +179,7 @@ def test_the_suggested_release_is_of_the_same_runtime(works, suggested, choice):
 
 
 @pytest.mark.parametrize("looks_like", ["the elements that differ are zero", "beyond the range: up to 3e+12", ""])
-def test_no_numbers_rule_is_suggested_for_garbage(looks_like, choice):
+def test_no_numbers_rule_is_suggested_for_zeros_or_huge_numbers(looks_like, choice):
     steps = " ".join(explain(choice, judged(choice, Verdict.NUMERICS, **WRONG, looks_like=looks_like)).steps)
     assert ("a rule in `numbers`" in steps) is not bool(looks_like)
     assert ("No rule allows such numbers" in steps) is bool(looks_like)

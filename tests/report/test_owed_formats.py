@@ -169,6 +169,15 @@ def test_the_findings_name_the_owed_cell_and_each_target(summary):
     )
 
 
+def test_the_page_shows_the_row_of_targets_whole():
+    names = [f"place-{number}" for number in range(9)]
+    policy = Policy(deployed=tuple(DeploymentTarget(name=name, jaxlib="0.9.2") for name in names))
+    cells = [judge_again(result(reader="0.9.2"), policy, TODAY)]
+    page = html_page(document(cells, summarize(cells, policy=policy)))
+    (row,) = re.findall(r'<p class="finding"[^>]*><b>deployment targets</b>(.*)</p>', page)
+    assert all(f"{name} (jaxlib 0.9.2, cpu): 1 of 1 cell works." in row for name in names)
+
+
 def test_each_owed_cause_names_its_target_in_every_report():
     policy = Policy(
         deployed=tuple(DeploymentTarget(name=f"place-{reader}", jaxlib=reader) for reader in ("0.9.2", "0.10.2"))

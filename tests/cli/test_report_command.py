@@ -120,7 +120,8 @@ def test_the_map_is_drawn_as_svg(command):
 def test_a_badge_is_svg_or_json_for_shields_io(command):
     picture = Xml.fromstring(command("report", "new", "--badge", "-").stdout)
     assert "broken: 1 of 2 promised cells" in picture.get("aria-label", "")
-    command("report", "old", "--badge", "badge.json")
+    written = command("report", "old", "--badge", "badge.json").stderr
+    assert f"badge.json: {len(Path('badge.json').read_bytes())} bytes\n" in written
     assert json.loads(Path("badge.json").read_bytes())["message"] == "kept: all 2 promised cells"
 
 

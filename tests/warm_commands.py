@@ -6,6 +6,7 @@ interpreter: modules are imported already, and all forks hash strings alike. Wor
 
 import atexit
 import contextlib
+import gc
 import importlib
 import marshal
 import os
@@ -20,7 +21,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-import immortal
 from shared_process import shared_process
 from warm_worker import LONGEST_REQUEST
 
@@ -82,7 +82,7 @@ def main(path: str, workers: str) -> None:
     look_up_facts_once()
     use_warm_workers(workers)
     os.fsync = lambda descriptor: None  # as in conftest.py
-    immortal.freeze()
+    gc.freeze()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(path)
     listening.listen()

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import fnmatch
 import functools
+import gc
 import importlib
 import inspect
 import json
@@ -23,7 +24,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
-import immortal
 import msgspec
 import pytest
 from _pytest import config
@@ -145,7 +145,7 @@ def main(path: str, workers: str, compiled: str) -> None:
     make_ir_context()  # MLIR registers its dialects, once for all forks
     jax.clear_caches()  # as each first export does, which would copy the pages of what importing jax has cached
     os.fsync = lambda descriptor: None  # as in conftest.py
-    immortal.freeze()
+    gc.freeze()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(path)
     listening.listen()

@@ -6,6 +6,7 @@ or with other variables, is started by `client.start_process` itself. What XLA c
 """
 
 import contextlib
+import gc
 import json
 import math
 import os
@@ -21,7 +22,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-import immortal
 from shared_process import shared_process
 
 LONGEST_REQUEST = 1 << 17
@@ -153,7 +153,7 @@ def main(path: str, compiled: str) -> None:
     start_ahead(False)
     half.start_ahead = lambda client: start_ahead(True) if client else None
     share_compiled(compiled)
-    immortal.freeze()
+    gc.freeze()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(path)
     listening.listen()
@@ -175,7 +175,7 @@ def main(path: str, compiled: str) -> None:
         # The worker would import the modules that an earlier worker noted, so that the fork has them already.
         if modules := [name for name in program.read_notes(words[-2]) if name not in sys.modules]:
             program.import_all(modules)
-            immortal.freeze()
+            gc.freeze()
         if (pid := os.fork()) == 0:
             for opened in (listening, connection, *(other for _, other in running.values())):
                 opened.close()

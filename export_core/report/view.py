@@ -42,7 +42,7 @@ from export_core.matrix.verdicts import (
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.entries import ALL
-from export_core.policy.known_issues import KnownIssue
+from export_core.policy.known_issues import KnownIssue, source_of
 from export_core.readers.errors import STILL_STARTS
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import JAXLIB
@@ -293,7 +293,7 @@ def _issue_text(issue: KnownIssue | None) -> str:
         # No release of jax is to blame: which one of the runtime has it, and who measured that, is the evidence.
         since = f" since {issue.consumer} {issue.since}" if issue.since else ""
         title = f"{issue.id}{since}: {title}"
-    source = issue.issue or (issue.study if issue.consumer != JAXLIB else "")
+    source = issue.issue or (source_of(issue) if issue.consumer != JAXLIB else "")
     return ", ".join(filter(None, (title, source, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 

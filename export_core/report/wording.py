@@ -532,7 +532,7 @@ JAX_PROMISE = "https://docs.jax.dev/en/latest/export/export.html#compatibility-g
 
 
 def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
-    """Return whose promise the judgements of a run rest on: that of JAX, or the project's own, and in which days."""
+    """Return whose promise a run is judged by, that of JAX or the project's own, and how many days it covers."""
     own, of_jax = policy.window_lengths(), Windows()
     whose = "JAX" if own == of_jax else "this project's policy"
     days = f"{plural(own.backward_days, 'day')} after the writer or {plural(own.forward_days, 'day')} before it"

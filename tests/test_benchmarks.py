@@ -24,7 +24,7 @@ def test_the_help_of_the_benchmarks_names_their_options(monkeypatch, capsys):
     assert "--only" in capsys.readouterr().out
 
 
-def test_the_command_prints_all_budgets_in_use():
+def test_the_benchmark_command_prints_all_budgets_in_use():
     """Run it outside of pytest, which adds folders of tests to the path."""
     command = [sys.executable, "-m", "benchmarks", "--budgets"]
     text = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True).stdout
@@ -33,7 +33,7 @@ def test_the_command_prints_all_budgets_in_use():
     assert [name for name in BUDGETS if f'"{name}"' not in sources.replace(f'    "{name}": Budget(', "")] == []
 
 
-def test_a_shard_of_stubs_runs_its_part_of_the_plan(tmp_path):
+def test_a_benchmark_of_stub_cells_runs_one_shard_of_the_plan(tmp_path):
     run = growth._run(tmp_path, 2 * growth.READERS, growth.READERS)
     assert run.cells == 2
     assert run.memory > 0
@@ -48,14 +48,14 @@ def test_benchmarks_can_write_goldens_without_noise(tmp_path):
     assert golden.manifest.noise is None
 
 
-def test_processes_without_a_parent_are_counted(tmp_path):
+def test_processor_time_of_children_left_behind_is_counted(tmp_path):
     """The measured process leaves a child that outlives it."""
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     leaving = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}])"
     assert 0.3 < processor_seconds([sys.executable, "-c", leaving], tmp_path, os.environ) < 3
 
 
-def test_a_pages_table_has_budgets_and_its_csv_all_lines(tmp_path):
+def test_the_page_shows_budgets_and_its_csv_every_measurement(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"Budgets.\n{BEGIN}old\n{END}More.\n")
     reading = Line("reading", "1 ms", "2 ms", "0.5 times", "1 time", True)
@@ -71,7 +71,7 @@ def test_a_pages_table_has_budgets_and_its_csv_all_lines(tmp_path):
     assert rows[1:] == [f"reading,{day},reading,1 ms,2 ms,0.5 times,1 time,ok", f'cells,{day},"a fork, alone",3 ms,,,,']
 
 
-def test_a_part_measured_again_replaces_its_own_lines(tmp_path):
+def test_measuring_one_benchmark_again_replaces_only_its_lines(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"{BEGIN}{END}")
     first = {kind: [Line(f"{kind} {limit}", "", "", "old", limit, True) for limit in "12"] for kind in ("a", "b", "c")}
@@ -84,7 +84,7 @@ def test_a_part_measured_again_replaces_its_own_lines(tmp_path):
     assert "| b 3 | new | 1 | MISSED |" in page.read_text()
 
 
-def test_a_page_shows_the_line_nearest_to_each_limit(tmp_path):
+def test_the_page_shows_the_measurement_nearest_to_each_limit(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"{BEGIN}{END}")
     costs = [Line(f"cost {number}", "", "", f"+{number} ms", "+20 ms", True) for number in (5, 7.5, 6)]
@@ -96,13 +96,13 @@ def test_a_page_shows_the_line_nearest_to_each_limit(tmp_path):
     assert "cost 5" in (tmp_path / "page.csv").read_text()
 
 
-def test_a_page_without_a_table_is_refused(tmp_path):
+def test_a_benchmark_page_without_marks_for_its_table_is_refused(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"{BEGIN}no end\n")
     with pytest.raises(ValueError, match="found none"):
         PageTable.of(page)
 
 
-def test_a_missing_page_is_refused(tmp_path):
+def test_a_missing_benchmark_page_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         PageTable.of(tmp_path / "page.md")

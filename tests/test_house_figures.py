@@ -84,7 +84,7 @@ def figures(tmp_path: Path) -> dict[str, structure.Figure]:
         ("import lines, of all lines", "22.0 %", ()),
     ],
 )
-def test_each_figure_of_the_example_is_right(figures, label, value, names):
+def test_each_figure_of_structure_is_right_for_a_made_up_package(figures, label, value, names):
     assert (figures[label].value, figures[label].names) == (value, names)
 
 
@@ -128,6 +128,6 @@ def test_conversions_of_a_cell_are_the_listed_ones():
     ]
 
 
-def test_an_unknown_commit_is_an_error(tmp_path: Path):
+def test_comparing_the_structure_with_an_unknown_commit_is_an_error(tmp_path: Path):
     with pytest.raises(SystemExit, match="expected a commit or a folder, found 'no-such-commit'"):
         structure.checked_out("no-such-commit", Path(structure.__file__).parent, tmp_path)

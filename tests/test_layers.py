@@ -109,7 +109,7 @@ def room_of(module: str) -> str | None:
     return max(rooms, key=len, default=None)
 
 
-def test_every_module_has_a_room():
+def test_every_module_belongs_to_a_room_of_the_house():
     assert [name_of(path) for path in MODULES if room_of(name_of(path)) is None] == ["export_core"]
 
 
@@ -181,7 +181,7 @@ def test_every_module_has_a_docstring():
     assert [name_of(path) for path in MODULES if not ast.get_docstring(parsed(path))] == []
 
 
-def test_no_docstring_refers_to_the_one_above_it():
+def test_no_docstring_begins_by_referring_to_another():
     """A docstring such as "The same for ..." would be understood only with the one above it."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
     nodes = [(path, node) for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, documented)]

@@ -43,7 +43,7 @@ def single(reader: str, platform: str = "cpu") -> str:
     return f"compat_matrix(reader={reader!r}, platform={platform!r})"
 
 
-def test_a_session_outside_the_window_passes_unpromised(registered):
+def test_only_sessions_outside_the_window_pass_the_unpromised_option(registered):
     ran = registered("platforms: [cpu, cuda]\ndeployed:\n- {name: serving, reader: tensorflow==2.21.0}\n")
     unpromised = {name for name, words in ran.items() if "--unpromised" in words}
     assert single("0.12.0.1") in unpromised, "216 days after the writer"
@@ -60,11 +60,11 @@ def test_sessions_follow_the_policys_readers_and_platforms(registered):
     assert words[words.index("--platforms") + 1] == "tpu:compile"
 
 
-def test_a_readers_name_becomes_a_folder_name():
+def test_the_path_of_a_wheel_becomes_a_folder_name_without_slashes():
     assert nox_sessions._as_folder("dist/jaxlib-1.whl") == "dist-jaxlib-1.whl"
 
 
-def test_a_broken_policy_fails_only_our_sessions(tmp_path):
+def test_an_invalid_policy_fails_only_the_sessions_of_the_plugin(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("windows: 3\n")
     (tmp_path / "noxfile.py").write_text(
         "import nox\nfrom pytest_jaxexport.nox_sessions import register\nregister()\n"
@@ -83,7 +83,7 @@ def test_a_broken_policy_fails_only_our_sessions(tmp_path):
     assert text.count("windows") >= 2, "when the noxfile is read, and in the failing session"
 
 
-def test_a_file_of_the_project_does_not_shadow_a_library(tmp_path):
+def test_in_sessions_a_projects_file_does_not_shadow_a_library(tmp_path):
     (tmp_path / "click.py").write_text("import sys; sys.exit(0)")
     commands = []
     nox_sessions._jaxexport(SimpleNamespace(run=lambda *words, **_: commands.append(words)), "--version")

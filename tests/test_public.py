@@ -64,7 +64,7 @@ def test_each_error_that_a_raises_line_names_is_public():
     assert named - {name for _, name in LISTED} == set()
 
 
-def test_names_listed_as_internal_exist():
+def test_members_listed_as_internal_exist():
     by_name = {name: source_of(module, name) for module, name in LISTED}
     for name, hidden in INTERNAL.items():
         public = by_name[name]
@@ -76,7 +76,7 @@ def test_no_name_is_listed_twice():
     assert len(set(LISTED)) == len(LISTED)
 
 
-def test_export_core_has_the_errors_of_its_functions():
+def test_export_core_exports_the_errors_that_its_functions_raise():
     """`except export_core.ArtifactError` fails at the moment when the first bad file comes."""
     for module, name in LISTED:
         if name in export_core.__all__:

@@ -25,7 +25,7 @@ INSTALLED = re.compile(r"pip install[^\n`]*?[ ']([./\w]*pytest[-_]jaxexport[\w*.
 ADDRESS = re.compile(r"https://[\w./-]*pytest-jaxexport[\w./-]*|pytest-jaxexport/pytest-jaxexport@[\w.]+")
 
 
-def test_every_file_agrees_with_the_value_of_released():
+def test_every_file_reads_as_the_flag_released_says():
     waiting = {name for name, text in TEXTS.items() if released(name, text) != text}
     if RELEASED:
         assert waiting == set(), "python -m tools.release_day"
@@ -47,7 +47,7 @@ def test_install_commands_name_existing_sources():
     assert after == {"pytest-jaxexport"}
 
 
-def test_no_address_is_named_before_the_release():
+def test_no_file_names_an_address_of_the_project_before_its_release():
     before = {found for text in TEXTS.values() for found in ADDRESS.findall(text)}
     assert RELEASED or before == set()
     after = {found for name, text in TEXTS.items() for found in ADDRESS.findall(released(name, text))}
@@ -57,7 +57,7 @@ def test_no_address_is_named_before_the_release():
     assert [found for found in after if found.startswith("https") and not found.startswith(known)] == []
 
 
-def test_no_text_of_before_the_release_is_left_after_it():
+def test_release_day_replaces_every_text_about_the_missing_release():
     after = {name: released(name, text) for name, text in TEXTS.items()}
     before = re.compile(r"There is no release yet|\.pytest-jaxexport\b|\./pytest-jaxexport\b|[Tt]he clone\b|git -C")
     left = [name for name, text in after.items() if before.search(text)]

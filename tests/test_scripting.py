@@ -163,7 +163,7 @@ def test_windows_may_be_a_plain_pair():
     assert promise(DAY, DAY + datetime.timedelta(5), (4, 21)) == promise(DAY, DAY + datetime.timedelta(5), Windows(4))
 
 
-def test_an_argument_named_like_a_keyword_can_be_bound():
+def test_an_argument_named_like_an_option_can_be_bound_by_partial():
     function = functools.partial(jax.jit(lambda x, mesh: x * mesh), mesh=X)
     assert len(export_core.export_artifact(function, X).envelope.in_avals) == 2
 
@@ -199,7 +199,7 @@ def test_a_golden_is_written_once_with_its_noise(folder):
     assert (unchanged.status, unchanged.remarks) == ("unchanged", ())
 
 
-def test_a_function_in_the_place_of_the_case_is_refused(folder):
+def test_write_golden_refuses_a_function_before_the_case(folder):
     with pytest.raises(GoldenError, match=r"^write_golden: .* then the function, found tanh "):
         export_core.write_golden(jax.jit(jax.numpy.tanh), "models.tanh", X)
     assert list(folder.iterdir()) == []
@@ -212,7 +212,7 @@ def test_a_function_in_the_place_of_the_case_is_refused(folder):
         (lambda x: jax.lax.fori_loop(0, 60, lambda _, x: 3.9 * x * (1 - x), x), "numbers of this golden would prove"),
     ],
 )
-def test_a_golden_that_proves_nothing_is_not_written(folder, function, refusal):
+def test_a_golden_whose_numbers_prove_nothing_is_not_written(folder, function, refusal):
     with pytest.raises(ExportError, match=refusal):
         export_core.write_golden("nothing", jax.jit(function), X)
     assert not (folder / "golden").exists()
@@ -242,7 +242,7 @@ def test_a_case_must_be_the_name_of_a_folder(folder, name):
 
 
 @pytest.mark.parametrize(("test", "python"), [("test_a.py::test_f", "3.12.1"), ("", UNKNOWN)])
-def test_goldens_of_tests_and_archives_are_not_replaced(folder, test, python):
+def test_a_script_replaces_no_golden_of_a_test_or_adopted_artifact(folder, test, python):
     made = making.manifest("solver", test=test, writer=structs.replace(making.writer(), python=python))
     making.write_golden(GoldenStore(folder / "golden"), made)
     before = times(folder)

@@ -230,7 +230,7 @@ def untyped_hooks(module: Module) -> Iterator[str]:
 
 
 def late_imports(module: Module) -> Iterator[int]:
-    """Yield the lines of imports inside the functions of a module; none if its room is in `MAY_IMPORT_LATE`."""
+    """Yield the lines of imports inside the functions of a module; none for a package in `MAY_IMPORT_LATE`."""
     if module.name.partition(".")[2].split(".")[0] not in MAY_IMPORT_LATE:
         inside = (part for node in ast.walk(module.tree) if isinstance(node, Function) for part in ast.walk(node))
         yield from sorted({part.lineno for part in inside if isinstance(part, ast.Import | ast.ImportFrom)})

@@ -246,6 +246,10 @@ def looked_up(artifact: Artifact, platform: str) -> frozenset[str]:
     return frozenset(target for target in targets - _SHARDY - _CHLO if belongs(target, platform))
 
 
+WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
+"""Runtimes that compile by XLA: it removes shardings for one device, and expands what jax lowers for TPUs."""
+
+
 def only_jax(targets: Iterable[str]) -> str:
     """Return why no runtime but jaxlib compiles these custom calls, and what to do. They are from `calls_of_jax`."""
     named = list(targets)

@@ -83,7 +83,7 @@ def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], .
 
 
 class _Factors(Trace):
-    """The search for factors among the values of one module."""
+    """The values of one module that are factors of a matrix, such as the Q and R of `qr`."""
 
     def factor(self, value: Value) -> Factor | None:
         """Return the factor that a value is, or None if it does not come straight from a factorization."""

@@ -118,8 +118,9 @@ def _sizes_for(symbols: Sequence[str], given: Mapping[str, int], constraints: Se
         if all(_holds(constraint, chosen) for constraint in constraints):
             return chosen
     raise GoldenError(
-        f"expected sizes of symbolic dimensions for which its constraints hold ({', '.join(constraints)}), found none"
-        f"{f' with {sizes_in_words(given)}' if given else ''}. Give other sizes (--dims), or inputs."
+        "expected sizes of the symbolic dimensions for which the artifact's constraints hold "
+        f"({', '.join(constraints)}), found none among the small sizes that were tried"
+        f"{f' with {sizes_in_words(given)}' if given else ''}. Give sizes (--dims), or inputs."
     )
 
 

@@ -67,7 +67,7 @@ def lacks_registration(failed: Result) -> bool:
 
 
 def failure_signature(failed: Result) -> FailureSignature:
-    """Return the signature of an outcome or a result that fails."""
+    """Return how a cell failed: its verdict, stage and signal, and the class of its message, "" for numbers."""
     message = "" if failed.verdict is Verdict.NUMERICS else message_class(failed.message)
     return FailureSignature(failed.verdict, failed.stage, message, failed.signal)
 
@@ -244,8 +244,8 @@ def fails_in_own_writer(result: Result) -> bool:
 def failing_alike_in_writer(result: Result, results: Iterable[Result]) -> Result | None:
     """Return the cell among `results` in which the golden of a failing cell fails alike in its own writer, or None.
 
-    It fails alike with the same signature. Numbers also do with the same difference, which a cell of another runtime,
-    or one with another known issue, never has by its signature.
+    Two cells fail alike if they have the same `cell_signature`, or if their numbers differ from the stored outputs
+    alike (`differs_alike`). A signature that names another runtime or a known issue is never that of the own writer.
     """
     signature = cell_signature(result)
     own = (one for one in results if one.golden == result.golden and fails_in_own_writer(one))
@@ -257,9 +257,9 @@ _ALIKE = 0.1
 
 
 def differs_alike(result: Result, other: Result) -> bool:
-    """Return whether the numbers of a cell differ from the stored outputs as those of another cell do.
+    """Return whether two cells of the same golden differ from its stored outputs in the same way.
 
-    Both are cells of the same golden. Rounding must not explain the numbers of `other`: it differs in each release.
+    False if rounding may explain the numbers of `other`, since rounding differs in each release, or a known issue does.
     """
     if result.verdict is not Verdict.NUMERICS or not other.is_beyond_rounding or other.upstream:
         return False

@@ -215,7 +215,10 @@ def targets_without_golden(
     stable = stable_targets(release.jax)
     for pattern in patterns:
         if not any(matches(target, pattern) for target in stable):
-            raise PolicyError(f"{pattern}: expected a pattern of targets on the stable list of jax {release.jax}.")
+            raise PolicyError(
+                f"{pattern}: expected a name or pattern of custom calls on the stable list of jax {release.jax}; "
+                "none of them matches: correct it, or use '*' for all."
+            )
     called = {target for golden in goldens for target in golden.manifest.custom_calls}
     asked = {target for target in stable if any(matches(target, pattern) for pattern in patterns)}
     text = "{} is on the stable list of jax {}, and no golden calls it: write a case for it."

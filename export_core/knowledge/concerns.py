@@ -160,14 +160,14 @@ class About:
         return answer
 
     @cached_property
-    def attribute_codes(self) -> frozenset[tuple[str, int]]:
-        """The attributes in the artifact's modules, by dialect and code."""
-        return frozenset().union(*(module.tables.codes(module.tables.attributes) for module in self.artifact.modules))
+    def attribute_codes(self) -> list[Set[tuple[str, int]]]:
+        """The attributes in each of the artifact's modules, by dialect and code."""
+        return [module.tables.codes(module.tables.attributes) for module in self.artifact.modules]
 
     @cached_property
-    def type_codes(self) -> frozenset[tuple[str, int]]:
-        """The types in the artifact's modules, by dialect and code."""
-        return frozenset().union(*(module.tables.codes(module.tables.types) for module in self.artifact.modules))
+    def type_codes(self) -> list[Set[tuple[str, int]]]:
+        """The types in each of the artifact's modules, by dialect and code."""
+        return [module.tables.codes(module.tables.types) for module in self.artifact.modules]
 
     @cached_property
     def dialects(self) -> frozenset[str]:
@@ -218,9 +218,10 @@ class About:
     @cached_property
     def donates(self) -> bool:
         """Whether an argument of the artifact is donated, so that the call may overwrite its buffer."""
-        if not any(map(self.names, DONATED)):  # Without reading attributes, for most artifacts.
+        module = self.artifact.module
+        if not any(_contains(module, name) for name in DONATED):  # Without reading attributes, for most artifacts.
             return False
-        main = self.artifact.module.main
+        main = module.main
         return main is not None and any(name in attributes for attributes in main.arg_attrs for name in DONATED)
 
     @property
@@ -237,9 +238,10 @@ class About:
         if (answer := self._named.get(text)) is None:
             if (coded := _coded(text)) is not None:
                 kind, code = coded
-                answer = code in (self.attribute_codes if kind == "attribute" else self.type_codes)
+                codes = self.attribute_codes if kind == "attribute" else self.type_codes
+                answer = any(code in of_module for of_module in codes)
             else:
-                answer = _any_contains(self.artifact.modules, text.encode())
+                answer = any(_contains(module, text) for module in self.artifact.modules)
             self._named[text] = answer
         return answer
 
@@ -277,13 +279,10 @@ def named(operations: Mapping[str, frozenset[str]]) -> list[str]:
     return [f"{name}{f' of {of}' if of else ''}" for name, types in operations.items() for of in sorted(types)]
 
 
-def _any_contains(modules: Iterable[Module], text: bytes) -> bool:
-    """Return whether the strings of one of the modules contain a text."""
-    for module in modules:
-        strings = module.tables.sections[STRINGS]
-        if module.tables.data.find(text, strings.at, strings.end) >= 0:
-            return True
-    return False
+def _contains(module: Module, text: str) -> bool:
+    """Return whether the strings of a module contain a text."""
+    strings = module.tables.sections[STRINGS]
+    return module.tables.data.find(text.encode(), strings.at, strings.end) >= 0
 
 
 @lru_cache(maxsize=256)
@@ -296,7 +295,10 @@ def _coded(text: str) -> tuple[str, tuple[str, int]] | None:
 
 @lru_cache(maxsize=1024)  # of the few hundred in the entries
 def _operation_of(glob: str) -> tuple[str, bool]:
-    """Return the operation that a glob is about, without a body, and whether it is a plain name."""
+    """Return the part of a glob before its body, and whether that part has no wildcards.
+
+    Of ``stablehlo.reduce(add)``, whose body is ``(add)``, these are ``stablehlo.reduce`` and True.
+    """
     operation = glob.partition("(")[0]
     return operation, _SPECIAL.isdisjoint(operation)
 
@@ -337,9 +339,13 @@ def _is_found(pattern: str, text: str) -> bool:
 def _is_found_in_one(pattern: str, types: frozenset[str]) -> bool:
     """Return whether a regular expression is found in one of an operation's element types; "" counts if it has none."""
     for of in types or ("",):  # noqa: SIM110  # Without `any`, as in `is_concerned`.
-        if _is_found(pattern, of):
+        if _is_found_again(pattern, of):
             return True
     return False
+
+
+# The element types of an operation are those of other artifacts too: there are a few hundred.
+_is_found_again = lru_cache(maxsize=8192)(_is_found)
 
 
 @lru_cache(maxsize=256)  # of the dozen in the entries

@@ -205,7 +205,9 @@ def forecasts(
         consumer.answer()
     converted = about.converted if refused else about
     for family, known_refused in refused.items():
-        if _Consumer(converted, family, platform, ()).may_refuse:
+        if (consumer := consumers.get((family, ""))) is None or consumer.about is not converted or consumer.settings:
+            consumer = _Consumer(converted, family, platform, ())
+        if consumer.may_refuse:
             _say_where_no_conversion_helps(artifact, known_refused, platform)
     return iter(found)
 
@@ -372,7 +374,7 @@ class _Consumer:
             known._answers = answers  # The setter would take as long as all else that happens to a reader.
 
     def _answers(self, kind: _Kind, reader: Reader) -> tuple[Answer, ...]:
-        """Return the answers for the releases of a kind, of which `reader` is one."""
+        """Return the four answers of a forecast, which all releases of a kind share; `reader` is any one of them."""
         if self.table is not None and self.about.is_plain and not (kind.places or kind.reasons or self.entries):
             return _ALL_YES  # Most runtimes, and nothing below would be found.
         facts = [(LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons]

@@ -231,7 +231,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def fails_audit(self) -> bool:
-        """Whether its artifact must not be compiled anywhere: no release was asked, and no date excuses it."""
+        """Whether it failed in stage audit: no reader may compile its artifact, and no window excuses that."""
         return self.stage is Stage.AUDIT and self.verdict.fails
 
     @property

@@ -253,7 +253,7 @@ def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
 def kind_of_all(differences: Sequence[Difference]) -> str:
     """Return one kind for all outputs that are out of tolerance: the worst, or "" if no output is out of tolerance.
 
-    Garbage is the worst kind, rounding the least bad. If there are only other kinds, the first output's counts.
+    Garbage is the worst kind, rounding the least bad. Of the kinds in between, the first that is found is returned.
     """
     kinds = [difference.kind for difference in differences if not difference.ok]
     worse = [kind for kind in kinds if not kind.startswith(ROUNDING)]

@@ -146,7 +146,8 @@ def noise_with_floors(
 ) -> Array:
     """Return the noise by which elements are compared: the measured noise, but at least what rounding gives.
 
-    Each element also has at least the noise that the elements lend each other (`_lent`).
+    No element has less than a floor by the noise of the other elements (`_lent`): few runs may move one little by luck.
+    For types of at most 8 bits, which have no floors, it is the measured noise.
 
     Args:
         expected: the outputs that the writer saw, or arrays made from them in double precision.
@@ -410,9 +411,9 @@ def noise_text(record: NoiseRecord) -> str:
 
 
 def knows_inputs_only(record: NoiseRecord) -> bool:
-    """Return whether, for some call, only inputs were moved and not what is rounded inside.
+    """Return whether the noise of some call comes from moved inputs alone, and from no moved result inside the program.
 
-    Either that could not be moved, or an older version did not do it.
+    Those could not be moved, or the golden was measured by an older version, which did not move them.
     """
     kinds = {name.rpartition("/")[2] for name in record.failed}
     return "inside" in kinds or (not record.inside and bool(record.compiled or {"inside 0", "unoptimized"} & kinds))
@@ -421,8 +422,8 @@ def knows_inputs_only(record: NoiseRecord) -> bool:
 def unexplained_noise(golden: Golden) -> str:
     """Return a text about the largest noise that the runs in golden.yaml do not explain; empty if there is none.
 
-    Only goldens without a run that moved what is rounded inside are checked. Moved inputs alone give a noise of a few
-    units, and no run at all gives none.
+    A golden is checked only if no run moved results inside the program or compiled it otherwise. If only inputs were
+    moved, noise of more than `MOST_OF_INPUTS` units is not explained; if there was no run, no noise is.
     """
     record = golden.manifest.noise
     if record is None or record.compiled or record.inside:

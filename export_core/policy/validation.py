@@ -212,7 +212,7 @@ def _day(key: Key, day: datetime.date | None) -> Problems:
 
 
 def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collection[str]) -> Problems:
-    """Yield what is wrong with deployment targets beside their types, as (key, message).
+    """Yield what is wrong with deployment targets apart from the types of their values, as (key, message).
 
     `platforms` are those of the policy.
     """

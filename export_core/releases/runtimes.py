@@ -239,8 +239,8 @@ def runtime_named(name: str) -> Runtime:
     runtimes = known_runtimes()
     if name not in runtimes:
         raise ReleaseError(
-            f"Expected a runtime of {', '.join((JAXLIB, *runtimes))}, found {name!r}."
-            f"{did_you_mean(name, (JAXLIB, *runtimes))} A package that adds another one has to be installed here."
+            f"Expected one of the runtimes {', '.join((JAXLIB, *runtimes))}, found {name!r}."
+            f"{did_you_mean(name, (JAXLIB, *runtimes))} For any other, install the package that adds it."
         )
     return runtimes[name]
 

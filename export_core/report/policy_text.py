@@ -87,7 +87,7 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
 
 
 def _missing_part(summary: Summary) -> str:
-    """Return which part of the plan a run is or what it lacks, in words; "" if the run is whole."""
+    """Return why a run is not whole, and what to do about a shard or a partial run, in words; "" if it is whole."""
     if summary.shard:
         return f"shard {summary.shard.index} of {summary.shard.count}: judge all shards together first"
     if summary.partial:

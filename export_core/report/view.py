@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from export_core.artifact.audit import only_jax, targets_of_jax
 from export_core.base.feature import hooks
 from export_core.base.text import few, plural
 from export_core.judge import Judgement, Result
@@ -62,6 +61,7 @@ from export_core.report.wording import (
     judged_as,
     named_folder,
     no_rounding,
+    only_in_jax,
     owed_to,
     promises_nothing,
     steps_in_doubt,
@@ -312,11 +312,8 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
         return ""
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
-    targets = [targets_of_jax(result.custom_calls) for result in run.by_cause[cause.judgement, cause.id]]
-    if example.reader.runtime and cause.verdict in (Verdict.REFUSED, Verdict.ERROR) and all(targets):
-        # Whatever its compiler stumbled over first, such as a dialect.
-        why = only_jax(sorted({target for of_cell in targets for target in of_cell}))
-        return f"{why[0].upper()}{why[1:]}. Neither a conversion nor another release of {example.reader.family} helps."
+    if advice := only_in_jax(run.by_cause[cause.judgement, cause.id]):
+        return advice
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
     if STILL_STARTS in example.message:
         step = BUSY_MACHINE

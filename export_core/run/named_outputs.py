@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from export_core.base.atomic import refuse_link
+from export_core.base.untrusted import UnexpectedFileError
 from export_core.goldens.store import golden_around
 from export_core.run.errors import RunError
 from export_core.run.plan_record import PLAN
@@ -23,12 +24,21 @@ def check_output(path: Path, policy: str | None = None) -> None:
     """
     try:
         refuse_link(path)
-    except OSError as error:
+    except UnexpectedFileError as error:
         raise RunError(f"{path}: cannot write there: {error.strerror}. Name the file itself.") from None
+    except OSError as error:
+        raise RunError(f"{path}: cannot write there: {error.strerror}. Name another file.") from None
     real = path.parent.resolve() / path.name
     if golden := golden_around(real.parent):
-        raise RunError(f"{path}: is in the golden {golden}, whose files are not changed. Name another file.")
+        raise RunError(
+            f"{path}: expected a file outside of goldens, found one in the golden {golden}. Name another file."
+        )
     if path.name in _OF_A_RUN:
-        raise RunError(f"{path}: has the name of a file of a run, which only runs write. Name another file.")
+        raise RunError(
+            f"{path}: expected another name than that of a file of a run, which only runs write. Name another file."
+        )
     if path.exists() and (path.suffix in _WRITTEN_BY_HAND or (policy and path.samefile(policy))):
-        raise RunError(f"{path}: is a policy, or another file written by hand. It is not replaced: name another file.")
+        raise RunError(
+            f"{path}: expected a file that may be replaced, found a policy or another file written by hand."
+            " Name another one."
+        )

@@ -170,7 +170,7 @@ class ReplayAt(Protocol):
     def __call__(self, text: str, notify: Callable[[str], None]) -> AbstractContextManager[Replay]:
         """Return a context manager that gives the replay on the machines in `text`, the value of --executor.
 
-        `notify` is called with a line for people while they are waited for, from another thread.
+        While the machines are waited for, `notify` is called from another thread with a line for people.
         """
 
 
@@ -335,7 +335,9 @@ def plan_matrix(
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
         # Of readers that a policy lists, the report says only what is wrong for these.
         whole = selection.has_group and is_whole(selection, policy) and not options.shard
-        unmatched = unmatched_patterns(policy, goldens, calendar)
+        # The policy is about the project's goldens: a folder of converted ones has few of their cases.
+        of_project = () if all(golden.manifest.converted_from for golden in goldens) else goldens
+        unmatched = unmatched_patterns(policy, of_project, calendar)
         location = find_locations(policy, options.policy_file)
         warnings = tuple(
             pattern.located(location) for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole))

@@ -61,7 +61,9 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     import numpy as np
 
     if jaxlib.version.__version_info__ < OLDEST:
-        raise ValueError("the interpreter of this jaxlib takes no booleans, or cannot be called; that of 0.5.0 can")
+        raise ValueError(
+            "the StableHLO interpreter of this jaxlib cannot be called, or takes no booleans: use jaxlib 0.5.0 or later"
+        )
     if call["tokens"]:
         raise ValueError("the artifact takes tokens for its ordered effects, and the interpreter's binding makes none")
     values = [leaves[place] for place in call["kept"]]

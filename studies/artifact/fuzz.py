@@ -67,7 +67,10 @@ def damaged(pool: list[bytes], choose: random.Random) -> bytes:
 
 
 def asked(data: bytes) -> Artifact:
-    """Read the parts of an artifact that `jaxexport inspect` and the matrix read. The limit of memory is for this."""
+    """Read the parts of an artifact that `jaxexport inspect` and the matrix read.
+
+    The fuzzer's limit of memory is for this step.
+    """
     artifact = read_bytes(data)
     for module in artifact.modules:
         assert module.op_counts is not None
@@ -77,7 +80,7 @@ def asked(data: bytes) -> Artifact:
 
 
 def use(data: bytes) -> None:
-    """Read everything that can be read of an artifact. The limit of time is for this."""
+    """Read everything that can be read of an artifact. The fuzzer's limit of time is for this step."""
     artifact = asked(data)
     for module in artifact.modules:
         as_dict((module.functions, module.constants, module.attributes))

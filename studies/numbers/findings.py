@@ -75,7 +75,7 @@ class Findings:
     """All cells and all planted errors of a measurement.
 
     `not_compared` counts the verdicts of cells without outputs. `not_written` lists programs of which a writer has no
-    golden. `inputs_only` lists programs whose noise was measured from inputs and compilations only.
+    golden. `inputs_only` lists programs without noise from moved results inside the program.
     """
 
     cells: list[Cell] = field(default_factory=list)

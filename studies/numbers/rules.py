@@ -26,7 +26,7 @@ class Judged:
     """Whether outputs fail by each rule: this project's (`fails`), fixed tolerances, numpy's defaults.
 
     `largest` is the largest error in units of the noise, infinite if something without noise fails, such as integers.
-    `wrong` has the numbers of the outputs that fail by this project's rule.
+    `wrong` has the positions of the outputs that fail by this project's rule: all of them if none fails alone.
     """
 
     fails: bool

@@ -29,21 +29,21 @@ def one(verdict: Verdict, reader: str = NEWEST, **fields: str):
         (Verdict.CRASH, "error: ValueError: too old", False),
     ],
 )
-def test_two_verdicts_that_differ_are_a_problem(ours, theirs, agree):
+def test_a_verdict_other_than_that_of_jaxs_own_test_is_a_problem(ours, theirs, agree):
     cells = {"cpu_a.data": [one(ours), one(Verdict.PASS, "0.10.2")]}
     rows, problems = agreement.compared(cells, {"cpu_a.data": theirs}, NEWEST)
     assert len(rows) == 1
     assert bool(problems) is not agree
 
 
-def test_a_golden_with_one_verdict_is_a_problem():
+def test_a_golden_that_only_one_of_two_tests_ran_is_a_problem():
     cells = {"cpu_a.data": [one(Verdict.PASS)]}
     for results, theirs in ((cells, {}), ({}, {"cpu_a.data": "pass"})):
         rows, problems = agreement.compared(results, theirs, NEWEST)
         assert (len(rows), len(problems)) == (1, 1)
 
 
-def test_the_page_counts_its_rows_without_differences():
+def test_the_page_shows_no_difference_to_jaxs_own_test_on_cpu():
     rows = csv_rows(PAGE.with_suffix(".csv"))
     text = PAGE.read_text(encoding="utf-8")
     assert text == agreement.page(rows, text)
@@ -52,7 +52,7 @@ def test_the_page_counts_its_rows_without_differences():
     assert [row for row in on_cpu if row["JAX's own test"] != row["here"]] == []
 
 
-def test_goldens_are_counted_by_platform_and_cpu_file():
+def test_goldens_are_counted_by_platform_and_on_cpu_by_file():
     on_cpu = [("cpu_a.f32", "cpu", "pass", "pass", "2 pass"), ("cpu_a.f64", "cpu", "pass", "pass", "2 pass")]
     on_cuda = [("cuda_a.f32", "cuda", "", "error", "1 error"), ("cuda_b.f32", "cuda", "", "compiled", "1 compiled")]
     rows = [dict(zip(agreement.HEAD, row, strict=True)) for row in (*on_cpu, *on_cuda)]

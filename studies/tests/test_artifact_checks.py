@@ -30,12 +30,12 @@ GOOD = {(True, True): 5000, (False, False): 3000, (None, True): 3}
     ],
     ids=["true", "a false loads", "1 in 200", "more", "few releases", "nothing refused", "nothing"],
 )
-def test_a_false_forecast_gives_exit_code_1(table, releases, code, capsys):
+def test_false_or_too_few_forecasts_give_exit_code_1(table, releases, code, capsys):
     assert forecast_check.report(Counter(table), releases, 400, 80, 1.0) == code
     assert f'false "loads": {table.get((True, False), 0)};' in capsys.readouterr().out
 
 
-def test_releases_of_a_check_are_spread_evenly_with_the_newest():
+def test_releases_to_check_are_spread_evenly_and_have_the_newest():
     versions = [str(number) for number in range(33)]
     found = forecast_check.chosen(versions, 22)
     assert len(set(found)) == 22
@@ -45,7 +45,7 @@ def test_releases_of_a_check_are_spread_evenly_with_the_newest():
     assert forecast_check.chosen(versions[:5], 22) == versions[:5]
 
 
-def test_a_field_that_differs_is_reported():
+def test_a_field_that_jax_reads_differently_is_reported():
     path = DATA / "0.12.0.1" / "platforms.jaxexport"
     envelope = read(path).envelope
     assert envelope is not None
@@ -87,7 +87,7 @@ def test_the_fuzzer_counts_other_errors_and_saves_the_bytes(error, broken, monke
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"some bytes"] * broken
 
 
-def test_the_fuzzer_counts_slow_and_large_readings(monkeypatch):
+def test_the_fuzzer_counts_inputs_that_take_much_time_or_memory(monkeypatch):
     held = []
     monkeypatch.setattr(fuzz, "use", lambda data: None)
     monkeypatch.setattr(fuzz, "asked", lambda data: held.append(bytearray(3 * len(data) + fuzz.CONSTANT + 5000)))

@@ -33,16 +33,16 @@ CLOSED = "studies.corpus.regressions.fusions.test_rows_times_a_matrix"
         ("studies.corpus.harnesses.harnesses.test_harness.add", "harnesses", "JAX's harnesses"),
     ],
 )
-def test_a_case_has_its_part_and_label(case, part, label):
+def test_the_id_of_a_case_tells_its_part_of_the_atlas(case, part, label):
     assert (part_of(case), label_of(case)) == (part, label)
 
 
-def test_a_programs_docstring_has_its_closed_issue():
+def test_a_programs_closed_issue_is_read_from_its_docstring():
     assert closed_issue(CLOSED, REGRESSIONS) == "https://github.com/jax-ml/jax/issues/39103"
     assert closed_issue("tests.compat.test_rng.test_key", REGRESSIONS) == ""
 
 
-def test_a_break_has_its_issue_and_repeating_commands():
+def test_a_broken_promise_is_listed_with_issue_and_commands():
     broken = [
         making.result(Verdict.NUMERICS, Judgement.BROKEN, case=CLOSED, message="output 0", writer=writer)
         for writer in ("0.9.2", "0.10.1")
@@ -65,7 +65,7 @@ def test_a_break_has_its_issue_and_repeating_commands():
     ]
 
 
-def test_the_page_shows_its_data():
+def test_the_page_of_the_atlas_shows_its_recorded_data():
     atlas = msgspec.json.decode((ATLAS / "atlas.json").read_bytes(), type=Atlas)
     breaks = msgspec.json.decode((ATLAS / "breaks.json").read_bytes(), type=list[Break])
     page = (ATLAS / "index.md").read_text(encoding="utf-8")

@@ -94,11 +94,11 @@ def test_a_golden_failing_in_its_writer_has_no_lifetime():
     assert scores(atlas(own, works("0.10.0", case="a")))["0.9.2"] == (1, 0, 0, 0)
 
 
-def test_a_golden_run_by_its_writer_has_no_lifetime():
+def test_a_golden_that_only_its_writer_ran_has_no_lifetime():
     assert lives(atlas(works("0.9.2"))) == []
 
 
-def test_ends_are_counted_by_release_and_message_kind():
+def test_lifetimes_that_ended_are_counted_by_release_and_verdict():
     made = atlas(
         fails("0.10.2", case="a", message="ValueError: version 3 is too old"),
         fails("0.10.2", case="b", message="ValueError: version 4 is too old"),
@@ -107,7 +107,7 @@ def test_ends_are_counted_by_release_and_message_kind():
     assert [(end.verdict, end.goldens) for end in made.ends] == [(Verdict.REFUSED, 2), (Verdict.CRASH, 1)]
 
 
-def test_new_bits_and_memory_count_for_the_first_release():
+def test_new_bits_or_more_memory_count_in_the_first_such_release():
     def read(reader: str, bits: str, memory: int) -> Result:
         return works(reader, outputs=bits, as_written=bits == "a", cost=Cost(temp_bytes=memory))
 

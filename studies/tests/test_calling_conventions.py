@@ -187,7 +187,7 @@ def test_before_version_9_main_has_no_tokens():
     assert forged(HERE / "conventions" / "8.jaxexport", ordered_effects=("an effect", "another")) == []
 
 
-def test_disabled_checks_and_platforms_are_in_version_6():
+def test_an_envelope_of_version_6_has_checks_and_platforms():
     envelope = read(HERE / "conventions" / "6.jaxexport").envelope
     assert (envelope.calling_convention_version, envelope.platforms) == (6, ("cpu", "tpu"))
     assert envelope.disabled_checks == ()

@@ -48,12 +48,12 @@ def test_each_file_is_listed_once_and_exists():
     assert {*FILES} - {EXPORTS_RECORDS.partition("::")[0]} == listed & {*FILES}
 
 
-def test_records_are_listed_as_they_are_exported():
+def test_planted_programs_are_listed_by_their_test_ids():
     listed = [test for group in choose("planted") for test in group.tests]
     assert sorted(listed) == sorted(f"{EXPORTS_RECORDS}[{name}]" for name in PROGRAMS)
 
 
-def test_a_single_test_of_a_group_is_in_a_file_of_another():
+def test_tests_listed_one_by_one_are_in_groups_tagged_real():
     single = [path for group in groups() for path in group.paths if "::" in path]
     assert set(single) <= {test for group in choose("real") for test in group.tests}
 
@@ -63,7 +63,7 @@ def test_tags_that_no_group_has_are_an_error():
         choose("atlas", "held-out")
 
 
-def test_held_out_groups_cover_numbers_and_forecasts_and_remarks():
+def test_held_out_groups_have_exactly_these_tags():
     tags = set().union(*(group.tags for group in choose("held-out")))
     assert tags == {"held-out", "planted", "numbers", "forecast", "remarks"}
 
@@ -82,7 +82,7 @@ def test_a_plain_test_run_does_not_collect_programs(pytestconfig):
 @pytest.mark.parametrize(
     ("module", "test"), [("network_programs", "test_quantized_product"), ("numeric_programs", "test_sparse_product")]
 )
-def test_a_program_exports(module, test):
+def test_a_program_exports_for_this_platform_with_its_vjp(module, test):
     function = getattr(importlib.import_module(f"studies.corpus.programs.{module}"), test)
     (marker,) = function.pytestmark
     written = []

@@ -66,7 +66,7 @@ def test_custom_calls_of_the_old_api_are_replaced(jaxexport, tmp_path):
     assert {call.target for call in read(out).custom_calls} <= stable_targets("0.12.0.1")
 
 
-def test_via_export_exports_again_by_a_release_between(jaxexport, tmp_path):
+def test_via_export_exports_again_in_a_release_in_between(jaxexport, tmp_path):
     """The derivatives are exported again too: all three orders are compared with the golden's derivatives."""
     folder = GOLDENS / "tests.compat.test_derivatives.test_third_order" / "0.12.0.1-cpu"
     ended = jaxexport("convert", str(folder), "--for", "0.8.1", "-o", str(tmp_path / "out"), "--via", "export")

@@ -79,7 +79,7 @@ def variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
 
 
-def test_the_page_lists_the_names_that_the_adapter_knows():
+def test_the_page_of_old_releases_lists_every_renamed_api():
     rows = re.findall(
         r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$",
         (ROOT / "docs" / "reference" / "old-releases.md").read_text(),
@@ -91,12 +91,12 @@ def test_the_page_lists_the_names_that_the_adapter_knows():
 DATA = json.loads(cross.PAGE.with_suffix(".json").read_text(encoding="utf-8"))
 
 
-def test_the_page_shows_the_data():
+def test_the_page_of_releases_shows_its_recorded_data():
     text = cross.PAGE.read_text(encoding="utf-8")
     assert text == cross.page(DATA, text)
 
 
-def test_every_release_has_written_and_read():
+def test_every_release_is_in_the_table_as_writer_and_as_reader():
     known = cross.releases(CALENDAR)
     assert [line.split()[0] for line in DATA["releases"]] == known
     assert [line.split()[-1] for line in DATA["releases"]] == [str(CALENDAR.built(each)) for each in known]
@@ -105,7 +105,7 @@ def test_every_release_has_written_and_read():
     assert all(list(row) == known for row in DATA["squares"].values())
 
 
-def test_a_square_is_pass_a_verdict_or_failing_programs():
+def test_a_table_entry_is_pass_a_verdict_or_the_failing_programs():
     cases = list(cross.PROGRAMS)
     passed, crashed = (making.result(each, case=cases[0]) for each in (Verdict.PASS, Verdict.CRASH))
     refused = [making.result(Verdict.REFUSED, case=case) for case in cases]
@@ -115,7 +115,7 @@ def test_a_square_is_pass_a_verdict_or_failing_programs():
     assert cross.square([crashed, *refused[1:]]) == "error"
 
 
-def test_releases_with_equal_squares_share_row_and_column():
+def test_releases_with_equal_verdicts_share_row_and_column():
     squares = {
         "1": dict.fromkeys("123", "pass"),
         "2": dict.fromkeys("123", "pass"),
@@ -134,7 +134,7 @@ def test_releases_with_equal_squares_share_row_and_column():
     [(OLD, MIGRATION[0][1], 1), (FIRST_NEW, MIGRATION[0][2], 2), (NEWEST, MIGRATION[0][2], 2)],
     ids=[OLD, FIRST_NEW, NEWEST],
 )
-def test_old_and_new_releases_have_their_names(release, module, column):
+def test_old_and_new_releases_have_only_the_listed_names(release, module, column):
     names = [row[column] for row in NAMES]
     others = [row[3 - column] for row in NAMES] if release != FIRST_NEW else []  # which has both
     environment = ReaderEnvironments(CALENDAR).build(Placement(CALENDAR.release(release)))

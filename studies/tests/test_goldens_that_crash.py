@@ -186,7 +186,7 @@ def regressions() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_programs_of_issues_do_not_crash_the_newest():
+def test_programs_of_issues_do_not_crash_the_newest_release():
     for row in regressions():
         if any(ENDS & set(re.findall(r"\w+", what)) for what in list(row.values())[4:]):
             assert PUBLIC.fullmatch(row["issue"])

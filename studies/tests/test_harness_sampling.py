@@ -34,11 +34,11 @@ def test_a_smaller_sample_is_the_start_of_a_larger_one():
     assert names(sample(HARNESSES, 20))[:9] == names(sample(HARNESSES, 9))
 
 
-def test_the_order_of_the_list_does_not_matter():
+def test_a_sample_does_not_depend_on_the_order_of_the_list():
     assert names(sample(HARNESSES[::-1], 9)) == names(sample(HARNESSES, 9))
 
 
-def test_a_new_harness_replaces_one_at_most():
+def test_a_new_harness_replaces_at_most_one_of_a_sample():
     before = names(sample(HARNESSES, 9))
     after = names(sample([*HARNESSES, harness("add", 99)], 9))
     assert len(set(before) - set(after)) <= 1
@@ -60,7 +60,7 @@ def test_an_id_is_safe_and_names_the_primitive():
     assert primitive_of(case) == "reduce_max"
 
 
-def test_factors_are_compared_as_factors():
+def test_only_an_svd_with_factors_is_compared_as_factors():
     assert compared_by(harness("svd", 1, compute_uv=True)) == "svd"
     assert compared_by(harness("svd", 1, compute_uv=False)) == "allclose"
     assert compared_by(harness("add", 1)) == "allclose"

@@ -28,7 +28,7 @@ def rows_in(page):
     return list(rows.values())
 
 
-def test_the_page_is_what_the_program_writes():
+def test_the_page_of_libraries_is_what_its_session_writes():
     start = re.escape(program.PAGE)
     for field in ("jax", "jaxlib", "readers"):
         start = start.replace(re.escape(f"{{{field}}}"), r"[\w., ()]+")
@@ -42,7 +42,7 @@ def order_of(library):
     return list(program.LIBRARIES).index(library)
 
 
-def test_every_row_of_the_page_is_as_expected():
+def test_every_result_of_a_library_on_the_page_is_an_expected_one():
     assert [row for row in rows_in(PAGE) if not row.expected] == []
 
 
@@ -79,5 +79,5 @@ def test_only_a_promised_reader_that_fails_is_a_failure(verdicts, outcome):
         ("test_model_argument", "works", "", False),
     ],
 )
-def test_a_row_is_as_listed_or_the_session_fails(test, outcome, message, expected):
+def test_only_listed_failures_of_a_library_are_expected(test, outcome, message, expected):
     assert program.Row("distrax", "0.1.9", test, outcome, message).expected is expected

@@ -29,7 +29,7 @@ def test_the_text_of_an_array_is_read(text, dtype, numbers):
     np.testing.assert_array_equal(found, numbers)
 
 
-def test_an_array_is_written_by_its_bits():
+def test_an_array_is_written_as_stablehlo_text_of_its_bytes():
     assert as_text(np.array([1, -1], ml_dtypes.int4)) == 'dense<"0x010f"> : tensor<2xi4>'
     assert as_text(np.array(1, ml_dtypes.float8_e5m2)) == 'dense<"0x3c"> : tensor<f8E5M2>'
     assert as_text(np.array([True, False])) == "dense<[true, false]> : tensor<2xi1>"

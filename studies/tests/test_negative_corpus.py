@@ -36,12 +36,12 @@ def test_convert_refuses_what_inspect_refuses(name, jaxexport, tmp_path, monkeyp
     assert not Path("out.jaxexport").exists()
 
 
-def test_the_corpus_is_made_of_the_same_bytes_again():
+def test_making_the_corpus_again_gives_the_same_bytes():
     assert corpus(OURS) == MADE
     assert len(set(MADE.values())) == len(MADE) >= 60
 
 
-def test_controls_are_accepted_by_all_releases():
+def test_valid_control_artifacts_are_accepted_by_all_releases():
     for name in CONTROLS:
         row = RECORDED[name]
         assert row["inspect"] == row["audit"] == [0, ""]
@@ -54,7 +54,7 @@ def test_no_artifact_crashes_or_hangs_a_release():
         assert ended({"it": {"jax": {**RECORDED[CONTROLS[0]]["jax"], OURS: [stage, "call"]}}}) == ["it"]
 
 
-def test_the_page_shows_the_data():
+def test_the_page_of_the_corpus_shows_its_recorded_answers():
     assert list(RECORDED) == list(ARTIFACTS)
     text = PAGE.read_text(encoding="utf-8")
     assert text == page(RECORDED, text)

@@ -37,12 +37,12 @@ def judged(tmp_path):
     return lambda outputs: rules.Judge.of(golden).judge(PLAIN, expected, [leaf_of(outputs)])
 
 
-def test_every_kind_of_error_applies_to_a_program():
+def test_every_kind_of_planted_error_has_a_program():
     semantic = {kind for program in PROGRAMS.values() for kind in program.variants}
     assert semantic | set(planted.FROM_OUTPUTS) == set(tables.KINDS)
 
 
-def test_coarse_errors_change_every_nonzero_element():
+def test_coarse_planted_errors_change_every_nonzero_element():
     for plant in planted.FROM_EACH_OUTPUT.values():
         changed = plant(VALUES)
         assert changed.dtype == VALUES.dtype
@@ -50,7 +50,7 @@ def test_coarse_errors_change_every_nonzero_element():
     assert set(tables.COARSE) == set(planted.FROM_EACH_OUTPUT)
 
 
-def test_ninety_programs_with_narrow_types_are_held_out():
+def test_at_least_90_programs_are_held_out_for_narrow_types():
     kinds = Counter(PROGRAMS[name].narrow for name in FOR_TERMS)
     assert sum(kinds.values()) >= 90
     assert set(kinds) == set(tables.NARROW)
@@ -59,7 +59,7 @@ def test_ninety_programs_with_narrow_types_are_held_out():
     assert plants["beside"] >= 81
 
 
-def test_64_programs_are_held_out_20_without_floats():
+def test_at_least_64_programs_are_held_out_20_without_floats():
     arguments = [PROGRAMS[name].arguments for name in HELD_OUT]
     without_floats = [given for given in arguments if all(np.asarray(one).dtype.kind in "iu" for one in given)]
     assert len(arguments) >= 64
@@ -72,7 +72,7 @@ def test_every_program_is_in_exactly_one_group():
     assert sorted(map(sets.program_in, tests)) == sorted(PROGRAMS)
 
 
-def test_atlas_programs_with_alarms_have_their_own_writers():
+def test_real_programs_with_false_alarms_have_their_own_writers():
     plain, alarms = sets.groups_of([sets.REALS], [])
     assert alarms.writers
     assert set(alarms.tests) < set(plain.tests)
@@ -89,7 +89,7 @@ def test_atlas_programs_with_alarms_have_their_own_writers():
         ("tests.compat.test_models.test_attention", ""),
     ],
 )
-def test_a_case_belongs_to_its_set(case, of_set):
+def test_the_id_of_a_case_tells_its_set_of_programs(case, of_set):
     assert sets.set_of(case) == of_set
 
 
@@ -98,16 +98,16 @@ def test_an_unknown_program_is_named_in_the_error():
         sets.groups_of([sets.CORPUS], ["no_such_program"])
 
 
-def test_only_small_elements_change_their_sign():
+def test_a_planted_error_changes_the_sign_of_small_elements():
     np.testing.assert_array_equal(planted.small_signs(VALUES), [[1000.0, -0.5], [0.0, 0.25]])
 
 
-def test_one_element_is_off_by_a_thousandth():
+def test_a_planted_error_moves_one_element_by_a_thousandth():
     changed = planted.one_element(VALUES) / np.where(VALUES == 0, 1, VALUES)
     assert sorted(changed.ravel()) == [0, 1, 1, pytest.approx(1.001)]
 
 
-def test_denormal_numbers_become_zero():
+def test_a_planted_error_sets_denormal_numbers_to_zero():
     values = np.array([6e-8, 1.0, -0.0], np.float16)
     np.testing.assert_array_equal(planted.flushed_denormals(values), [0, 1, 0])
 
@@ -119,7 +119,7 @@ def test_a_planted_error_changes_the_outputs(tmp_path):
     np.testing.assert_array_equal(outputs.data, np.append(np.float32(1e6), np.float32(0.500002) * right))
 
 
-def test_nine_times_the_noise_fails_within_fixed_tolerance(judged):
+def test_an_error_of_nine_times_the_noise_fails_within_tolerance(judged):
     result = judged(VALUES + np.array([[0, 9 * 2.0**-10], [0, 0]], np.float32))
     assert (result.fails, result.wrong) == (True, (0,))
     assert result.largest == pytest.approx(9)
@@ -137,7 +137,7 @@ def leaves(*numbers):
 
 
 @pytest.mark.parametrize(("reader", "real"), [(1.25, False), (1.5, True)])
-def test_a_reader_far_from_double_precision_is_wrong(reader, real):
+def test_only_a_reader_far_farther_from_float64_really_changed(reader, real):
     assert double.farther("output 0", *leaves(1.0625, reader, 1.0)).real is real
 
 
@@ -147,11 +147,11 @@ def test_one_different_integer_is_not_a_real_change():
     assert (str(found), found.real) == ("output 0 int32[8]: reader 1, writer 0 from float64", False)
 
 
-def test_an_alarm_without_a_reference_is_false():
+def test_an_alarm_without_a_float64_reference_counts_as_false():
     assert not double.Farther(problem="it has a mesh").real
 
 
-def test_the_page_shows_the_data():
+def test_the_page_of_measured_numbers_shows_its_recorded_data():
     page = Path(__file__).parents[2] / "docs" / "evidence" / "numbers-measured.md"
     found = json.loads(page.with_suffix(".json").read_bytes())
     assert f"{session.BEGIN}{tables.markdown(found)}\n{session.END}" in page.read_text(encoding="utf-8")
@@ -172,20 +172,20 @@ def test_write_page_keeps_tables_of_other_commands(tmp_path):
     assert page.read_text() == f"{kernels.BEGIN}new\n{kernels.END}{others}"
 
 
-def test_a_kernel_change_has_its_share_and_largest_error():
+def test_comparing_kernels_gives_share_moved_and_largest_error():
     large, small = np.array([8, 1, 0, 2], np.float32), np.array([1, 0.5, 0.5, 0.5], np.float32)
     moved = np.array([8, 1 + 3 * np.spacing(large[0]), -0.0, 2], np.float32)
     assert kernels.compare([large], [moved]) == kernels.Change(share=0.5, error=3.0)
     assert kernels.compare([large, small], [moved, small]) == kernels.Change(share=0.25, error=3.0)
 
 
-def test_a_complex_element_counts_once():
+def test_a_complex_element_counts_as_one_moved_element():
     answer = np.array([4, 3j], np.complex64)
     moved = answer + np.array([2 * np.spacing(np.float32(4)), 0], np.complex64)
     assert kernels.compare([answer], [moved]) == kernels.Change(share=0.5, error=2.0)
 
 
-def test_kernel_changes_are_printed_as_range_and_error():
+def test_changes_by_kernels_are_printed_as_percent_and_error():
     none, some, many = kernels.Change(0.0, 0.0), kernels.Change(0.25, 3.0), kernels.Change(0.5, 1.0)
     assert kernels.text_of([none, none]) == "0"
     assert kernels.text_of([many, some]) == "25–50 %, 3"

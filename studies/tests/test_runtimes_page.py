@@ -26,12 +26,12 @@ def record():
     return read_record(RECORD)
 
 
-def test_the_page_is_what_the_session_writes(record):
+def test_the_page_of_runtimes_is_what_its_session_writes(record):
     text = PAGE.read_text(encoding="utf-8")
     assert text == page_text(text, record, load_explained(EXPLAINED)), "nox -s runtimes -- --only page"
 
 
-def test_the_page_is_short():
+def test_the_page_of_runtimes_has_few_enough_words():
     words = re.findall(r"[^\s|]*\w[^\s|]*", PAGE.read_text(encoding="utf-8"))
     assert len(words) <= MOST_WORDS
 
@@ -61,6 +61,6 @@ def test_each_golden_has_a_verdict_in_each_reader(record):
         assert {golden for golden, letter in letters.items() if letter == "n"} == set(reader.numerics), name
 
 
-def test_every_meaning_of_a_refusal_is_in_the_table():
+def test_each_reason_for_a_refusal_is_in_one_row_of_the_table():
     meanings = {refusal.meaning for runtime in known_runtimes().values() for refusal in runtime.refusals}
     assert [one for one in meanings if sum(bool(re.match(start, one)) for start, _, _ in REASONS) != 1] == []

@@ -27,7 +27,7 @@ def day_of(page: str) -> str:
     return found[1]
 
 
-def test_an_outcome_has_its_window_verdict_and_cause():
+def test_an_outcome_tells_window_verdict_and_cause_or_message():
     results = [
         making.result(case=f"{CASE}test_a"),
         making.result(judgement=Judgement.BONUS, case=f"{CASE}test_a", reader="0.12.0.1", promised=False),
@@ -41,7 +41,7 @@ def test_an_outcome_has_its_window_verdict_and_cause():
     }
 
 
-def test_the_page_counts_cells_by_release_cause_and_module():
+def test_the_surface_page_counts_cells_by_release_cause_and_module():
     found = {
         f"{CASE}test_a/0.9.2-cpu": {"0.12.0.1": "outside pass", "0.10.2": "promised pass"},
         f"{CASE}test_b/0.9.2-cpu": {"0.12.0.1": "outside error: No", "0.10.2": "promised crash, known: cpu-rank-8"},
@@ -56,7 +56,7 @@ def test_the_page_counts_cells_by_release_cause_and_module():
     assert "| Derivatives that the artifact carries | 2 | 1 |\n" in text
 
 
-def test_the_page_shows_the_data():
+def test_the_surface_page_shows_its_recorded_data():
     page = surface_page.PAGE.read_text(encoding="utf-8")
     assert page == surface_page.page(FOUND, day_of(page), page), "python -m tools.surface_page"
 

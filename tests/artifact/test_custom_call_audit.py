@@ -146,7 +146,7 @@ def test_each_release_has_its_measured_stable_targets():
     assert "__gpu$xla.gpu.triton" not in stable_targets("0.4.36")
 
 
-def test_an_unmeasured_release_uses_the_list_before_it():
+def test_a_release_without_measured_targets_has_the_list_before_it():
     assert measured_release("0.4.32") == "0.4.31"
     assert measured_release("0.4.29") == "0.4.28"
     assert measured_release("0.13.0.dev20270101") == "0.12.0.1"

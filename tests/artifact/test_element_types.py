@@ -35,7 +35,7 @@ def test_an_operation_has_its_operand_and_result_types():
     assert types["stablehlo.select"] == {"i1,f32->f32"}
 
 
-def test_a_dot_has_the_type_of_its_sum():
+def test_a_dot_has_the_type_in_which_it_sums():
     assert types_of(lambda x: lax.dot(x, x), F16)["stablehlo.dot_general"] == {"f16->f16"}
     wide = types_of(lambda x: lax.dot(x, x, preferred_element_type=jnp.float32), F16)
     assert wide["stablehlo.dot_general"] == {"f16->f32"}
@@ -53,7 +53,7 @@ def test_operations_inside_a_loop_are_found():
     assert types["stablehlo.while"] == frozenset()
 
 
-def test_a_symbolic_dimension_is_marked():
+def test_an_operation_with_a_symbolic_dimension_is_marked():
     assert types_of(lambda x: x * x, symbolic())["stablehlo.multiply"] == {"?f32->?f32"}
 
 

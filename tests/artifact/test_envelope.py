@@ -39,13 +39,13 @@ def test_every_field_equals_what_jax_recorded_at_export(path):
         ("0.12.0.1", (12, 12), 12),
     ],
 )
-def test_slots_decide_the_format_not_the_version_field(writer, formats, wire):
+def test_fields_in_an_envelope_decide_its_format_not_its_version(writer, formats, wire):
     found = read(DATA / writer / "symbolic.jaxexport").envelope
     assert found.format_range == formats
     assert found.serialization_version == wire
 
 
-def test_a_newer_feature_narrows_the_format():
+def test_a_field_of_a_newer_format_excludes_older_formats():
     assert read(DATA / "0.6.2" / "key.jaxexport").envelope.format_range == (4, 4)
     assert read(DATA / "0.6.2" / "point.jaxexport").envelope.format_range == (3, 4)
     assert read(DATA / "0.9.2" / "sharded.jaxexport").envelope.format == 8
@@ -117,7 +117,7 @@ def test_an_artifact_can_be_written_as_json():
     assert json.dumps(as_dict(found.module.functions))
 
 
-def test_paths_of_a_tree_with_missing_names_are_cut():
+def test_long_paths_of_a_tree_are_cut_and_missing_names_allowed():
     leaf = Tree("leaf")
     deep = Tree("tuple", (leaf, leaf), names=("only one",))
     for _ in range(5):
@@ -150,5 +150,5 @@ def test_a_dimension_that_jax_parses_slowly_is_refused(what):
 
 
 @pytest.mark.parametrize(("formats", "text"), [((12, 12), "12"), ((10, 11), "10 or 11"), ((6, 8), "6, 7 or 8")])
-def test_an_envelope_of_several_formats_names_each(formats, text):
+def test_an_envelope_that_fits_several_formats_names_each(formats, text):
     assert format_in_words(*formats) == text

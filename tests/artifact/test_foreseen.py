@@ -32,7 +32,7 @@ def test_each_platform_calls_its_own_targets_or_refuses():
     }
 
 
-def test_a_target_without_the_readers_promise_is_named():
+def test_a_target_that_the_reader_does_not_promise_is_named():
     cholesky = stored("test_accelerators.test_cholesky")
     assert notes(cholesky, "0.6.2")["cuda"] == "calls cusolver_potrf_ffi, which jaxlib 0.6.2 does not promise to have"
     assert notes(cholesky)["tpu"] == "makes no custom call"
@@ -47,7 +47,7 @@ def test_random_bits_are_a_gpu_call_only_when_requested():
     assert found["rocm"] == "calls hip_threefry2x32_ffi, all promised by jaxlib 0.12.0.1"
 
 
-def test_a_disabled_platform_check_is_noted():
+def test_the_note_on_a_platform_says_that_its_check_is_disabled():
     found = stored("test_platforms.test_run_on_another_platform_all_the_same")
     assert notes(found)["cpu"] == "not exported for it, and the check is off; makes no custom call"
 

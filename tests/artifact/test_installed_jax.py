@@ -60,7 +60,7 @@ def test_the_installed_jax_reads_a_rewritten_artifact_the_same(name, folder):
     assert before.mlir_module() == after.mlir_module()
 
 
-def test_a_name_that_looks_like_two_attributes_is_one():
+def test_a_metadata_name_that_looks_like_two_entries_stays_one():
     import jax
     import numpy as np
     from jax.experimental.xla_metadata import set_xla_metadata

@@ -42,7 +42,7 @@ def test_the_smallest_stablehlo_comes_from_the_content(name, version, because):
     assert (found.stablehlo, found.set_by, found.exact) == (version, because, True)
 
 
-def test_an_unknown_code_makes_the_forecast_undecided():
+def test_an_unknown_attribute_makes_the_answer_on_loading_undecided():
     data = bytecode(op(MODULE, regions=region()), attributes=[(1, UNKNOWN), (0, varint(99))])
     found = needs(read_bytes(data).module)
     assert not found.exact

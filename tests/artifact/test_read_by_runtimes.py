@@ -71,7 +71,7 @@ def reasons(path: Path, reader: str) -> tuple[str, ...]:
     return load.reasons
 
 
-def test_a_reason_names_the_remedy():
+def test_a_reason_why_a_runtime_refuses_names_a_remedy():
     on_the_host = f"{GOLDEN}/tests.compat.test_devices.test_result_on_the_host/0.12.0.1-cpu/artifact.jaxexport"
     convert = "or `jaxexport convert FILE --for"
     assert reasons(Path(on_the_host), "tensorflow==2.18.0") == (
@@ -128,7 +128,7 @@ def test_calls_that_only_jaxlib_runs_come_without_advice(artifact):
     assert not any(without_advice(reason) != reason for reason in reasons(artifact, "tensorflow==2.18.0"))
 
 
-def test_an_unmeasured_ability_gives_no_forecast(tmp_path):
+def test_a_runtime_with_unmeasured_abilities_gets_no_forecast(tmp_path):
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     (load,) = loads(mlp, [Reader(CalendarEntry("", "2026-10-01", "", (None,), runtime="engine==1"), None)])
     assert (load.ok, load.reasons) == (None, ("the StableHLO version of engine 1 is not known",))
@@ -153,7 +153,7 @@ def test_an_unknown_field_makes_only_jaxlib_undecided():
         (12, {"jax before 0.8.2 refuses serialization version 12": ("0.4.20", "0.8.1")}),
     ],
 )
-def test_a_refused_serialization_version_names_one_bound(version, refused):
+def test_a_refused_serialization_version_names_one_limit(version, refused):
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     mlp.envelope = mlp.envelope._replace(serialization_version=version, vjp=None)
     found: dict[str, list[str]] = {}
@@ -173,7 +173,7 @@ def test_a_bare_module_has_no_calling_convention_to_refuse(tmp_path):
     assert (with_envelope, without) == (False, True)
 
 
-def test_calls_of_jax_exclude_shape_assertions():
+def test_shape_assertions_do_not_count_as_calls_into_jax():
     assert calls_of_jax(read(DATA / "0.12.0.1" / "cholesky.jaxexport")) == ("lapack_spotrf_ffi", "lapack_strsm_ffi")
     assert calls_of_jax(read(DATA / "0.12.0.1" / "symbolic.jaxexport")) == (), "whoever calls it checks the shapes"
 

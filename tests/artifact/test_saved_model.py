@@ -91,7 +91,7 @@ def test_no_jaxlib_loads_a_savedmodel():
     assert not any(load.ok for load in loads(read(FOLDER / "orbax"), readers_of(shipped_entries()).values()))
 
 
-def test_every_attribute_of_the_operation_is_read():
+def test_every_attribute_of_a_call_of_a_jax_function_is_read():
     calls = attribute("function_list", span(1, span(9, span(1, "lookup")), span(9, span(1, "decode"))))
     flags = attribute("has_token_input_output", integer(5, 1)) + attribute("new_attribute", integer(3, 1))
     more = texts("disabled_checks", "platform"), texts("dim_args_spec", "0.0"), calls, flags
@@ -111,7 +111,7 @@ def test_a_function_only_for_tpu_does_not_run_on_a_cpu():
     assert [str(reason) for reason in known.runs.reasons] == ["call is for TPU, and not for a CPU"]
 
 
-def test_a_function_named_after_its_operations_is_read():
+def test_a_functions_name_may_come_behind_its_operations():
     function = span(3, node(MODULE)) + span(1, span(1, "late"))
     (call,) = read_model(saved_model(library=(function,))).calls
     assert call.function == "late"

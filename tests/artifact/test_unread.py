@@ -237,7 +237,7 @@ def test_an_unknown_shardy_target_is_unlisted():
     assert problems(parts) == {"xla.sdy.evil": "unlisted"}
 
 
-def test_a_finding_gives_advice():
+def test_a_finding_advises_to_allow_an_operation_or_not_to_run():
     parts = module()
     parts.name(b"vhlo", b"constant_v99")
     parts.dialect(b"mhlo")

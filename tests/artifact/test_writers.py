@@ -19,11 +19,11 @@ def test_the_real_writer_is_among_few_candidates(path):
     assert len(found) <= (13 if path.parent.name == "0.4.30" else 4)
 
 
-def test_the_format_excludes_writers_of_equal_modules():
+def test_the_envelope_format_excludes_writers_of_an_equal_module():
     assert writers(read(DATA / "0.8.1" / "platforms.jaxexport"), RELEASES) == ("0.8.1",)
 
 
-def test_the_format_follows_jax_and_not_jaxlib():
+def test_the_envelope_format_depends_on_jax_and_not_on_jaxlib():
     """jax 0.4.24 works on jaxlib 0.4.19, whose own jax wrote another format."""
     assert "0.4.19" in writers(read(DATA / "0.4.30" / "mlp.jaxexport"), RELEASES)
     assert "0.4.18" not in writers(read(DATA / "0.4.30" / "mlp.jaxexport"), RELEASES)

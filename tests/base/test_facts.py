@@ -41,21 +41,21 @@ def weighed(**values) -> Result:
     return result(facts=WEIGHT.put({"height": 3}, Weight(**values)))
 
 
-def test_a_fact_is_read_as_it_was_put():
+def test_a_features_fact_is_read_from_a_result_as_it_was_stored():
     assert WEIGHT.of(weighed(grams=5, size=Size.SMALL).facts) == Weight(5, Size.SMALL)
     assert WEIGHT.of(result().facts) is None
 
 
-def test_a_report_shows_facts_of_known_features():
+def test_a_report_shows_only_facts_of_installed_features():
     assert labelled_facts(weighed(grams=5).facts) == [("heavy", ["5 g"])]
     assert labelled_facts(result().facts) == []
 
 
-def test_removing_a_fact_leaves_the_others():
+def test_removing_a_fact_from_a_result_leaves_its_other_facts():
     assert WEIGHT.put(weighed(grams=5).facts, None) == {"height": 3}
 
 
-def test_facts_are_the_same_after_writing_and_reading(tmp_path):
+def test_facts_survive_writing_and_reading_results(tmp_path):
     before = weighed(grams=5)
     (tmp_path / RESULTS).write_bytes(msgspec.json.encode(before) + b"\n")
     (after,) = read_results(tmp_path)
@@ -64,20 +64,20 @@ def test_facts_are_the_same_after_writing_and_reading(tmp_path):
     assert after.facts["height"] == 3, "a fact of no feature here"
 
 
-def test_a_fact_of_a_wrong_type_is_an_error(tmp_path):
+def test_a_features_fact_of_a_wrong_type_is_an_error(tmp_path):
     line = msgspec.json.encode(weighed(grams=5)).replace(b'"grams":5', b'"grams":"5"')
     (tmp_path / RESULTS).write_bytes(line + b"\n")
     with pytest.raises(RunError, match=r"results.jsonl:1: not a result: `facts.weight.grams`: expected"):
         read_results(tmp_path)
 
 
-def test_absent_facts_import_no_module(monkeypatch):
+def test_checking_facts_imports_only_features_that_have_one(monkeypatch):
     monkeypatch.setattr(facts.pkgutil, "resolve_name", lambda name: pytest.fail(f"{name} was imported"))
     check_facts({})
     check_facts({"height": 3})
 
 
-def test_the_schema_describes_each_fact():
+def test_the_schema_of_results_describes_each_fact_of_a_feature():
     found = schema.__wrapped__("result")  # not the one that other tests share, which has the real facts
     assert found["$defs"]["Result"]["properties"]["facts"]["properties"] == {
         "weight": {"description": "What the cell weighs.", "$ref": "#/$defs/Weight"}

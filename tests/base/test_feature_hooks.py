@@ -41,7 +41,7 @@ KINDS = {
 
 
 class Judge(Protocol):
-    """A hook as the kernel declares one."""
+    """An example of a protocol by which the kernel declares what a feature's hook takes and returns."""
 
     def __call__(self, results: list[str], policy: str, *baselines: str, strict: bool) -> list[str]:
         """Return the judged results."""
@@ -62,14 +62,14 @@ def registered_rule(monkeypatch) -> Callable[[object], object]:
     return ask
 
 
-def test_all_functions_of_features_fit_their_hooks():
+def test_every_function_of_a_feature_has_the_type_of_its_hook():
     assert {name for name, kind in get_type_hints(Feature).items() if kind is str} - {"asked_by"} == KINDS.keys()
     assert all(hooks(name, kind) for name, kind in KINDS.items())
     commands = [words for _, feature in features().items() for words in feature.commands]
     assert [words for words, _ in feature_commands(click.Command)] == commands
 
 
-def test_a_class_is_not_taken_for_a_protocol():
+def test_a_function_is_refused_where_a_hook_takes_a_class():
     @runtime_checkable
     class Callback(Protocol):
         def __call__(self, *args): ...
@@ -115,6 +115,6 @@ def test_a_hook_with_wrong_arguments_is_refused(registered_rule, function, probl
     assert str(raised.value) == f"feature 'mine', hook 'rule', rules:judge: {problem}."
 
 
-def test_an_object_of_another_class_is_refused(registered_rule):
+def test_a_function_is_refused_where_a_hook_takes_a_policy_key(registered_rule):
     with pytest.raises(FeatureError, match="feature 'mine', hook 'rule', rules:judge: expected a FeatureKey, found a"):
         registered_rule("key", FeatureKey)

@@ -97,7 +97,7 @@ PUBLIC_READERS = {
 
 
 @pytest.mark.parametrize("function", PUBLIC_READERS.values(), ids=PUBLIC_READERS)
-def test_a_path_may_be_a_text(function, tmp_path):
+def test_a_path_given_as_text_gives_the_same_error(function, tmp_path):
     """A script may pass a text: the error is the same as for a `Path`, and no `AttributeError`."""
     texts = []
     for missing in (tmp_path / "none", str(tmp_path / "none")):
@@ -115,7 +115,7 @@ def test_the_folder_of_a_policy_may_be_a_text(tmp_path):
 @pytest.mark.parametrize(
     ("function", "given", "other"), [(read, b"ML", "read_bytes"), (read_bytes, "a.jaxexport", "read")]
 )
-def test_an_argument_of_a_wrong_type_names_the_right_function(function, given, other):
+def test_read_and_read_bytes_name_each_other_for_a_wrong_argument(function, given, other):
     found = f"{function.__name__}: expected .*, found {type(given).__name__}. {other} reads "
     with pytest.raises(ArtifactError, match=found):
         function(given)
@@ -211,7 +211,7 @@ def packed() -> bytes:
 
 @pytest.mark.parametrize("make", [fifo, device, folder, huge, other_bytes, nothing, bomb])
 @pytest.mark.parametrize("file_kind", FILE_READERS)
-def test_a_bad_file_fails_at_once_with_one_error(cwd, monkeypatch, file_kind, make):
+def test_a_special_huge_or_damaged_file_fails_at_once_and_is_named(cwd, monkeypatch, file_kind, make):
     monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
     name, enters = FILE_READERS[file_kind]
     make(cwd / name)
@@ -249,7 +249,7 @@ def test_an_endless_regular_file_is_read_without_waiting():
 
 
 @pytest.mark.parametrize("make", [fifo, device, folder, huge])
-def test_a_test_file_of_a_golden_is_read_without_waiting(tmp_path, make):
+def test_a_pipe_in_place_of_a_goldens_test_file_blocks_nothing(tmp_path, make):
     make(tmp_path / "test_a.py")
     assert not is_named_in(tmp_path / "test_a.py", "test_a.py::test_f")
     assert not is_named_in(tmp_path / "\0", "\0::test_f")
@@ -257,7 +257,7 @@ def test_a_test_file_of_a_golden_is_read_without_waiting(tmp_path, make):
 
 @pytest.mark.parametrize("make", [fifo, device, huge])
 @pytest.mark.parametrize("name", ["artifact.jaxexport", "inputs.npz", "outputs.npz", "golden.yaml"])
-def test_a_wrong_file_in_a_golden_is_an_error(tmp_path, jaxexport, name, make):
+def test_a_pipe_device_or_huge_file_in_a_golden_is_an_error(tmp_path, jaxexport, name, make):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     (golden.folder / name).unlink()
     make(golden.folder / name)
@@ -280,7 +280,7 @@ def test_an_npz_of_huge_arrays_is_not_unpacked(tmp_path, monkeypatch):
         adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
 
-def test_given_arrays_may_be_compressed(tmp_path):
+def test_arrays_to_adopt_may_be_compressed(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", *arrays())
     assert adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
@@ -313,7 +313,7 @@ def test_a_duplicate_key_is_an_error_with_its_line(read, text, tmp_path):
     assert re.search(r"expected each key once, found '\w+' again in line 4|:4: .*duplicate key", message), message
 
 
-def test_a_key_may_be_in_several_tables(tmp_path):
+def test_tables_of_one_yaml_file_may_have_equal_keys(tmp_path):
     path = tmp_path / "artifacts.yaml"
     path.write_text("artifacts:\n  - {file: a, dims: {file: 2}}\n  - {file: b, dims: {b: 2}}\n")
     assert len(read_artifact_list(path).artifacts) == 2
@@ -426,7 +426,7 @@ def test_a_special_file_is_refused_with_its_kind(tmp_path, make, kind):
         read_regular(tmp_path / "x")
 
 
-def test_infinity_and_nan_have_cache_keys_of_their_own():
+def test_tolerances_of_infinity_and_nan_have_their_own_cache_keys():
     amounts = (None, math.inf, math.nan, -math.inf, 0.0, "null", {})
     keys = {expected_content(golden(comparison=Comparison(rtol=amount)).manifest) for amount in amounts}
     assert len(keys) == len(amounts)

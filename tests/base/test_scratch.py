@@ -55,7 +55,7 @@ def test_only_folders_of_dead_processes_are_removed(parent):
         end(living)
 
 
-def test_files_without_our_lock_are_not_removed(parent, tmp_path):
+def test_folders_and_links_without_our_lock_file_are_not_removed(parent, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "owner.lock").touch()
@@ -98,14 +98,14 @@ def test_a_scratch_folder_is_removed_after_use(parent):
     assert list(parent.iterdir()) == []
 
 
-def test_a_missing_temporary_folder_is_a_fault(parent, monkeypatch):
+def test_a_missing_temporary_folder_is_a_fault_of_the_machine(parent, monkeypatch):
     parent.rmdir()
     monkeypatch.setattr(tempfile, "tempdir", str(parent))
     with pytest.raises(InfrastructureFault, match="no temporary folder"), scratch_folder():
         pass
 
 
-def test_a_run_removes_the_folder_of_a_killed_run(parent, run):
+def test_a_run_removes_the_scratch_folder_of_a_killed_run(parent, run):
     process, left = owner()
     end(process)
     run("waves")

@@ -53,7 +53,7 @@ SECRET = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), mi
 
 
 @given(SECRET)
-def test_any_password_is_hidden(secret):
+def test_any_password_in_a_url_is_hidden(secret):
     for text in (f"https://user:{secret}@host/simple", f"error: https://user:{secret}@host/simple?x=1 failed"):
         assert secret not in without_credentials(text)
 
@@ -63,7 +63,7 @@ def test_the_values_of_a_query_are_hidden(secret):
     assert secret not in without_credentials(f"https://host/simple?token={secret}&x={secret}")
 
 
-def test_an_error_hides_passwords():
+def test_the_text_of_an_error_hides_passwords():
     assert str(ExportCompatError("cannot open https://me:s3cret@host/x")) == "cannot open https://host/x"
 
 

@@ -69,20 +69,20 @@ def step(tmp_path) -> Callable[..., Step]:
 
 @pytest.mark.parametrize("option", sorted(NARROWING))
 @pytest.mark.parametrize("spelling", ["{} 1/7", "{}=1/7", "--quiet\n{}=1/7"])
-def test_an_option_that_selects_cells_must_be_an_input(step, option, spelling):
+def test_options_that_select_cells_are_refused_but_as_inputs(step, option, spelling):
     ran = step(options=spelling.format(option))
     assert (ran.code, ran.words) == (2, None)
     assert "::error" in ran.output
     assert f"Give it as the input '{option[2:]}'." in ran.output
 
 
-def test_bad_input_of_the_matrix_is_annotated(step):
+def test_exit_code_2_of_the_matrix_is_annotated_as_an_error(step):
     assert "::error title=jaxexport matrix::Bad input, and nothing was judged" in step(code=2).output
     assert "::error" not in step(code=1).output
 
 
 @pytest.mark.parametrize("name", ["case", "reader", "writer", "platform"])
-def test_a_singular_option_must_be_the_plural_input(step, name):
+def test_a_singular_option_is_refused_in_favour_of_the_plural_input(step, name):
     ran = step(options=f"--{name} a")
     assert (ran.code, ran.words) == (2, None)
     assert f"Give it as the input '{name}s'." in ran.output
@@ -101,7 +101,7 @@ ELSEWHERE_OR_NOWHERE = ["--help", "-h", "-hh", "--version", "--results=old", "--
         ),
     ],
 )
-def test_options_that_do_not_fit_a_step_are_refused(step, options, message, tmp_path):
+def test_options_that_the_action_sets_or_cannot_use_are_refused(step, options, message, tmp_path):
     (tmp_path / "results").mkdir()  # of an earlier use of the action in this job
     ran = step(options=options)
     assert (ran.code, ran.words) == (2, None)
@@ -119,7 +119,7 @@ def test_every_option_of_the_command_is_refused_or_accepted():
     assert (flags | {"--no-cache"}) & ACCEPTED == FLAGS, "list an option without a value in action.yml"
 
 
-def test_values_reach_the_command_unchanged(step, tmp_path):
+def test_inputs_of_the_action_reach_the_command_unchanged(step, tmp_path):
     ran = step(
         options="--timeout  300\n--quiet --unpromised *",
         readers="--help",
@@ -149,7 +149,7 @@ def test_a_run_that_ends_with_0_and_no_summary_fails(step):
     assert "has no summary that says the same" in ran.output
 
 
-def test_the_report_step_succeeds_without_results(tmp_path):
+def test_the_actions_report_step_succeeds_without_results(tmp_path):
     given = {"RESULTS": str(tmp_path), "RUNNER_TEMP": "no folder"}
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", STEPS["Report"]]
     assert subprocess.run(command, env={**os.environ, **given}, check=False).returncode == 0

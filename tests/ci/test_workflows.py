@@ -48,7 +48,7 @@ def each(*paths: Path) -> pytest.MarkDecorator:
         ("citation-file-format", "CITATION.cff"),
     ],
 )
-def test_each_file_follows_its_schema(schema, files):
+def test_each_ci_file_follows_its_schema(schema, files):
     words = ["--force-filetype", "yaml"] if files.endswith(".cff") else []
     check_schema(schema, *words, *sorted(ROOT.glob(files)))
 
@@ -62,7 +62,7 @@ def extended(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_extended_gate_follows_its_schema(extended):
+def test_the_extended_workflows_jobs_that_write_check_out_nothing(extended):
     check_schema("github-workflows", extended)
     jobs = Workflow.read(extended)["jobs"]
     # A job whose token can write must not have files of the pull request.
@@ -94,7 +94,7 @@ esac
     ],
     ids=["others only", "its own among others", "two of its own"],
 )
-def test_only_our_own_comment_is_changed(extended, tmp_path, comments, asked):
+def test_the_workflow_edits_only_its_own_comment_on_a_pull_request(extended, tmp_path, comments, asked):
     (tmp_path / "comments.json").write_text(json.dumps(comments))
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "report.md").write_text("# BROKEN\n")
@@ -221,14 +221,14 @@ def test_a_nightly_run_without_an_index_fails():
     assert ended.stdout.startswith("::error::Expected the address of JAX's index of nightlies")
 
 
-def test_a_tag_is_judged_without_cached_environments():
+def test_a_run_for_a_git_tag_uses_no_cached_environments():
     steps = [step for job in Workflow.read(CI / "github.yml")["jobs"].values() for step in job["steps"]]
     (cache,) = (step for step in steps if step.get("uses", "").startswith("actions/cache"))
     assert wanted(cache["if"], {"github": {"ref_type": "branch"}}, "success") is True
     assert wanted(cache["if"], {"github": {"ref_type": "tag"}}, "success") is False
 
 
-def test_exactly_the_used_actions_are_emulated():
+def test_exactly_the_actions_that_workflows_use_are_emulated():
     assert {
         step["uses"]
         for path in (*SHOWN, ACTION)
@@ -283,7 +283,7 @@ def test_an_unknown_expression_is_an_error_and_not_empty(text):
         ("${{ !cancelled() }}", "failure", True),
     ],
 )
-def test_a_step_runs_after_a_failure_only_if_asked_to(condition, status, runs):
+def test_an_emulated_step_runs_after_a_failure_only_with_always(condition, status, runs):
     assert wanted(condition, CONTEXTS, status) is runs
 
 
@@ -342,7 +342,7 @@ def test_setuptools_finds_the_package_beside_the_folders_of_workflows(tmp_path, 
 
 @pytest.mark.skipif(RELEASED, reason="the pages name the published action, and copy nothing")
 @each(ROOT / "docs" / "how-to" / "run-in-ci.md", ROOT / "docs" / "tutorial" / "5-gate.md")
-def test_a_page_says_what_to_copy_for_the_action(path):
+def test_a_page_names_files_and_size_of_what_the_action_needs(path):
     text = path.read_text(encoding="utf-8")
     assert f"archive HEAD \\\n    {' '.join(FOR_THE_ACTION)} | tar -x -C .pytest-jaxexport\n" in text
     files = [path for name in FOR_THE_ACTION for path in [ROOT / name, *(ROOT / name).rglob("*")] if path.is_file()]

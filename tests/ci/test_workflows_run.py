@@ -228,7 +228,7 @@ def test_a_broken_golden_turns_the_gate_red(actions, broken_in_one_reader):
 
 
 @pytest.mark.matrix
-def test_a_lost_machine_makes_the_gate_incomplete(actions, project, green):
+def test_the_gate_is_incomplete_if_a_shards_machine_is_lost(actions, project, green):
     before, jobs = green
     lost, other = jobs["matrix"]
     run = actions(project)

@@ -153,7 +153,7 @@ def test_a_damaged_manifest_is_bad_input(command, change, message, jaxexport, pr
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )
-def test_options_that_give_no_plan_are_bad_input(words, message, jaxexport, project):
+def test_options_that_are_invalid_or_select_no_cell_are_bad_input(words, message, jaxexport, project):
     before = sorted(project.rglob("*"))
     ended = jaxexport("matrix", *words)
     if "--results" in words:  # the plan was printed by then
@@ -167,7 +167,7 @@ def test_options_that_give_no_plan_are_bad_input(words, message, jaxexport, proj
     [["matrix", "--jobs", "0"], ["matrix", "--timeout", "soon"], ["matrix", "--nope"], ["nope"], ["goldens", "nope"]],
     ids=" ".join,
 )
-def test_unknown_words_are_usage_errors(words, jaxexport):
+def test_unknown_commands_options_and_values_are_usage_errors(words, jaxexport):
     ended = jaxexport(*words)
     assert_bad_input(ended, f"`jaxexport{' matrix' * ('matrix' in words)}", "--help` shows the ")
 
@@ -190,11 +190,11 @@ def test_all_bad_input_messages_share_one_prefix(words, jaxexport, project):
 @pytest.mark.parametrize(
     "words", [["inspect", "no-file"], ["nope"]], ids=" ".join
 )  # inspect has an entry point of its own
-def test_bad_input_of_a_real_process_is_one_line(words, project):
+def test_a_real_process_reports_bad_input_in_one_line(words, project):
     assert_bad_input(process(*words, cwd=project), words[-1])
 
 
-def test_nox_reports_a_wrong_policy_and_lists_sessions(tmp_path):
+def test_with_a_wrong_policy_nox_warns_and_still_lists_sessions(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("golden: typo")
     (tmp_path / "noxfile.py").write_text("from pytest_jaxexport.nox_sessions import register\nregister()\n")
     command = [sys.executable, "-m", "nox", "--list"]
@@ -205,7 +205,7 @@ def test_nox_reports_a_wrong_policy_and_lists_sessions(tmp_path):
     assert "* compat_matrix ->" in done.stdout
 
 
-def test_an_error_of_the_plugin_has_the_same_prefix():
+def test_usage_errors_of_the_plugin_and_jaxexport_share_a_prefix():
     assert str(usage_error("wrong")) == f"{PREFIX}wrong"
 
 
@@ -354,13 +354,13 @@ def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
 
 
 @pytest.mark.parametrize("words", [("--dry-run",), ("--yes",)], ids=["dry", "delete"])
-def test_prune_refuses_a_pin_that_has_no_golden(jaxexport, project, words):
+def test_prune_refuses_a_pinned_pattern_that_matches_no_golden(jaxexport, project, words):
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
     ended = jaxexport("goldens", "prune", "--as-of", "2027-04-01", *words)
     pin = "export_compat.yaml:1: retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
-    assert_bad_input(ended, f"{pin} Pin what should stay, or remove the pin: nothing was deleted.")
+    assert_bad_input(ended, f"{pin} Nothing was deleted. Correct each such pattern, or remove it from its pin.")
     assert not ended.out, "a dry run lists nothing: nothing would be deleted"
     assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu").exists()
 
@@ -413,7 +413,7 @@ def test_prune_deletes_nothing_if_a_golden_is_damaged(jaxexport, project, words)
     assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "golden.yaml").exists()
 
 
-def test_the_goldens_option_overrides_the_policy(jaxexport, project):
+def test_the_option_goldens_overrides_the_policys_golden_folder(jaxexport, project):
     (project / "golden").rename(project / "kept")
     (project / "export_compat.yaml").write_text("goldens: kept\n")
     assert jaxexport("goldens", "verify").code == 0
@@ -423,7 +423,7 @@ def test_the_goldens_option_overrides_the_policy(jaxexport, project):
 # --- plan, and what is refused before anything runs -------------------------------------------------------------------
 
 
-def test_cases_are_arguments_or_options(jaxexport, project):
+def test_matrix_takes_cases_as_arguments_too(jaxexport, project):
     every = jaxexport("matrix", "--dry-run", "--as-of", "2026-11-21").out
     assert jaxexport("matrix", "t.test_f*", "--dry-run", "--as-of", "2026-11-21").out == every
     assert_bad_input(jaxexport("matrix", "t.test_g", "--dry-run"), "--cases: no case matches 't.test_g'.")
@@ -485,7 +485,7 @@ def test_jobs_for_github_name_today_by_default(jaxexport, project):
     ids=lambda value: value[0] if value[0].startswith("--") else "",
 )
 @pytest.mark.parametrize("command", [("matrix", "--dry-run"), ("matrix",)], ids=" ".join)
-def test_unavailable_readers_are_bad_input(command, words, message, jaxexport, project):
+def test_readers_and_wheels_that_do_not_exist_are_bad_input(command, words, message, jaxexport, project):
     assert_bad_input(jaxexport(*command, *words), *message)
 
 
@@ -508,7 +508,7 @@ def test_goldens_list_shows_platforms_and_custom_calls(jaxexport, project):
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_line_before_a_run_starts_is_shown_unless_quiet(capsys, quiet):
+def test_a_note_printed_before_a_run_starts_is_left_out_with_quiet(capsys, quiet):
     observer = Follower(click_options.console(), RunOptions(), quiet=quiet).observer()
     observer.note("waiting for the Dask scheduler at tcp://[::1]:9999")
     assert capsys.readouterr().out == ("" if quiet else "waiting for the Dask scheduler at tcp://[::1]:9999\n")

@@ -214,7 +214,7 @@ def test_output_that_cannot_be_written_is_an_error(small, tmp_path, words):
 
 
 def on_a_terminal(small: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
-    """Start a run on a real terminal of 100 columns, interrupt it after three results, and return both."""
+    """Start a run on a real terminal, interrupt it after three results, and return it with all that it printed."""
     ours, theirs = pty.openpty()
     run = Run(small, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
     os.close(theirs)
@@ -244,7 +244,7 @@ def test_a_terminal_shows_progress_and_regains_its_cursor(small, tmp_path):
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
 
-def test_a_log_is_plain_and_quiet_shows_only_a_report(small, tmp_path):
+def test_a_log_has_no_control_codes_and_quiet_only_the_report(small, tmp_path):
     code, printed = Run(small, tmp_path, cases=BROKEN).ended()
     assert code == 1, printed
     assert "\x1b" not in printed

@@ -42,7 +42,7 @@ def test_an_unknown_word_gets_a_suggestion(typed, answer, jaxexport):
 
 
 @pytest.mark.parametrize("typed", ["nothing", "goldens nothing"])
-def test_a_word_far_from_all_commands_has_no_suggestion(typed, jaxexport):
+def test_a_word_unlike_all_commands_has_no_suggestion(typed, jaxexport):
     ended = jaxexport(*shlex.split(typed))
     assert_bad_input(ended, "No such ")
     assert "Did you mean" not in ended.err

@@ -72,7 +72,7 @@ def test_report_writes_all_formats_and_makes_their_folders(command):
     ],
     ids=lambda given: given if isinstance(given, str) else " ".join(given),
 )
-def test_full_prints_every_cell_also_if_files_are_written(words, stream, command):
+def test_full_prints_every_cell_even_if_reports_go_to_files(words, stream, command):
     ended = command("report", "new", "--full", *words)
     for name in ("stdout", "stderr"):
         assert ("a: ok 0.10.2\n" in getattr(ended, name)) is (name == stream)
@@ -120,7 +120,8 @@ def test_the_map_is_drawn_as_svg(command):
 def test_a_badge_is_svg_or_json_for_shields_io(command):
     picture = Xml.fromstring(command("report", "new", "--badge", "-").stdout)
     assert "broken: 1 of 2 promised cells" in picture.get("aria-label", "")
-    command("report", "old", "--badge", "badge.json")
+    written = command("report", "old", "--badge", "badge.json").stderr
+    assert f"badge.json: {len(Path('badge.json').read_bytes())} bytes\n" in written
     assert json.loads(Path("badge.json").read_bytes())["message"] == "kept: all 2 promised cells"
 
 
@@ -213,7 +214,7 @@ def test_an_unfinished_or_damaged_run_is_not_reported(damage, message, command):
     assert not Path("r.html").exists()
 
 
-def test_a_lost_result_ends_every_reader_of_a_run_with_3(command):
+def test_commands_that_read_a_run_end_with_3_if_a_result_is_lost(command):
     Path("new/results.jsonl").write_bytes(b"")
     for words in (("report", "new"), ("judge", "new"), ("explain", "--case", "t.b", "--results", "new")):
         assert isinstance(command(*words).exception, IncompleteResults)
@@ -244,7 +245,7 @@ def test_a_baseline_does_not_change_the_exit_code(command):
     assert (back.exit_code, "fixed  t.b, written by" in back.stdout) == (0, True)
 
 
-def test_cells_that_are_new_since_a_baseline_take_one_line(command):
+def test_cells_that_are_not_in_the_baseline_are_counted_in_one_line(command):
     names = ["t.b", "t.c", "t.d"]
     added = [
         result(case=name, reader=reader) for name, reader in zip(names, ("0.9.2", "0.10.0", "0.11.0"), strict=True)
@@ -268,7 +269,7 @@ def test_a_regression_outside_the_window_breaks_no_promise(command):
     assert (ended.exit_code, "REGRESSED" in ended.stdout) == (0, True)
 
 
-def test_judge_json_prints_only_the_comparison(command):
+def test_judge_with_json_prints_the_comparison_with_a_baseline(command):
     ended = command("judge", "new", "--baseline", "old", "--json")
     assert ended.exit_code == 1
     assert json.loads(ended.stdout)["counts"]["regressed"] == 1
@@ -297,7 +298,7 @@ def test_the_page_is_opened_in_a_browser(command, monkeypatch):
     assert done.exit_code == 0
 
 
-def test_the_folder_is_an_argument_or_an_option(command):
+def test_report_and_judge_take_the_folder_as_argument_or_option(command):
     assert command("report", "--results", "new").stdout == command("report", "new").stdout
     assert command("judge", "--results", "new").stdout == command("judge", "new").stdout
     assert "which means the same" in command("report", "new", "--results", "new").stderr

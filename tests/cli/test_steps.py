@@ -29,7 +29,7 @@ def wait_for(text: io.StringIO, expected: str) -> None:
     assert expected in text.getvalue()
 
 
-def test_a_log_is_not_silent_while_a_step_runs(shown):
+def test_a_log_says_still_running_during_a_long_step(shown):
     steps = Steps()
     with steps:
         steps("building [an environment]")
@@ -40,14 +40,14 @@ def test_a_log_is_not_silent_while_a_step_runs(shown):
     assert shown.getvalue() == ended, "nothing is running"
 
 
-def test_quiet_steps_print_nothing(shown):
+def test_with_quiet_a_long_step_prints_nothing(shown):
     with Steps(quiet=True) as steps:
         steps("building")
         time.sleep(0.1)
     assert shown.getvalue() == ""
 
 
-def test_steps_print_nothing_between_items(shown):
+def test_progress_is_not_printed_between_the_lines_of_a_command(shown):
     steps = Steps()
 
     def items():
@@ -79,7 +79,7 @@ def test_a_spinner_on_a_terminal_leaves_stdout_clean(monkeypatch, capsys):
     assert capsys.readouterr().out == "an answer\n"
 
 
-def test_a_verification_of_many_goldens_is_not_silent(shown, monkeypatch, tmp_path):
+def test_verifying_many_goldens_prints_its_progress(shown, monkeypatch, tmp_path):
     """It prints both while files are read and while noise is checked."""
 
     def slow(*_: object) -> list[object]:

@@ -119,7 +119,7 @@ def test_a_closed_pipe_ends_with_code_141(tmp_path, words):
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_a_closed_pipe_leaves_an_exit_code_that_is_an_answer(tmp_path):
+def test_a_judged_run_keeps_its_exit_code_though_its_pipe_is_closed(tmp_path):
     finished(tmp_path / "run", result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN))
     ours, theirs = os.pipe()
     os.close(ours)
@@ -161,7 +161,7 @@ def test_output_for_a_closed_stream_goes_into_no_file(cwd):
     assert Path("map.svg").read_text().startswith("<svg")
 
 
-def test_a_broken_run_on_a_full_disk_says_what_is_lost(cwd):
+def test_a_judged_run_says_that_a_full_disk_lost_only_its_output(cwd):
     finished(Path("run"), result(Verdict.ERROR, Judgement.BROKEN))
     done = printing_into(">/dev/full", "judge", "run")
     assert done.returncode == 1
@@ -213,14 +213,14 @@ def test_every_command_takes_a_name_that_is_not_utf8(jaxexport, unnamed, words):
         assert NAME not in json.loads(lines[0]).values()
 
 
-def test_a_quick_inspect_prints_a_name_that_is_not_utf8(unnamed):
+def test_inspect_with_json_prints_a_name_that_is_not_utf8(unnamed):
     command = [sys.executable, "-m", "export_core", "inspect", os.fsencode(NAME), "--json"]
     facts = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     json.dumps(facts, ensure_ascii=False).encode()
     assert facts["file"] == "m\\xffd.jaxexport"
 
 
-def test_json_escapes_only_a_name_that_is_not_utf8():
+def test_json_output_escapes_only_names_that_are_not_utf8():
     value = {"a": [os.fsdecode(b"\xff"), "\N{GRINNING FACE} \xe9"], os.fsdecode(b"\x80"): "\ud800", "n": 1}
     expected = {"a": ["\\xff", "\N{GRINNING FACE} \xe9"], "\\x80": "\\ud800", "n": 1}
     assert json.loads(safe_json(value)) == expected
@@ -232,7 +232,7 @@ def test_results_and_cache_take_names_that_are_not_utf8():
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
 
 
-def test_an_unstorable_outcome_only_ends_caching(tmp_path):
+def test_an_outcome_that_cannot_be_stored_only_stops_caching(tmp_path):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
     warnings: list[str] = []

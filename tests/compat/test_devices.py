@@ -17,7 +17,7 @@ def needs(what, *release):
 
 @pytest.fixture
 def line():
-    """Four devices on an axis as `jax.make_mesh` makes it, which is explicit."""
+    """A mesh of four devices on one explicit axis, as `jax.make_mesh` makes it since 0.9."""
     needs("explicit axes as the default", 0, 9)
     return jax.make_mesh((4,), ("a",))
 

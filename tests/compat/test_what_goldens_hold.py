@@ -20,7 +20,7 @@ def artifact(module: str, test: str, writer: str) -> Artifact:
 
 
 @pytest.mark.parametrize("writer", BOTH)
-def test_each_platform_has_its_own_targets(writer):
+def test_one_artifact_calls_the_lapack_target_of_each_platform(writer):
     targets = {call.target for call in artifact("test_platforms", "test_targets_of_each_platform", writer).custom_calls}
     assert {"lapack_sgeqrf_ffi", "cusolver_geqrf_ffi"} <= targets
 
@@ -33,7 +33,7 @@ def test_a_mosaic_kernel_shows_its_payload_version(writer, version):
 
 
 @pytest.mark.parametrize("writer", BOTH)
-def test_forward_compatibility_changes_the_lowering(writer):
+def test_without_forward_compatibility_the_lowering_differs(writer):
     terms = Terms(shipped_entries())
     old, new = (
         describe(artifact("test_conventions", name, writer), terms)

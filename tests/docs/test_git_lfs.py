@@ -15,7 +15,7 @@ PAGE = read(Path(__file__).parents[2] / "docs" / "how-to" / "store-goldens.md")
 
 @pytest.mark.matrix
 @pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
-def test_goldens_survive_git_lfs(tmp_path):
+def test_goldens_are_replayed_from_a_clone_with_git_lfs(tmp_path):
     folder = make(PAGE.folder, tmp_path / "project")
     for command in (["add", "golden"], ["commit", "-qm", "Goldens"]):
         subprocess.run(["git", *command], cwd=folder, check=True)

@@ -16,7 +16,7 @@ MAPS = ("map.svg", "tutorial-map.svg")
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_drawing_is_current(name):
+def test_a_drawing_in_the_docs_is_what_its_tool_draws(name):
     assert (IMAGES / name).read_text(encoding="utf-8") == PICTURES[name](), "python -m tools.doc_pictures"
 
 
@@ -35,7 +35,7 @@ def test_the_command_that_renews_screenshots_runs_all_of_them():
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_a_map_has_the_style_and_the_legend_of_today(name):
+def test_a_picture_of_a_map_has_the_current_style_and_legend(name):
     picture = html.unescape((IMAGES / name).read_text(encoding="utf-8"))
     current = STYLE.read_text(encoding="utf-8") in picture
     assert current, f"{name} has other colours. Draw it again: see the chores of CONTRIBUTING.md about pictures."

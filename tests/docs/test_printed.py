@@ -49,7 +49,7 @@ def test_commands_print_what_the_page_shows(page, tmp_path, request):
     check(page, folder, programs=request.getfixturevalue("warm_programs"))
 
 
-def test_the_blocks_that_are_not_run_are_listed():
+def test_each_page_has_the_listed_number_of_blocks_not_run():
     found = {
         page.path.relative_to(ROOT).as_posix(): sum(bool(block.not_run) for block in page.blocks) for page in PAGES
     }
@@ -63,7 +63,7 @@ def test_the_home_page_shows_the_example_of_the_readme():
     assert [block for block in blocks if block not in readme] == []
 
 
-def test_the_commands_of_the_guides_make_their_project(tmp_path):
+def test_the_commands_on_the_guides_index_make_the_guides_project(tmp_path):
     (block,) = (
         fence["text"]
         for fence in FENCE.finditer((ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ def test_the_commands_of_the_guides_make_their_project(tmp_path):
     assert made == wanted
 
 
-def test_a_shown_part_of_a_file_is_in_that_file():
+def test_a_block_titled_with_a_file_is_a_part_of_that_file():
     folders = {page: ROOT if page.folder == "repository" else ROOT / page.folder for page in PAGES}
     parts = [(folders[page] / block.title, block.text) for page in PAGES for block in page.blocks if block.title]
     existing = [(path, text) for path, text in parts if path.exists()]
@@ -103,7 +103,7 @@ def test_a_file_is_named_before_it_is_shown():
         assert unnamed == [], page.path
 
 
-def test_a_command_with_a_prompt_is_in_a_block_that_is_run():
+def test_a_command_after_a_prompt_is_always_in_a_console_block():
     def outside(text: str) -> str:
         return FENCE.sub(lambda fence: "" if fence["language"] == "console" else fence[0], text)
 
@@ -150,7 +150,7 @@ $ exit 3
 """
 
 
-def test_a_page_with_wrong_output_fails(tmp_path):
+def test_a_page_that_shows_other_output_than_is_printed_fails(tmp_path):
     path = tmp_path / "page.md"
     path.write_text(PAGE.format(shown="one"))
     check(read(path), make("empty", tmp_path / "right"))
@@ -162,7 +162,7 @@ def test_a_page_with_wrong_output_fails(tmp_path):
         check(read(path), make("empty", tmp_path / "code"))
 
 
-def test_a_page_continues_where_another_ended(tmp_path):
+def test_a_page_that_continues_another_has_its_folder_and_variables(tmp_path):
     (tmp_path / "1.md").write_text("```console\n$ mkdir inner && cd inner && WHO=1 && export WHO\n```\n")
     (tmp_path / "2.md").write_text("<!-- continues: 1.md -->\n```console\n$ echo $WHO in $(basename $PWD)\nold\n```\n")
     page = read(tmp_path / "2.md")

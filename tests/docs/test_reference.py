@@ -54,7 +54,7 @@ def test_every_schema_is_on_one_page():
     assert Counter(linked) == Counter([*KINDS])
 
 
-def test_a_type_is_described_in_one_place():
+def test_the_reference_describes_each_type_in_one_place():
     headings = [
         name
         for page in pages()
@@ -70,7 +70,7 @@ def test_an_option_of_several_commands_is_described_once():
     assert [line for line, times in Counter(lines).items() if times > 1] == []
 
 
-def test_a_generated_part_of_a_page_is_renewed():
+def test_renewing_a_page_replaces_only_its_generated_part():
     text = "by hand\n<!-- from the code: exit codes -->\nold\n<!-- end -->\nby hand\n"
     assert "\nold\n" not in renewed(text)
     assert renewed(text).startswith("by hand\n")
@@ -96,7 +96,7 @@ def test_every_key_of_a_policy_has_an_example():
     assert sorted(re.sub(r"\s+", "", "".join(examples))) == sorted(comments_and_spaces.sub("", written))
 
 
-def test_every_variable_that_the_code_reads_is_listed():
+def test_every_environment_variable_the_code_reads_is_documented():
     found = set(VARIABLES)
     files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     # The variables of a runtime's worker are set by its YAML file, and by no user.
@@ -192,7 +192,7 @@ def test_manifests_of_this_project_follow_the_schema():
         valid("manifest", plain(yaml.load(text, yaml.CSafeLoader)))
 
 
-def test_this_policy_and_one_with_every_key_are_valid():
+def test_policies_of_this_project_and_with_every_key_are_valid():
     examples = [ROOT / "tests" / "policy" / "everything.yaml", *ROOT.glob("tests/features/*/policy.yaml")]
     for path in (ROOT / FILE, *examples):
         load_policy(path)
@@ -202,7 +202,7 @@ def test_this_policy_and_one_with_every_key_are_valid():
     valid("policy", {})
 
 
-def test_a_policy_has_no_key_for_its_file_position():
+def test_the_policys_schema_has_no_key_for_a_position_in_the_file():
     tables = schema("policy")["$defs"]
     assert all("place" not in table["properties"] for table in tables.values()), "found when a policy is read"
 

@@ -21,11 +21,11 @@ def test_every_test_that_shows_a_rule_exists():
     assert names - tests - files.keys() - sessions == set()
 
 
-def test_a_rule_without_a_test_is_marked_as_trust():
+def test_a_security_rule_without_a_test_is_marked_as_trusted():
     assert [row["what"] for row in ROWS if not row["tests"] and not row.get("trusted", "").startswith("yes")] == []
 
 
-def test_the_page_has_each_subject_and_its_sessions_exist():
+def test_the_security_page_has_each_subject_and_real_sessions():
     page = (EXPLANATION / "security.md").read_text(encoding="utf-8")
     assert SUBJECTS.keys() - set(re.findall(r"^## (.+)$", page, re.MULTILINE)) == set()
     assert set(re.findall(r"`nox -s (\w+)", page)) <= set(

@@ -31,7 +31,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_page_runs_and_prints_what_it_shows(played):
+def test_every_page_of_the_tutorial_prints_what_it_shows(played):
     assert [page.path for page in LAST.session] == sorted((ROOT / "docs" / "tutorial").glob("[0-9]*.md"))
 
 

@@ -39,7 +39,7 @@ RULE = {
 
 
 @pytest.mark.parametrize("dtype", RULE)
-def test_the_input_rule_never_changes_its_values(dtype: str):
+def test_inputs_made_for_a_dtype_always_have_the_same_values(dtype: str):
     (made,) = values(Struct((3, 4), dtype))
     assert (made.shape, str(made.dtype)) == ((3, 4), dtype)
     assert hashlib.sha256(leaf_from(made).data.tobytes()).hexdigest()[:8] == RULE[dtype]
@@ -64,7 +64,7 @@ def test_a_static_argument_beside_an_abstract_one_is_found(exported):
     assert golden.manifest.signature.inputs == ("float32[2,3]",)
 
 
-def test_given_inputs_are_taken_in_order(exported):
+def test_given_inputs_replace_abstract_arguments_in_order(exported):
     golden = exported(jnp.subtract, X, X, kwargs={"inputs": (np.ones((2, 3)), jnp.zeros((2, 3)))})
     assert golden.outputs[0].data.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert not golden.manifest.inputs_made
@@ -117,7 +117,7 @@ def test_a_function_may_have_an_argument_named_inputs(exported, inputs: Any):
     assert golden.manifest.signature.inputs == ("float32[2,3]",)
 
 
-def test_inputs_with_a_type_are_the_functions_argument():
+def test_an_argument_inputs_with_abstract_values_is_the_functions():
     assert take_inputs((X,), {"inputs": [X]}) == (None, {"inputs": [X]})
 
 

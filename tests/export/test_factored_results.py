@@ -81,7 +81,7 @@ def test_factors_that_the_artifact_hides_are_recorded(exported):
     assert for_two.factors == (FactorGroup("qr", (0, 1)),)
 
 
-def test_factors_of_a_stored_golden_follow_from_its_calls(exported):
+def test_factors_of_a_stored_golden_follow_from_its_custom_calls(exported):
     produced = exported(lambda a: (a, *lax.linalg.qr(a)), SQUARE)
     with staged_goldens((produced.manifest, produced.files)) as (golden,):
         assert golden.manifest.factors == ()

@@ -60,7 +60,7 @@ def uncalled_of(function: Callable[..., object]) -> Uncalled:
     return one
 
 
-def test_an_artifact_called_with_success_is_not_tried_again(first_call):
+def test_an_artifact_that_ran_once_is_not_tried_in_a_process_again(first_call):
     assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 1)
     assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 0)
     assert first_call(uncalled_of(jnp.cos), LIVES, LIVES) == ("", 1)
@@ -85,11 +85,11 @@ def test_the_first_replay_uses_the_reply_of_the_first_call(monkeypatch, tmp_path
             assert len(requests) == cells
 
 
-def test_an_artifact_that_crashes_only_cold_may_be_called(first_call):
+def test_an_artifact_that_crashes_only_in_a_cold_process_is_called(first_call):
     assert first_call(uncalled_of(jnp.sin), DIES, LIVES) == ("", 2)
 
 
-def test_an_artifact_that_always_crashes_is_tried_each_time(first_call):
+def test_a_crashing_artifact_is_tried_in_a_process_each_time(first_call):
     for _ in range(2):
         assert first_call(uncalled_of(jnp.sin), DIES, DIES) == ("stage compile: died by signal 11 (SIGSEGV)", 2)
 

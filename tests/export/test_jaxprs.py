@@ -233,7 +233,7 @@ class Opaque:
         (lax.GatherScatterMode.CLIP, "GatherScatterMode.CLIP"),
     ],
 )
-def test_a_parameter_reads_the_same_in_each_process(value, text):
+def test_a_parameter_is_printed_the_same_in_each_process(value, text):
     assert value_text(value) == text
 
 

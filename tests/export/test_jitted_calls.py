@@ -156,7 +156,7 @@ def test_a_library_jit_takes_only_arrays_as_inputs(exported):
     assert outputs(golden) == [[0, 1, 8]]
 
 
-def test_a_library_jit_may_have_an_object_as_its_name(exported):
+def test_a_library_jit_whose_name_is_no_text_is_exported(exported):
     jitted = FilterJit(jnp.square)
     jitted.__name__ = jitted.__qualname__ = object()  # as eqx.filter_jit of a module that quax has wrapped
     golden = exported(jitted, X)
@@ -171,7 +171,7 @@ def test_further_calls_must_have_the_same_constants(exported):
         add_checks(golden, [ExtraCall(({"f": jnp.sin, "w": X},), {})])
 
 
-def test_changed_arguments_of_a_function_are_results(exported):
+def test_arguments_that_an_nnx_function_changes_are_outputs(exported):
     def step(model, x):
         model.seen = model.seen + x.sum()
         return model.weight * x
@@ -291,7 +291,7 @@ def local():
         *("method", "partial", "lambda"),
     ],
 )
-def test_the_advice_names_only_what_a_test_can_write(function, advice):
+def test_advice_to_jit_names_only_functions_that_a_test_can_name(function, advice):
     with pytest.raises(ExportError, match=re.escape(advice)):
         jitted_call("t", function, (X,), {})
 

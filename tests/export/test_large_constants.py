@@ -83,7 +83,7 @@ def test_printing_the_listing_copies_no_constant(exported):
     assert peak_of(lambda: api.module_text(produced.exported, produced.artifact.module)) < 1
 
 
-def test_writing_and_verifying_a_golden_copy_no_file(tmp_path, exported):
+def test_golden_files_are_written_and_verified_without_copies(tmp_path, exported):
     produced = exported(sums(WEIGHTS), X)
     store = GoldenStore(tmp_path)
     write = partial(store.write, produced.manifest, produced.files)
@@ -100,7 +100,7 @@ def test_arrays_are_written_and_read_with_one_copy(tmp_path):
     assert peak_of(lambda: from_npz(tmp_path / "a.npz")) < 8 + 1
 
 
-def test_measuring_the_scale_takes_little_memory():
+def test_measuring_the_scale_of_large_arrays_takes_little_memory():
     assert peak_of(lambda: scale_of([leaf_of(WEIGHTS)])) < 4
     assert scale_of([leaf_of(np.float32([1, -3, np.inf]))]) == 3
 

@@ -45,7 +45,7 @@ def test_the_manifest_records_mesh_and_output_shardings(exported):
     assert produced.manifest.out_shardings == ("0:[0:2,0:2] 1:[2:4,0:2]", "0:[] 1:[]")
 
 
-def test_nothing_is_compiled_before_checks_are_added(exported, monkeypatch):
+def test_an_export_over_a_mesh_compiles_nothing_before_its_checks(exported, monkeypatch):
     compiled = []
     monkeypatch.setattr(api, "call_of", lambda each, real=api.call_of: compiled.append(each) or real(each))
     produced = exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
@@ -66,7 +66,7 @@ def test_calls_on_another_mesh_and_one_device_are_checked(exported):
     assert (one.name, one.mesh, one.refused) == ("one-device", {"one": 1}, WRONG_DEVICES)
 
 
-def test_only_a_one_device_artifact_can_be_spread(exported):
+def test_spread_over_takes_only_an_artifact_for_one_device(exported):
     (check,) = add_checks(exported(jnp.cos, X, spread_over=4), []).manifest.checks
     assert (check.name, check.mesh, check.spread) == ("spread", {"spread": 4}, True)
     with pytest.raises(ExportError, match="spread_over=2: only a function that was exported for one device"):
@@ -83,7 +83,7 @@ def test_too_few_specs_are_an_error(exported):
         exported(jnp.add, X, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
 
 
-def test_symbolic_shapes_of_64_bits_are_stored_as_32_bits(exported):
+def test_float64_arrays_of_symbolic_shape_are_exported_as_float32(exported):
     produced = exported(lambda x: x + 1, np.arange(4.0), symbolic_shapes="b")  # jax's warning would be an error
     assert [str(aval) for aval in produced.artifact.envelope.in_avals] == ["float32[b]"]
 
@@ -105,7 +105,7 @@ def test_an_unreduced_array_is_stored_as_its_sum():
 
 
 @pytest.mark.parametrize("kind", ["columns", "pinned_host"])
-def test_a_copy_is_in_the_same_memory_and_layout(kind):
+def test_a_copied_argument_has_the_same_memory_kind_and_layout(kind):
     device = SingleDeviceSharding(jax.devices()[0], memory_kind=None if kind == "columns" else kind)
     value = jax.device_put(X, Format(Layout((1, 0)), device) if kind == "columns" else device)
     arguments = Arguments((value,), {})
@@ -165,7 +165,7 @@ def test_a_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
     assert exported(f, X, **OVER_X).manifest.options.mesh == {"x": 4}
 
 
-def test_a_call_to_refuse_is_first_put_on_its_mesh(exported):
+def test_a_call_to_refuse_has_its_arguments_put_on_its_mesh(exported):
     """As in a reader: arguments on one device would be refused for another reason."""
     with pytest.raises(ExportError, match=r"refused1: expected this call .* to be refused, and it was not"):
         add_checks(exported(DOUBLED, X, **OVER_X), [ExtraCall((X,), {}, WRONG_DEVICES)])

@@ -39,7 +39,7 @@ def test_a_further_call_is_named_in_the_refusal(exported):
         add_checks(golden, [ExtraCall((LARGE,), {}, place="also() at t.py:3")])
 
 
-def test_a_call_that_must_be_refused_takes_any_number(exported):
+def test_a_call_that_must_be_refused_may_hold_numbers_beyond_32_bits(exported):
     golden = exported(lambda x: x * 2, np.array([1, 2]))
     assert len(add_checks(golden, [ExtraCall((np.append(LARGE, 1),), {}, "(?i)mismatch")]).manifest.checks) == 1
 
@@ -68,6 +68,6 @@ def test_only_arrays_whose_numbers_change_count_as_rounded(exported, value, roun
     assert exported(lambda x: x, value).rounded == rounded
 
 
-def test_further_calls_count_as_rounded_too(exported):
+def test_rounded_arguments_of_further_calls_are_recorded_too(exported):
     golden = exported(lambda x: x * 2, np.array([1.0]))
     assert add_checks(golden, [ExtraCall((np.array([0.1]),), {})]).rounded == {"float64"}

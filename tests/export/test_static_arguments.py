@@ -59,7 +59,7 @@ def _unflatten(others, arrays):
 jax.tree_util.register_pytree_node(NodeByType, _flatten, _unflatten)
 
 
-def test_a_node_that_chooses_its_leaves_is_refused():
+def test_a_pytree_node_that_chooses_leaves_by_type_is_refused():
     with pytest.raises(ExportError, match=r"decides by type .* leaves, tree = jax\.tree\.flatten\(x\)"):
         static_of(jax.jit(lambda node: node.values[0]), NodeByType(X, 3))
 
@@ -76,12 +76,12 @@ jax.tree_util.register_pytree_node(
 )
 
 
-def test_a_node_that_takes_only_arrays_is_refused(exported):
+def test_a_pytree_node_that_takes_only_arrays_is_refused(exported):
     with pytest.raises(ExportError, match=r"accepts only arrays as its leaves.* leaves, tree = jax\.tree\.flatten\("):
         exported(jax.jit(lambda node: node.value + 1), Converting(X[0]))
 
 
-def test_replaced_values_leave_static_arguments_unchanged():
+def test_replacing_the_arrays_leaves_static_arguments_unchanged():
     function = jax.jit(lambda x, mode, y: x + y, static_argnums=1)
     found = find_static_arguments("t", (X, "m", 2.0), {}, dynamic_tree(function, (X, "m", 2.0), {}))
     assert found.dynamic == ((X, 2.0), {})

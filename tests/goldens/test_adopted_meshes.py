@@ -61,7 +61,7 @@ def proto(dims: list[int], devices: list[int], *, replicated: bool = False) -> b
     return bytes([8, 3]) + packed(3, dims) + packed(4, devices) + (bytes([6 << 3, 1]) if replicated else b"")
 
 
-def test_the_mesh_with_the_most_axes_is_taken():
+def test_an_artifact_on_two_meshes_gets_the_one_with_more_axes():
     assert [mesh_for(read(golden.artifact), {}) for golden in ON_TWO_MESHES] == [{"x": 2, "y": 2}] * 2
 
 
@@ -112,7 +112,7 @@ def test_a_mesh_with_wrong_axis_names_is_refused():
         mesh_for(read(stored("test_four_devices", "0.12.0.1").artifact), {"a": 2, "b": 2})
 
 
-def test_six_devices_make_the_mesh_of_their_shardings(tmp_path):
+def test_a_mesh_for_six_devices_has_the_shape_of_their_shardings(tmp_path):
     columns = np.arange(6).reshape(3, 2).T.ravel().tolist()
     artifact = artifact_with(tmp_path, nr_devices=6, in_shardings=(HloSharding(proto([2, 3], columns)), None))
     assert list(mesh_for(artifact, {}).values()) == [3, 2]
@@ -142,7 +142,7 @@ def test_random_bytes_parse_as_a_sharding_or_are_refused(data):
 
 
 @given(st.data())
-def test_any_spec_is_recovered_from_its_tiles(data):
+def test_any_partition_spec_is_recovered_from_its_hlo_sharding(data):
     sizes = data.draw(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=3))
     mesh = {f"a{number}": size for number, size in enumerate(sizes)}
     order = data.draw(st.permutations([name for name in mesh if mesh[name] > 1]))

@@ -212,7 +212,7 @@ def test_a_damaged_npz_is_read_or_raises_golden_error(position, flip, cut):
 
 @settings(max_examples=200)
 @given(st.binary(max_size=300))
-def test_random_bytes_raise_golden_error(data):
+def test_random_bytes_as_an_npz_raise_golden_error(data):
     with pytest.raises(GoldenError):
         from_npz(data)
 

@@ -50,7 +50,7 @@ def refused(golden: Golden) -> str:
     return str(raised.value)
 
 
-def test_a_conversion_needs_a_readable_record(store):
+def test_a_converted_golden_without_a_readable_record_is_refused(store):
     golden = converted(store)
     verify.check_claims([golden], load_calendar())
     content = golden.files()
@@ -74,7 +74,7 @@ def test_a_record_of_another_conversion_is_refused(store, changes, message):
     assert message in refused(converted(store, **changes))
 
 
-def test_an_artifact_is_not_converted_from_itself(store):
+def test_a_golden_converted_from_its_own_artifact_is_refused(store):
     origin = replace(CONVERTED, sha256=sha256(REWRITTEN))
     golden = converted(store, converted_from=origin)
     made = replace(golden.manifest, converted_from=origin)
@@ -103,7 +103,9 @@ def test_an_artifact_is_not_converted_from_itself(store):
     ],
     ids=["converted", "derived"],
 )
-def test_every_command_checks_claims_against_the_bytes(store, jaxexport, tmp_path, words, claims, jaxlib, message):
+def test_every_command_checks_a_manifest_against_its_artifact(
+    store, jaxexport, tmp_path, words, claims, jaxlib, message
+):
     write_golden(store, manifest("t.a", jaxlib, **claims), files(jaxlib="0.9.2"))
     (tmp_path / "export_compat.yaml").write_text("deployed: [{name: x, jaxlib: 0.10.2}]\n")
     ended = jaxexport(*words)
@@ -111,14 +113,14 @@ def test_every_command_checks_claims_against_the_bytes(store, jaxexport, tmp_pat
 
 
 @pytest.mark.parametrize(("jaxlib", "is_known"), [("0.9.0", True), ("0.8.1", False), ("0.9.1", False)])
-def test_a_golden_of_jax_has_the_release_of_its_day(monkeypatch, jaxlib, is_known):
+def test_a_jax_golden_is_known_only_by_the_release_of_its_day(monkeypatch, jaxlib, is_known):
     artifact = read_bytes(ORIGINAL)
     day = load_calendar().built("0.9.0")
     monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: {sha256(artifact.module.serialized()): [day]})
     assert verify.is_jax_golden(artifact, writer(jaxlib)) == is_known
 
 
-def test_the_goldens_of_jax_are_listed_by_their_hashes():
+def test_jaxs_own_goldens_are_listed_by_hash_with_their_days():
     table = verify.days_of_jax_goldens()
     assert len(table) > 140
     assert all(len(module) == 64 and days for module, days in table.items())
@@ -198,7 +200,7 @@ WRONG_DATE = "golden/t.a/0.9.2-cpu/golden.yaml:8: writer.built: expected 2026-03
     ],
 )
 @pytest.mark.parametrize("built", ["2024-01-01", "2099-01-01"])
-def test_a_golden_cannot_claim_its_own_build_date(words, built, store, jaxexport, tmp_path):
+def test_a_build_date_that_contradicts_the_calendar_is_refused(words, built, store, jaxexport, tmp_path):
     built_on(store, built)
     write_golden(store, manifest("t.b"))
     ended = jaxexport(*words)
@@ -230,7 +232,7 @@ def on_another_platform(store: GoldenStore) -> None:
     ],
     ids=["converted", "derived", "platform", "date"],
 )
-def test_pytest_checks_claims_against_the_bytes(store, write, message):
+def test_pytest_checks_a_manifest_against_its_artifact(store, write, message):
     write(store)
     with pytest.raises(GoldenError, match=message):
         plan_here(Policy(), Selection(), RunOptions(), store.goldens(), release(NEWEST))
@@ -243,7 +245,7 @@ def test_a_writer_without_a_build_date_is_an_error(words, store, jaxexport):
     assert "golden.yaml:7: writer.jaxlib: jaxlib 0.13.0 is not in the release calendar" in ended.err
 
 
-def test_goldens_must_have_the_build_date_in_the_policy(store):
+def test_goldens_must_have_the_build_date_that_the_policy_gives(store):
     golden = built_on(store, "2026-11-20", "0.13.0")
     selection, options = Selection(readers=NEWEST), RunOptions(as_of=day("2026-11-22"))
 
@@ -286,7 +288,7 @@ def test_a_golden_cannot_claim_another_writer(words, writer, message, store, jax
         ),
     ],
 )
-def test_a_manifest_in_another_form_was_edited(store, old, new, message):
+def test_a_manifest_unlike_what_this_tool_writes_is_refused(store, old, new, message):
     golden = write_golden(store, manifest())
     verify.check_forms([golden])
     path = golden.folder / "golden.yaml"
@@ -298,7 +300,7 @@ def test_a_manifest_in_another_form_was_edited(store, old, new, message):
     assert message in str(raised.value)
 
 
-def test_a_file_of_a_call_that_was_taken_out_is_found(store):
+def test_files_of_a_call_deleted_from_the_manifest_are_reported(store):
     golden = write_golden(store, manifest(), {**files(), "call1.inputs.npz": b"", "call1.outputs.npz": b""})
     with pytest.raises(
         GoldenError, match=r"golden\.yaml: files: expected the call of call1\.inputs\.npz under `checks`"
@@ -306,7 +308,7 @@ def test_a_file_of_a_call_that_was_taken_out_is_found(store):
         verify.check_forms([golden])
 
 
-def test_all_goldens_of_this_project_have_the_form():
+def test_all_manifests_here_are_as_this_tool_writes_them():
     goldens = GoldenStore(Path(__file__).parents[2] / "golden").goldens()
     assert len({golden.manifest.writer.id for golden in goldens}) > 4, "also those of earlier versions of this tool"
     verify.check_forms(goldens)

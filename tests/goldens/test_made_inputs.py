@@ -23,7 +23,7 @@ def test_inputs_of_every_dtype_are_made(dtype):
         assert again.data.tobytes() == leaf.data.tobytes()
 
 
-def test_arguments_take_successive_random_numbers():
+def test_made_arguments_take_successive_numbers_of_one_seed():
     (first, second), _ = made_inputs([Aval("float32", (2,)), Aval("complex64", (2,))], {})
     normal = np.random.RandomState(20261122).standard_normal(6).astype("float32")
     assert first.data.tolist() == normal[:2].tolist()
@@ -50,7 +50,7 @@ DIGESTS = {"": "e6dfce65", "positive": "6fdaa0b9", "positive definite": "68f9c8e
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_input_rules_never_change_their_values(rule):
+def test_each_rule_for_made_inputs_gives_the_same_values_for_ever(rule):
     """The rules must never change: goldens contain values that they made."""
     avals = [Aval("float32", (4, 4)), Aval("int8", (5,)), Aval("complex64", (2, 3, 3)), Aval("key<fry>", ())]
     data = b"".join(leaf.data.tobytes() for leaf in made_inputs(avals, {}, rule)[0])
@@ -81,11 +81,17 @@ def test_chosen_sizes_satisfy_the_constraints(constraints, given, sizes):
     assert made_inputs([Aval("float32", ("b", "h"))], given, constraints=constraints)[1] == sizes
 
 
-@pytest.mark.parametrize(("given", "found"), [({}, "found none. Give"), ({"b": 4}, "found none with b = 4.")])
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, "found none among the small sizes that were tried. Give"),
+        ({"b": 4}, "found none among the small sizes that were tried with b = 4."),
+    ],
+)
 def test_constraints_that_no_size_satisfies_are_an_error(given, found):
     with pytest.raises(GoldenError) as raised:
         made_inputs([Aval("float32", ("b",))], given, constraints=["b >= 1000000"])
-    assert "its constraints hold (b >= 1000000), " + found in str(raised.value)
+    assert "the artifact's constraints hold (b >= 1000000), " + found in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_a_missing_or_unreadable_manifest_is_an_error(tmp_path):
         load_manifest(path)
 
 
-def test_a_writer_id_has_jaxlib_platform_and_another_jax():
+def test_a_writer_id_names_jax_only_if_its_version_differs():
     assert writer("0.9.2").id == "0.9.2-cpu"
     assert writer("0.11.2", "cuda").id == "0.11.2-jax0.12.0.1-cuda"
 
@@ -154,7 +154,7 @@ def test_a_writer_of_0_4_has_the_extension_version_of_xla():
     assert old.id == "0.4.24-jax0.4.27-cpu", "not a part of the writer's name"
 
 
-def test_no_manifest_depends_on_the_time():
+def test_a_manifest_has_only_these_fields_and_no_time():
     assert set(msgspec.to_builtins(manifest())) == {
         *("case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files"),
         *("checks", "out_shardings", "jaxpr", "packages", "factors", "flattened", "inputs_made", "inputs_rule"),
@@ -163,7 +163,7 @@ def test_no_manifest_depends_on_the_time():
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 
 
-def test_quoted_source_does_not_count_as_a_refusal():
+def test_source_quoted_in_a_message_is_not_the_expected_refusal():
     check = Check("refused1", refused="b >= 2")
     message = (
         "Error refining shapes.\nx.py:3:4: error: does not fit\n    f(x, match='b >= 2')\n    ^\n"

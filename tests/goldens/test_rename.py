@@ -123,7 +123,7 @@ def test_file(store):
     return path
 
 
-def test_the_command_lists_policy_entries_of_the_old_name(store, test_file, jaxexport):
+def test_a_rename_lists_policy_entries_of_the_old_name(store, test_file, jaxexport):
     entry = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
     Path("export_compat.yaml").write_text(
         f"quirks:\n  - {{case: {OLD}, writer: 0.9.2, rtol: 0.1, {entry}}}\n"
@@ -177,7 +177,7 @@ def test_a_missing_test_file_is_reported(store, jaxexport):
     assert ended.err.startswith("warning: tests/test_a.py is not here. They belong now to tests/test_a.py::test_new: ")
 
 
-def test_a_golden_that_the_new_case_has_already_is_named(store, test_file, jaxexport):
+def test_a_rename_names_equal_goldens_that_the_new_case_has(store, test_file, jaxexport):
     golden = store.generations(OLD)[0]
     write_golden(store, msgspec.structs.replace(golden.manifest, case=NEW, test="tests/test_a.py::test_new"))
     before = content(store, OLD)

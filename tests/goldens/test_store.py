@@ -66,14 +66,14 @@ def test_writing_a_golden_again_touches_no_file(store, newer):
     assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
 
 
-def test_recorded_packages_of_a_golden_are_not_removed(store):
+def test_writing_again_without_packages_keeps_recorded_ones(store):
     golden = write_golden(store, manifest(packages={"numpy": "2.3.1"}))
     assert golden.manifest.packages == {"numpy": "2.3.1"}
     assert store.write(structs.replace(golden.manifest, packages={}), files()) is WriteStatus.UNCHANGED
     assert store.goldens() == [golden]
 
 
-def test_another_build_of_a_jaxlib_replaces_its_golden(store):
+def test_another_build_of_the_same_jaxlib_replaces_its_golden(store):
     golden = write_golden(store, with_extension_version(manifest(), 505))
     assert golden.manifest.writer.jaxlib_extension_version == 505
     assert golden.manifest.writer.id == manifest().writer.id, "not a part of the writer's name"
@@ -167,14 +167,14 @@ def test_a_manifest_must_list_every_file_of_a_golden(store):
         write_golden(store, manifest(), {INPUTS: outputs, OUTPUTS: outputs}).verify()
 
 
-def test_a_golden_in_the_folder_of_another_is_refused(store):
+def test_a_golden_in_another_goldens_folder_is_refused(store):
     golden = write_golden(store, manifest())
     golden.folder.rename(golden.folder.with_name("0.9.2-cpu"))
     with pytest.raises(GoldenError, match=r"is the manifest of .*/0.12.0.1-cpu, but is in the folder .*/0.9.2-cpu"):
         store.goldens()
 
 
-def test_an_outer_folder_gets_an_inner_goldens_folder_suggested(store):
+def test_the_error_for_an_outer_folder_names_the_goldens_inside(store):
     write_golden(GoldenStore(store.root / "0.9.2"), manifest("a"))
     with pytest.raises(GoldenError, match=r"`jaxexport convert` writes for several .* --goldens .*0\.9\.2\.$"):
         store.goldens()
@@ -281,7 +281,7 @@ def test_a_killed_writer_leaves_the_old_or_new_golden(store, how):
     assert counts["left at the end"] == [], "later writers remove what killed writers left"
 
 
-def test_folders_of_living_writers_and_users_are_left_alone(store):
+def test_temporary_folders_of_running_writers_and_users_stay(store):
     golden = write_golden(store, manifest())
     for name in (f".new-0.12.0.1-cpu-{os.getppid()}-abcd", ".new-0.12.0.1-cpu-mine-too"):
         golden.folder.with_name(name).mkdir()

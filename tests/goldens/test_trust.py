@@ -201,7 +201,7 @@ def test_every_golden_of_this_project_on_a_cpu_has_noise():
 
 @pytest.mark.parametrize("field", ["jax", "jaxlib", "platform"])
 @pytest.mark.parametrize("value", ["", "..", "a/b", "0.9.2\n::error::", "-x"])
-def test_a_writer_is_a_version_and_a_platform(field, value):
+def test_a_writer_with_an_invalid_version_or_platform_is_refused(field, value):
     made = manifest(files=LISTED, writer=msgspec.structs.replace(writer(), **{field: value}))
     with pytest.raises(GoldenError, match=rf"writer\.{field}: expected a"):
         check_manifest(made, "golden.yaml")

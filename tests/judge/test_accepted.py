@@ -143,7 +143,7 @@ def fields_of(*kinds):
     return fields
 
 
-def test_each_field_is_listed_as_weakening_or_harmless():
+def test_each_field_has_to_be_listed_as_weakening_or_harmless():
     """A new field of golden.yaml, a policy or the marker needs an entry in `WEAKENS` or `DOES_NOT`."""
     of_features = {key.name: key for key in feature_keys()}
     kinds = fields_of(Manifest, Policy)
@@ -161,7 +161,7 @@ def test_each_field_is_listed_as_weakening_or_harmless():
     assert {kind for kind, _ in fields} >= {Manifest, Options, Check, Comparison, NoiseRecord, Policy, Quirk, MARKER}
 
 
-def test_each_field_shown_elsewhere_says_where():
+def test_a_weakening_field_shown_elsewhere_names_a_real_place():
     known = {*Summary.__struct_fields__, *Judgement, "pytest"}
     for field, how in WEAKENS.items():
         if isinstance(how, Elsewhere):
@@ -278,7 +278,7 @@ def test_empty_outputs_are_listed_with_the_tests_reason(tmp_path):
         assert [accepted.reason for accepted in accepted_in(goldens, Policy())] == reasons
 
 
-def test_each_listing_function_has_an_example():
+def test_each_function_that_lists_weaker_checks_has_an_example():
     assert {function.__name__ for function in FUNCTIONS} == {weakened.function for weakened in WEAKER}
 
 
@@ -292,7 +292,7 @@ def test_each_listing_function_has_an_example():
         {"noise": noise(inside=6, compiled=("unoptimized",))},
     ],
 )
-def test_a_golden_that_accepts_nothing_lists_nothing(tmp_path, changes):
+def test_nothing_is_listed_for_a_golden_that_weakens_no_check(tmp_path, changes):
     strict = Policy(windows=WindowDays(400, 60), calendar_days=1, allow={"not called": "why"})
     units = 128 if changes.get("noise", noise()).inside else 64
     assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes), noise_npz=noise_of(units)), strict) == []
@@ -309,7 +309,7 @@ def test_tolerances_beside_exact_weaken_nothing(tmp_path, order):
 
 
 @pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
-def test_derivatives_of_outputs_with_an_own_comparator_have_tolerances(tmp_path, order, whats):
+def test_tolerances_of_derivatives_are_listed_beside_a_comparator(tmp_path, order, whats):
     checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
     (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("m:f"), checks=checks))
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
@@ -322,7 +322,7 @@ def test_derivatives_of_outputs_with_an_own_comparator_have_tolerances(tmp_path,
     assert (accepted.what, accepted.reason) == ("comparison: m:f, rtol 1", zeros)
 
 
-def test_calls_that_other_goldens_of_a_case_have_are_listed(tmp_path):
+def test_a_call_that_only_other_goldens_of_a_case_have_is_listed(tmp_path):
     checks = (refusing("b >= 2"), Check("call1", inputs="inputs.npz", outputs="outputs.npz"))
     goldens = [*on_disk(tmp_path, manifest("t.f", "0.9.2")), *on_disk(tmp_path, manifest("t.f", checks=checks))]
     (accepted,) = accepted_in(goldens, Policy())
@@ -331,7 +331,7 @@ def test_calls_that_other_goldens_of_a_case_have_are_listed(tmp_path):
     )
 
 
-def test_what_a_golden_lacks_of_its_artifact_is_listed(tmp_path):
+def test_checks_of_an_artifact_that_its_golden_lacks_are_listed(tmp_path):
     """A golden of a test would be refused; one without a test, such as an adopted one, is listed."""
     envelope = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport").envelope
     assert envelope.vjp_order == 2

@@ -48,7 +48,7 @@ def test_67_broken_cells_have_three_causes_worst_first():
     assert [(cause.since, cause.mended_in) for cause in broken] == [("", "0.10.0"), ("0.12.0.1", ""), ("0.12.0", "")]
 
 
-def test_names_and_numbers_do_not_separate_causes():
+def test_failures_that_differ_in_names_or_numbers_are_one_cause():
     alike = [
         failed(Verdict.ERROR, message=f"Function f{n} at 0x{n}ff: 'x{n}' has {n} axes", case=f"t.{n}") for n in range(3)
     ]
@@ -129,11 +129,11 @@ INT4 = "tests.compat.test_dtypes.test_tiny_dtype[int4]/0.9.2-cpu"
         (failed(Verdict.ERROR, "0.8.3", "was exported for 0 devices", stage=Stage.LOWER), "", ""),  # 0.9.0 is older
     ],
 )
-def test_a_cell_shows_an_issue_if_all_its_facts_fit(cell, folder, issue):
+def test_a_cell_has_a_known_issue_only_if_all_its_facts_fit(cell, folder, issue):
     assert upstream_of(cell, Golden(golden().manifest, GOLDENS / folder), known_issues()) == issue
 
 
-def test_a_file_adds_issues_or_replaces_them_by_id(tmp_path):
+def test_a_file_of_known_issues_adds_or_replaces_them_by_id(tmp_path):
     file = tmp_path / "newer.yaml"
     file.write_text(
         "- {id: cpu-rank-8, title: Another title, todo: Wait., outcome: crash, message: signal}\n"
@@ -220,7 +220,7 @@ def outcome_of(name: str) -> Result:
     return new_result(cell, verdict=verdict, stage=stage, message=message, signal=signal)
 
 
-def test_all_signatures_agree_on_which_failures_are_alike():
+def test_both_failure_signatures_agree_on_what_is_alike():
     outcomes, results = ({name: make(name) for name in FAILED} for make in (outcome_of, result_of))
     pairs = list(itertools.product(FAILED, repeat=2))
     alike = [(one, other) for one, other in pairs if one == other or any({one, other} <= names for names in SAME)]
@@ -244,12 +244,12 @@ def test_a_signal_is_in_the_signature_and_not_in_the_cause():
         ("silent", "refused-lower-9891928e"),
     ],
 )
-def test_a_failure_has_the_cause_that_earlier_runs_gave_it(name, cause):
+def test_each_failure_keeps_the_cause_id_of_earlier_versions(name, cause):
     """Ids are compared with those of stored runs: if an id were computed differently, its cause would seem new."""
     assert with_causes([result_of(name)])[0].cause == cause
 
 
-def test_a_message_class_leaves_out_names_and_addresses():
+def test_messages_are_compared_without_names_and_addresses():
     assert message_class("in function f: custom call to g at 0x1 of 'h', see https://x/1\nmore") == (
         "in function _ custom call to _ at _ of _, see _"
     )

@@ -61,7 +61,7 @@ def judged(*results, declared=CHANGE, as_of=TODAY, windows=None):
         ("2026-08-28", Phase.OVER),
     ],
 )
-def test_the_day_decides_the_phase_of_a_call_change(date, phase):
+def test_the_day_decides_the_phase_of_a_custom_call_change(date, phase):
     status = status_of(CHANGE, Windows(), day(date))
     assert (status.phase, status.new_from, status.delete_from) == (phase, day("2026-02-25"), day("2026-08-28"))
 
@@ -90,7 +90,7 @@ OLD = "scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 d
         ),
     ],
 )
-def test_what_exports_and_readers_must_do_is_listed(date, sentences):
+def test_each_phase_lists_what_exports_and_readers_must_do(date, sentences):
     assert list(status_of(CHANGE, Windows(), day(date)).must) == sentences
 
 
@@ -101,7 +101,7 @@ def test_a_target_replaced_1_february_may_be_deleted_1_august():
     assert (status.phase, status.delete_from) == (Phase.BACKWARD, day("2026-08-01"))
 
 
-def test_without_a_release_the_old_target_stays():
+def test_readers_run_the_old_target_until_a_release_is_declared():
     status = status_of(change(release=None), Windows(), day("2036-01-01"))
     assert (status.phase, status.delete_from) == (Phase.UNRELEASED, None)
     assert status.must[1] == (
@@ -109,14 +109,14 @@ def test_without_a_release_the_old_target_stays():
     )
 
 
-def test_readers_still_run_a_removed_target():
+def test_readers_still_run_a_target_removed_without_a_successor():
     status = status_of(change(new=None), Windows(), day("2026-02-28"))
     assert (status.phase, status.new_from) == (Phase.BACKWARD, day("2026-02-04"))
     assert status.must == ("exports no longer have to use scale_v1 since 2026-02-04", f"readers run {OLD}")
 
 
 @pytest.mark.parametrize(("days", "is_later"), [(-1, False), (0, False), (1, True)])
-def test_only_exports_after_the_release_prolong_a_target(days, is_later):
+def test_only_exports_after_the_release_prolong_the_old_target(days, is_later):
     status = status_of(CHANGE, Windows(), TODAY - datetime.timedelta(200), CHANGE.release + datetime.timedelta(days))
     assert status.must[1].endswith(", and longer because exports continued to use it") is is_later
 
@@ -147,7 +147,7 @@ def promised_pairs(draw):
 
 
 @given(changes(), LENGTHS, OFFSETS)
-def test_phases_of_a_change_never_go_back(declared, windows, days):
+def test_phases_of_a_custom_call_change_never_go_back(declared, windows, days):
     today, tomorrow = (status_of(declared, windows, later(declared.introduced, offset)) for offset in (days, days + 1))
     assert (today.new_from, today.delete_from) == (tomorrow.new_from, tomorrow.delete_from)
     assert list(Phase).index(today.phase) <= list(Phase).index(tomorrow.phase)
@@ -161,14 +161,14 @@ def test_readers_run_a_target_while_exports_must_use_it(declared, windows, days)
 
 
 @given(promised_pairs())
-def test_only_readers_with_the_new_target_are_promised(pair):
+def test_every_reader_promised_the_new_target_has_it(pair):
     declared, windows, writer, reader = pair
     if declared.new and writer >= status_of(declared, windows, writer).new_from:
         assert status_of(declared, windows, reader).phase is not Phase.BEFORE
 
 
 @given(promised_pairs())
-def test_promised_exports_of_the_old_target_are_read(pair):
+def test_readers_still_run_the_old_target_of_promised_exports(pair):
     declared, windows, writer, reader = pair
     assert status_of(declared, windows, reader, last_writer=writer).phase is not Phase.OVER
 
@@ -194,13 +194,13 @@ def test_calling_the_new_target_after_21_days_is_fine(introduced, calls):
     assert judged(ran("0.9.1", "0.9.1", calls), declared=change(introduced=day(introduced))).broken == ()
 
 
-def test_the_forward_window_of_the_policy_counts():
+def test_the_policys_forward_window_decides_what_is_too_early():
     golden = ran("0.9.1", "0.9.1", "scale_v2")
     assert judged(golden, windows=Windows(forward_days=24)).broken == ()
     assert len(judged(golden, windows=Windows(forward_days=25)).broken) == 1
 
 
-def test_only_promised_readers_with_the_change_measure_it():
+def test_a_change_is_measured_only_in_promised_readers_with_it():
     status = judged(
         ran("0.9.0.1", "0.9.0.1", "scale_v1"),  # this reader is from before the change
         ran("0.9.0.1", "0.9.1", "scale_v1"),
@@ -216,20 +216,20 @@ def test_only_promised_readers_with_the_change_measure_it():
     assert (compiled.measured, compiled.cells) == ((), 1), "what was only compiled measures nothing"
 
 
-def test_a_reader_built_on_the_first_day_measures_it():
+def test_a_reader_built_on_the_day_of_a_change_measures_it():
     introduced = change(introduced=day_of("0.9.2"), release=day_of("0.10.0"))
     status = judged(ran("0.9.1", "0.9.2", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v1"), declared=introduced)
     assert (status.cells, status.passed) == (1, 1)
 
 
-def test_releases_built_later_do_not_count():
+def test_cells_of_later_releases_do_not_count_for_a_declared_change():
     results = [ran("0.9.0.1", "0.9.1", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v2")]
     early = judged(*results, as_of=day("2026-02-27"))
     assert (early.phase, early.goldens, early.measured) == (Phase.UNRELEASED, (), ())
     assert judged(*results, as_of=day("2026-02-28")).measured == ("tests.test_a.test_f/0.9.0.1-cpu",)
 
 
-def test_a_late_export_postpones_the_deletion():
+def test_a_late_export_postpones_deleting_the_old_target():
     last_of_two = judged(ran("0.10.2", "0.11.0", "scale_v1"), ran("0.9.2", "0.9.2", "scale_v1"))
     assert last_of_two.delete_from == day_of("0.10.2") + datetime.timedelta(days=181)
     status = judged(ran("0.9.2", "0.9.2", "scale_v1"))
@@ -241,7 +241,7 @@ def test_a_late_export_postpones_the_deletion():
     )
 
 
-def test_results_without_the_target_do_not_count():
+def test_cells_with_other_custom_calls_do_not_count_for_a_declared_change():
     status = judged(ran("0.9.1", "0.10.2", "another"))
     assert (status.broken, status.goldens, status.measured, status.cells) == ((), (), (), 0)
 
@@ -298,7 +298,7 @@ def test_deleting_the_old_target_too_early_is_broken(release, changes, code):
         )
 
 
-def test_a_broken_rule_of_a_change_is_reported_first():
+def test_a_violated_custom_call_change_is_reported_first():
     results = [ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")]
     findings = document(results, summary(*results, declared=change(introduced=day("2026-02-14")))).findings
     assert [finding.title for finding in findings] == ["BROKEN PROMISE", "custom call"]
@@ -314,7 +314,7 @@ def test_a_broken_rule_of_a_change_is_reported_first():
     ]
 
 
-def test_a_target_that_no_cell_measures_is_reported():
+def test_a_change_that_no_cell_measures_is_reported():
     results = [ran("0.9.1", "0.9.1", "scale_v2")]
     (finding,) = document(results, summary(*results, declared=change(release=None, new=None))).findings
     first, *_, measured, delete = finding.text.splitlines()
@@ -325,7 +325,7 @@ def test_a_target_that_no_cell_measures_is_reported():
     ]
 
 
-def test_a_summary_of_an_older_version_has_no_changes(tmp_path):
+def test_a_summary_of_an_older_version_has_no_call_changes(tmp_path):
     made = json.loads(msgspec.json.encode(summary(ran("0.9.1", "0.9.1", "scale_v2"))))
     assert len(made.pop("custom_call_changes")) == 1
     (tmp_path / SUMMARY).write_text(json.dumps(made))
@@ -346,7 +346,7 @@ custom_call_changes:
 """
 
 
-def test_a_policy_declares_a_change(load):
+def test_a_policy_can_declare_a_custom_call_change(load):
     assert load(ENTRY).custom_call_changes == (CHANGE,)
     text = ENTRY.replace("scale_v2", "null").replace("2026-02-28", "null")
     assert load(text).custom_call_changes == (change(new=None, release=None),)
@@ -372,6 +372,6 @@ AGAIN = ENTRY.partition("\n")[2].partition("\n")[2].replace("scale_v2", "scale_v
         (ENTRY.replace("introduced", "introducd"), r".*Did you mean `introduced`\?"),
     ],
 )  # fmt: skip
-def test_a_wrong_change_is_an_error_with_file_and_key(load, text, message):
+def test_a_wrong_custom_call_change_is_an_error_with_its_line(load, text, message):
     with pytest.raises(PolicyError, match=rf"export_compat\.yaml:\d+: custom_call_changes{message}"):
         load(text)

@@ -60,7 +60,7 @@ def test_a_limit_of_the_device_breaks_no_promise():
         ("mosaic-gpu-environment", "BROKEN PROMISE"),  # of what a custom call lacks
     ],
 )
-def test_a_limit_of_every_release_is_a_device_limit(known, title):
+def test_only_an_issue_of_every_release_can_be_a_device_limit(known, title):
     run = judged_run([failed(reader, upstream=known) for reader in ("0.9.2", "0.10.2")] + [WORKS])
     assert finding_of(run).title == title
 
@@ -70,7 +70,7 @@ def test_a_cause_says_that_a_program_is_too_large_for_a_device():
     assert "The program does not fit TPU v5 lite, in jaxlib 0.9.2" in finding_of(run).sentence
 
 
-def test_a_run_of_device_limits_only_is_undecided():
+def test_a_run_with_only_device_limits_exits_with_3():
     assert judged_run([failed("0.9.2"), failed("0.10.2")]).summary.exit_code == 3
 
 

@@ -100,7 +100,7 @@ def test_a_missing_reader_exits_with_3_unless_optional(jaxexport, project):
 
 
 @pytest.mark.matrix
-def test_a_compiled_cell_is_kept_or_a_bonus(jaxexport, project):
+def test_a_compiled_cell_is_kept_inside_the_window_else_a_bonus(jaxexport, project):
     words = ("matrix", "--cases", "compiled", "--readers", READER, "--platforms", "tpu:compile", *AS_OF)
     ran = jaxexport(*words, "--policy", "inside.yaml", "--results", "out")
     (result,) = read_results(project / "out")
@@ -128,7 +128,7 @@ def test_a_quirk_accepts_other_numbers_and_is_listed(jaxexport, project):
 
 
 @pytest.mark.matrix
-def test_a_rule_corrects_numbers_and_leaves_the_golden(jaxexport, project):
+def test_a_numbers_rule_accepts_numbers_without_changing_goldens(jaxexport, project):
     stored = {path: path.read_bytes() for path in (project / "golden" / "numerics").rglob("*.*") if path.is_file()}
     (project / "rule.yaml").write_text(
         f"{INSIDE}numbers: [{{cases: [numerics], atol: {{float32: 1.5}}, reason: measured on purpose}}]\n"
@@ -144,7 +144,7 @@ def test_a_rule_corrects_numbers_and_leaves_the_golden(jaxexport, project):
 
 
 @pytest.mark.matrix
-def test_a_wide_tolerance_is_listed(jaxexport, project):
+def test_a_wide_tolerance_is_listed_as_accepted(jaxexport, project):
     """The policy gives a tolerance for a platform, or the golden has its own."""
     (project / "wide.yaml").write_text(f"{INSIDE}tolerances: {{cpu: {{float32: {{atol: 1.5}}}}}}\n")
     words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "-q")

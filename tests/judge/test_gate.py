@@ -91,7 +91,7 @@ def test_results_and_summary_read_as_they_were_written(tmp_path):
     assert msgspec.json.encode(read) == msgspec.json.encode(summary(PASS, BROKEN))
 
 
-def test_a_message_of_any_text_stays_on_its_line(tmp_path):
+def test_a_result_with_any_message_is_written_on_one_line(tmp_path):
     text = {"message": 'a\nb\r\n\u2028\x85\x00"é', "stderr": "\udcff".encode("utf8", "replace").decode()}
     odd = result(Verdict.ERROR, Judgement.BROKEN, **text)
     assert len(safe_json(odd).splitlines()) == 1
@@ -204,7 +204,7 @@ def test_a_run_with_all_required_cells_is_kept():
     assert (made.exit_code, made.uncovered) == (0, [])
 
 
-def test_a_cell_that_was_not_run_covers_nothing():
+def test_a_cell_that_was_not_run_meets_no_requirement():
     missing = result(Verdict.NOT_RUN, Judgement.OUTSIDE, reader="0.11.2")
     assert run_that_asks(result(), missing, required=Required(("0.11.2",))).exit_code == 3
 

@@ -88,7 +88,7 @@ def test_a_single_folder_is_judged_in_place(jaxexport, tmp_path):
     assert "Without it, one DIR is judged where it is." in option.help
 
 
-def test_joining_names_its_folder_and_spares_the_last_run(jaxexport, tmp_path):
+def test_joining_shards_needs_a_results_folder_and_writes_nothing(jaxexport, tmp_path):
     for name, shard in ((".jaxexport", None), ("s1", Shard(1, 2)), ("s2", Shard(2, 2))):
         finished(tmp_path / name, result(), shard=shard)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
@@ -112,7 +112,7 @@ def test_a_summary_is_indented_and_a_result_is_one_line(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["allow: {t: because}", "tolerances: {cpu: {float32: {rtol: 1}}}"])
-def test_judging_refuses_a_policy_that_changes_cells(text, jaxexport, tmp_path):
+def test_judging_refuses_other_values_of_keys_deciding_verdicts(text, jaxexport, tmp_path):
     finished(tmp_path / "out", result())
     (tmp_path / "export_compat.yaml").write_text(text)
     key = text.partition(":")[0]
@@ -150,7 +150,7 @@ def test_fail_on_outside_spares_refused_and_passing_cells(cell, code, jaxexport,
     assert is_printed is (code == 1)
 
 
-def test_the_policy_may_fail_a_run_on_cells_outside(jaxexport, tmp_path):
+def test_the_policy_may_fail_a_run_for_cells_outside_the_window(jaxexport, tmp_path):
     finished(tmp_path / "out", KEPT, DIED_OUTSIDE)
     (tmp_path / "export_compat.yaml").write_text("fail_on: [outside]\n")
     assert jaxexport("judge", "out").code == 1
@@ -179,7 +179,7 @@ def test_fail_on_bonus_lost_needs_a_baseline(jaxexport, tmp_path):
 @pytest.mark.parametrize(
     ("options", "then"), [(("--fail-on", "outside"), None), (("--fail-on", "bonus-lost", "--baseline", "old"), BONUS)]
 )
-def test_the_report_that_judge_names_has_its_headline(options, then, jaxexport, tmp_path):
+def test_the_report_command_printed_by_judge_has_its_headline(options, then, jaxexport, tmp_path):
     finished(tmp_path / "new", KEPT, DIED_OUTSIDE)
     if then:
         finished(tmp_path / "old", KEPT, then)
@@ -229,7 +229,7 @@ def test_next_commands_have_the_policy_and_day_of_a_judgement(given, jaxexport, 
     assert propose in jaxexport("report", "out", *shlex.split(named), "--markdown", "-").out.replace("\\", "")
 
 
-def test_another_day_names_the_jax_of_a_reader(jaxexport, tmp_path):
+def test_commands_of_a_judgement_on_another_day_name_the_jax(jaxexport, tmp_path):
     # On the day of the run, the newest jax of jaxlib 0.11.2 was 0.11.2, and later 0.12.0.1.
     reader = load_calendar().pair("0.11.2", "0.11.2")
     command = f"{OLD.replace('0.10.2', '0.11.2')} --as-of 2026-09-20 {TAIL}"
@@ -239,7 +239,7 @@ def test_another_day_names_the_jax_of_a_reader(jaxexport, tmp_path):
     assert "--readers 0.11.2-jax0.11.2 --platforms cpu --as-of 2026-11-22 " in again
 
 
-def test_a_day_before_the_jax_of_a_reader_names_no_day(jaxexport, tmp_path):
+def test_a_command_leaves_out_as_of_if_its_jax_was_released_later(jaxexport, tmp_path):
     # jaxlib 0.11.2 existed on that day, and no option names it with a jax that did not.
     reader = load_calendar().pair("0.11.2", "0.12.0.1")
     command = f"{OLD.replace('0.10.2', '0.11.2')} {TAIL}"

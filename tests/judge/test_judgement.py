@@ -120,7 +120,7 @@ def test_an_outcome_not_yet_judged_is_incomplete():
     assert (outcome.judgement, outcome.promised) == (INCOMPLETE, False)
 
 
-def test_results_share_equal_costs_and_times():
+def test_equal_costs_and_times_of_results_are_one_object():
     first, second = (
         judged("0.9.2", "0.10.2", Verdict.PASS, cost=Cost(temp_bytes=1, flops=1.0), timings=Timings(run=float("0.25")))
         for _ in range(2)
@@ -139,7 +139,7 @@ def test_a_result_names_writer_reader_and_golden():
     assert cell.golden == "tests.test_a.test_f/0.10.1-jax0.10.2-cpu"
 
 
-def test_results_made_for_tests_are_judged_as_made():
+def test_results_that_tests_make_are_unchanged_by_judging_again():
     assert judge_again(result(), rules()) == result()
 
 

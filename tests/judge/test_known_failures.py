@@ -158,7 +158,7 @@ FEWER = {"readers": "0.10.2", "whole": True}  # recorded before the policy had a
         (("0.10.0",), {"readers": "0.10.0,0.10.2,0.11.0", "whole": True}, True),
     ],
 )
-def test_an_entry_is_stale_in_a_run_of_the_listed_readers(readers, selection, is_stale):
+def test_a_run_of_the_policys_readers_can_make_an_entry_stale(readers, selection, is_stale):
     policy = msgspec.structs.replace(LISTED, known_failures=(msgspec.structs.replace(ENTRY, readers=readers),))
     cells = [result(reader=reader) for reader in ("0.10.0", "0.10.2")]
     made = summarize(cells, policy=policy, selection=selection)
@@ -228,7 +228,7 @@ def test_each_stale_entry_is_reported():
     assert (made.stale, made.exit_code) == (messages, 4)
 
 
-def test_a_plan_has_scopes_of_promised_and_deployed_cells():
+def test_the_limit_of_an_entry_counts_promised_and_deployed_cells():
     one = golden("t.f", "0.9.2")
     cells = [
         Cell(one, release("0.10.2"), "cpu", promised=True),
@@ -243,7 +243,7 @@ def test_a_plan_has_scopes_of_promised_and_deployed_cells():
 
 @pytest.mark.parametrize("as_of", [-100, 0])
 @pytest.mark.parametrize(("days", "is_reported"), [(1, False), (2, True)])
-def test_an_entry_may_be_dated_tomorrow(days, is_reported, as_of):
+def test_an_entry_may_be_dated_tomorrow_but_not_later(days, is_reported, as_of):
     today = datetime.datetime.now(tz=datetime.UTC).date()
     entry = msgspec.structs.replace(ENTRY, added=today + datetime.timedelta(days), expires=None)
     problems = stale(crash(), entry=entry, as_of=today + datetime.timedelta(as_of), whole=False)
@@ -273,7 +273,7 @@ def test_a_quirk_without_a_golden_is_reported(writer, added, whole, is_reported)
     assert problems == (["quirks[0] (rounded; owner me, #7): matches no golden of this run. Delete it."] * is_reported)
 
 
-def test_entries_of_another_runtime_are_not_stale():
+def test_entries_of_a_runtime_not_in_the_run_are_not_stale():
     entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("tensorflow==*",))
     passing = result(case="t.test_f")
     assert stale(passing, entry=entry) == []
@@ -284,7 +284,7 @@ def test_entries_of_another_runtime_are_not_stale():
     assert message.endswith(MATCHES_NONE)
 
 
-def test_stale_entries_name_cells_with_jaxlib_first():
+def test_a_stale_entry_names_readers_of_jaxlib_first():
     entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("*",))
     cells = [result(reader=reader) for reader in ("0.11.0", "0.12.0.1")]
     (message,) = stale(*cells, of_runtime(cells[0], "tensorflow==2.21.0", "2026-10-01"), entry=entry)
@@ -323,7 +323,7 @@ def test_proposed_entries_cover_no_kept_cell():
     ]
 
 
-def test_an_entry_for_wrong_numbers_leaves_out_the_error():
+def test_a_proposed_entry_leaves_out_how_far_numbers_are_off():
     def wrong(case, error):
         text = f"output 0 float32[2]: 1 of 2 elements differ (max abs error {error}, allowed 0)\n  largest error at [0]"
         return result(Verdict.NUMERICS, Judgement.BROKEN, case=case, message=text)

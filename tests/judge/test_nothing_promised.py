@@ -83,7 +83,7 @@ def test_a_report_says_that_nothing_was_promised(policy):
     ],
     ids=["shard", "joined without another"],
 )
-def test_a_shard_without_promises_advises_to_judge_all(facts, which):
+def test_a_shard_without_promised_cells_advises_to_judge_all(facts, which):
     found = document([BONUS, REFUSED], summarize([BONUS, REFUSED], **facts)).findings
     (sentence,) = (finding.sentence for finding in found if finding.title == "NOTHING PROMISED")
     assert sentence == (
@@ -92,7 +92,7 @@ def test_a_shard_without_promises_advises_to_judge_all(facts, which):
     )
 
 
-def test_a_part_of_a_run_is_not_accepted_by_the_policy():
+def test_a_partial_run_is_not_advised_to_set_unpromised():
     for selection, is_advised in (
         ({"whole": True}, True),
         (Selection(writers=("0.9.2",)).as_recorded(whole=False), False),
@@ -174,7 +174,7 @@ def test_a_selection_narrower_than_the_policys_is_partial(selection, policy, par
     )
 
 
-def test_the_headline_of_a_partial_run_names_its_part():
+def test_the_headline_of_a_partial_run_says_which_part_it_is():
     made = summarize([SAME], selection=Selection(cases=("t.*",)).as_recorded(whole=False), shard=Shard(1, 7))
     assert made.partial == "shard 1/7, only cases t.*"
     assert headline(made)[0] == "KEPT: the 1 promised cell; partial: shard 1/7, only cases t.*."

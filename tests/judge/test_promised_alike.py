@@ -54,7 +54,7 @@ def test_judgement_and_plan_promise_the_same_cells(fields, verdict):
 
 
 @kinds
-def test_a_later_plan_misses_only_what_can_be_promised(fields):
+def test_a_run_misses_only_cells_that_can_be_promised(fields):
     (own,) = [cell for cell in plan_of(fields).cells if cell.reader.name == "0.9.2"]
     result = judge(new_result(own, Stage.RUN, Verdict.PASS), own.golden, Policy(), as_of=AS_OF)
     missing = missing_promised([result], Policy(), {"readers": "window,tensorflow"}, AS_OF)
@@ -62,7 +62,7 @@ def test_a_later_plan_misses_only_what_can_be_promised(fields):
     assert ("0.9.1" in missing) == (not result.converted)
 
 
-def test_some_cells_are_promised_and_some_are_not():
+def test_the_plans_compared_here_have_promised_and_other_cells():
     assert {cell.promised for cell in plan_of({}).cells} == {True, False}
     assert TENSORFLOW in {cell.reader.name for cell in plan_of({}).cells if cell.promised}
 

@@ -56,7 +56,7 @@ def golden(cwd):
 
 
 @pytest.mark.parametrize("readers", ["window", "all", "newest,window", ">=0.9,<0.12", "deployed,window"])
-def test_a_run_of_an_earlier_day_lacks_later_releases(readers, golden, jaxexport):
+def test_judged_on_a_later_day_a_run_lacks_newer_releases(readers, golden, jaxexport):
     selection = Selection(readers=readers)
     run_of_plan("out", selection, EARLY)
     jaxexport("judge", "out", code=0)
@@ -71,7 +71,7 @@ def test_a_run_of_an_earlier_day_lacks_later_releases(readers, golden, jaxexport
     assert json.loads(Path("badge.json").read_bytes())["message"].endswith("never ran")
 
 
-def test_named_readers_are_the_same_on_each_day(golden, jaxexport):
+def test_a_run_of_named_readers_lacks_none_on_a_later_day(golden, jaxexport):
     run_of_plan("out", Selection(readers="0.9.2,0.10.0"), EARLY)
     jaxexport("judge", "out", "--as-of", str(LATE), code=0)
 
@@ -95,7 +95,7 @@ only_some = pytest.mark.parametrize("only", ["", "promised", "backward"])
 @pytest.mark.parametrize("as_of", [EARLY, LATE, LATEST])
 @pytest.mark.parametrize("readers", ["window", "all", "newest,0.9.2", "deployed,0.9.2", "window,tensorflow", "0.9.2"])
 @only_some
-def test_a_plan_lacks_nothing_on_its_own_day(readers, only, as_of, golden, load):
+def test_a_plan_judged_on_its_own_day_lacks_no_cell(readers, only, as_of, golden, load):
     policy, selection = load(DEPLOYED), Selection(readers=readers, only=only)
     ran = passed_cells(plan_matrix(policy, selection, RunOptions(as_of=as_of)), policy)
     assert missing_promised(ran, policy, selection.as_recorded(whole=False), as_of) == {}
@@ -120,7 +120,7 @@ def test_a_lost_promised_cell_is_reported_missing(readers, only, as_of, golden, 
     assert missing_promised(rest, policy, selection.as_recorded(whole=False), as_of) == {lost.reader.name: 1}
 
 
-def test_goldens_by_later_writers_are_named(golden, cwd, jaxexport):
+def test_goldens_written_after_the_day_of_a_run_are_named(golden, cwd, jaxexport):
     write_golden(GoldenStore(cwd / "golden"), manifest("t.b", "0.12.0.1"))
     planned = jaxexport("matrix", "--dry-run", "--as-of", str(EARLY), code=0).out
     assert "1 golden was written by releases after 2026-05-30, and left out: t.b/0.12.0.1-cpu." in planned
@@ -186,7 +186,7 @@ def test_each_headline_says_that_the_calendar_is_old(text, is_old, golden, jaxex
     assert (", releases until 2026-" in json.loads(Path("badge.json").read_bytes())["message"]) == is_old
 
 
-def test_a_golden_written_since_a_whole_run_is_missing(golden, cwd, jaxexport):
+def test_a_whole_run_lacks_a_golden_written_after_it(golden, cwd, jaxexport):
     run_of_plan("out", Selection(), LATE)
     jaxexport("judge", "out", code=0)
     write_golden(GoldenStore(cwd / "golden"), manifest("t.new", "0.9.2"))
@@ -198,7 +198,7 @@ def test_a_golden_written_since_a_whole_run_is_missing(golden, cwd, jaxexport):
     jaxexport("judge", "part", code=0)
 
 
-def test_the_command_for_a_golden_of_today_has_no_day(golden, cwd, jaxexport):
+def test_the_command_for_a_golden_missing_today_names_no_day(golden, cwd, jaxexport):
     today = datetime.datetime.now(tz=datetime.UTC).date()
     run_of_plan(str(RESULTS), Selection(), today)
     write_golden(GoldenStore(cwd / "golden"), manifest("t.new", "0.9.2"))
@@ -218,7 +218,7 @@ def test_the_command_of_the_plan_keeps_the_options_of_its_run():
     )
 
 
-def test_another_golden_of_the_same_name_is_refused(golden, cwd, jaxexport):
+def test_judging_refuses_a_golden_replaced_under_the_same_name(golden, cwd, jaxexport):
     run_of_plan("out", Selection(), LATE)
     (cwd / "golden" / "t.a" / "0.9.2-cpu" / "golden.yaml").unlink()
     write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2", reproducible=False))

@@ -67,7 +67,7 @@ def test_pinned_goldens_stay_by_id_or_glob_with_the_reason():
     assert reasons_by_id["b/0.6.2-cpu"] == ()
 
 
-def test_a_golden_stays_until_its_call_may_be_deleted():
+def test_a_golden_stays_until_its_custom_call_may_be_deleted():
     calling = [golden("a", "0.6.2", custom_calls=("old",)), golden("a", "0.12.0.1", custom_calls=("new",))]
     declared = CustomCallChange("old", "new", day("2026-07-01"), day("2026-07-16"), "r", "o", "i")
     for release, when, stays in (
@@ -119,7 +119,7 @@ def test_readers_in_use_are_those_that_the_policy_names(readers):
     assert readers_in_use(Policy(readers=readers), TODAY) == ("0.7.0",)
 
 
-def test_a_window_needs_goldens_and_readers_on_its_last_day():
+def test_goldens_and_readers_are_needed_up_to_the_last_day():
     one, built = [golden(jaxlib="0.9.2")], CALENDAR.built("0.9.2")
     last = built + datetime.timedelta(days=180)
     for when, needed in ((last, True), (last + datetime.timedelta(days=1), False)):
@@ -129,7 +129,7 @@ def test_a_window_needs_goldens_and_readers_on_its_last_day():
         assert ("0.9.2" in live_readers([built], CALENDAR, Windows(), when, ())) is needed
 
 
-def test_a_golden_written_today_is_already_needed():
+def test_a_golden_written_today_or_later_is_needed():
     built = CALENDAR.built("0.9.2")
     before = built - datetime.timedelta(days=1)
     for when, reason in (

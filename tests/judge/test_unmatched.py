@@ -173,7 +173,7 @@ def keys_of(kind: type[msgspec.Struct], path: str = "") -> set[str]:
     return keys
 
 
-def test_no_policy_key_escapes_the_unmatched_check():
+def test_every_policy_key_with_patterns_is_checked_for_matches():
     features = {key.name for key in feature_keys()}
     limits = {f"{key.name}.{field}" for key in feature_keys() for field in key.in_marker}
     assert set(PATTERNS).isdisjoint(OTHER_KEYS)
@@ -210,7 +210,7 @@ def test_each_pattern_that_matches_nothing_has_its_line(cwd):
             assert unmatched.located(of_another) == unmatched.text, "a line of a file that is not this policy's"
 
 
-def test_an_entry_with_several_lost_patterns_is_one_line(warnings):
+def test_patterns_of_one_entry_that_match_nothing_share_a_line(warnings):
     reason = "a sum is rounded otherwise there, " * 9
     text = f"cases: [t.z, t.b, t.y, t.x], writers: ['0.8.*'], reason: '{reason}'"
     (warning,) = warnings(f"numbers: [{{{text}}}]")
@@ -245,7 +245,7 @@ def test_a_release_that_the_project_withdraws_is_reported(load, tmp_path):
 @pytest.mark.parametrize(
     ("writer", "relaxed"), [("*", 2), ("0.9.*", 1), ("*-cpu", 2), ("0.9.2-cpu", 1), ("0.9.2", 1), ("0.8*", 0)]
 )
-def test_a_quirks_writer_is_a_glob(writer, relaxed, load):
+def test_the_writer_of_a_quirk_may_be_a_glob(writer, relaxed, load):
     policy = load(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
     changed = apply_quirks([golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")], policy.quirks)
     assert sum(one.compared_as.comparison.rtol == 0.5 for one in changed) == relaxed
@@ -267,7 +267,7 @@ def project(cwd):
     (cwd / "export_compat.yaml").write_text(text)
 
 
-def test_plan_and_policy_check_warn_and_continue(project, jaxexport):
+def test_plan_and_policy_check_warn_of_unmatched_and_continue(project, jaxexport):
     for words in (("matrix", "--dry-run"), ("policy", "check"), ("matrix", "--dry-run", "--cases", "t.a")):
         ended = jaxexport(*words, "--as-of", "2026-11-20")
         assert (ended.code, ended.out.count("warning: ")) == (0, 2), words
@@ -278,7 +278,7 @@ def test_plan_and_policy_check_warn_and_continue(project, jaxexport):
     assert case.endswith(": no golden is of case 't.z'.")
 
 
-def test_a_partial_run_does_not_warn_of_the_rest(cwd, jaxexport):
+def test_a_partial_run_does_not_warn_of_cases_it_leaves_out(cwd, jaxexport):
     store = GoldenStore(cwd / "golden")
     write_golden(store, manifest("t.a"))
     write_golden(store, manifest("t.b", "0.9.2", options=Options(platforms=("cpu", "tpu"))))
@@ -303,7 +303,7 @@ def test_patterns_match_readers_of_other_runtimes_too(warnings):
     assert warnings("required: {readers: ['iree==2.*']}\n") == ["required.readers: 'iree==2.*' matches no reader."]
 
 
-def test_a_lost_bonus_without_a_baseline_is_reported(cwd, jaxexport):
+def test_fail_on_bonus_lost_without_a_baseline_is_reported(cwd, jaxexport):
     finished(Path("out"), result())
     finished(Path("old"), result())
     (cwd / "export_compat.yaml").write_text("fail_on: [bonus-lost]\n")

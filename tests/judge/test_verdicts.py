@@ -32,7 +32,7 @@ KINDS = {
 } | {judgement.facts.kind for judgement in Judgement if judgement.facts.kind}
 
 
-def test_every_verdict_has_an_entry():
+def test_every_verdict_has_its_row_in_the_table():
     assert set(TABLE) == set(Verdict) == set(WORST_FIRST)
     for facts in TABLE.values():
         assert facts.phrase
@@ -45,7 +45,7 @@ def test_each_failing_verdict_has_a_next_step():
     }
 
 
-def test_each_judgement_works_or_fails_a_run():
+def test_only_these_judgements_work_or_fail_a_run():
     assert {name for name in Judgement if name.facts.works} == {"over-budget", "bonus", "kept"}
     assert {name for name in Judgement if name.fails_run} == {"broken", "owed", "incomplete", "over-budget"}
     assert {name for name in Judgement if name.is_urgent} == {"broken", "owed", "incomplete"}
@@ -72,7 +72,7 @@ def test_findings_that_fail_a_run_are_shown_first():
     assert {kind.title for kind in KINDS if kind.is_open} == {"REGRESSED", "fixed"}
 
 
-def test_only_unexplained_verdicts_name_the_release():
+def test_only_numerics_crash_and_timeout_are_unexplained():
     assert {verdict for verdict in Verdict if not TABLE[verdict].is_explained} == {"numerics", "crash", "timeout"}
 
 
@@ -81,12 +81,12 @@ def test_no_two_judgements_look_alike(look):
     assert len({getattr(judgement.facts, look) for judgement in Judgement}) == len(Judgement)
 
 
-def test_a_known_failure_is_not_called_promised():
+def test_the_meaning_of_known_does_not_claim_a_promise():
     # A cell that is only owed, or that gives other numbers on any date, may be listed too.
     assert Judgement.KNOWN.facts.meaning.startswith("broken or owed, ")
 
 
-def test_no_two_entries_share_a_mark():
+def test_no_two_verdicts_or_judgements_share_a_mark():
     marks = [facts.mark for facts in TABLE.values()] + [name.facts.mark for name in Judgement if name.facts.mark]
     assert not [mark for mark, count in Counter(marks).items() if count > 1]
 

@@ -48,7 +48,7 @@ def outcome(reader, answers, worked):
         ((NO, NO, NO, NO), 1, False, True),  # it does not run, and loads
     ],
 )
-def test_an_answer_is_false_if_the_cell_did_otherwise(answers, worked, false_yes, false_no):
+def test_a_forecast_is_false_if_the_cell_did_otherwise(answers, worked, false_yes, false_no):
     one = outcome("0.12.0.1", answers, worked)
     assert (one.is_false_yes, one.is_false_no) == (false_yes, false_no)
 
@@ -64,18 +64,18 @@ def test_an_answer_is_false_if_the_cell_did_otherwise(answers, worked, false_yes
         (Stage.MODULE, Verdict.ERROR, 0),
     ],
 )
-def test_the_stage_of_a_cell_answers_forecast_questions(stage, verdict, worked):
+def test_the_stage_of_a_cell_tells_which_answers_should_be_yes(stage, verdict, worked):
     result = new_result(CELL, stage, verdict)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(YES, YES, YES, YES)}, [result])
     assert one.worked == worked
 
 
-def test_a_cell_that_did_not_run_does_not_count():
+def test_a_cell_that_was_not_run_is_not_compared_with_forecasts():
     result = new_result(CELL, Stage.ENVIRONMENT, Verdict.NOT_RUN)
     assert compared({}, [result]) == []
 
 
-def test_too_many_unknown_cells_or_one_false_yes_fail():
+def test_too_many_unknown_answers_or_one_false_yes_fail_the_check():
     right, unknown = ("0.12.0.1", (YES,) * 4, 4), ("0.12.0.1", (UNKNOWN,) * 4, 4)
     few = [outcome(*right)] * 19 + [outcome(*unknown)]
     assert figures(few)["unknown"] == 1
@@ -95,7 +95,7 @@ def test_each_heldout_set_has_enough_programs(name, least):
 
 
 @pytest.mark.parametrize(("answers", "false_yes"), [((YES, YES, NO, NO), False), ((YES, YES, YES, YES), True)])
-def test_a_refusal_to_read_makes_only_a_full_yes_false(answers, false_yes):
+def test_if_reading_was_refused_only_a_yes_to_all_counts_as_false(answers, false_yes):
     result = new_result(CELL, Stage.READ, Verdict.REFUSED)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(*answers)}, [result])
     assert one.is_false_yes is false_yes

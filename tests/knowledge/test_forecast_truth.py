@@ -24,7 +24,7 @@ CONVOLUTION = "tests.compat.test_models.test_convolution/0.9.2-cpu"
 
 
 @pytest.mark.parametrize(("worked", "code"), [(True, 0), (False, 1)])
-def test_a_false_yes_ends_with_1(worked, code, monkeypatch, capsys):
+def test_a_wrong_forecast_of_yes_gives_exit_code_1(worked, code, monkeypatch, capsys):
     monkeypatch.setattr(forecast_truth, "runtime_cells", list)
     cell = RunCell(CONVOLUTION, "0.9.2", "0.9.2", "cpu", worked, "outside pass" if worked else "outside error: m")
     monkeypatch.setattr(forecast_truth, "surface_cells", lambda: [cell])

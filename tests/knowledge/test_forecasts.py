@@ -84,7 +84,7 @@ def answers(known: Forecast) -> tuple[str, str, str, str]:
 # --- the answers ------------------------------------------------------------------------------------------------------
 
 
-def test_an_artifact_without_an_entry_loads_and_runs():
+def test_an_artifact_that_no_known_issue_concerns_runs():
     assert answers(of(stored_artifact("mlp"), "0.12.0.1")) == (YES, YES, YES, YES)
 
 
@@ -103,19 +103,19 @@ def test_lapack_loads_in_0_9_2_and_crashes_there():
     assert answers(of(stored_artifact("cholesky", "0.9.2"), "0.10.0")) == (YES, YES, YES, YES)
 
 
-def test_a_platform_without_an_export_is_refused():
+def test_an_artifact_not_exported_for_a_platform_does_not_compile_there():
     known = of(stored_artifact("mlp"), "0.12.0.1", "tpu")
     assert answers(known) == (YES, NO, NO, NO)
     assert str(known.compiles.reasons[0]) == "it was exported for cpu, and not for tpu"
 
 
-def test_nothing_is_known_of_accelerators():
+def test_whether_an_artifact_runs_on_an_accelerator_is_unknown():
     platforms = stored_artifact("platforms")
     assert usual_platform(platforms) == "cpu"
     assert of(platforms, "0.12.0.1", "tpu").runs.answer == UNKNOWN
 
 
-def test_calls_of_another_platform_do_not_compile():
+def test_calls_that_a_platform_does_not_have_do_not_compile():
     own = stored_artifact("cholesky", "0.9.2").envelope
     known = of(read_bytes(encode(own._replace(platforms=("tpu",)))), "0.12.0.1", "tpu")
     assert known.compiles.answer == NO
@@ -151,7 +151,7 @@ def test_only_a_matrix_surely_has_enough_devices():
     assert of(sharded, "0.12.0.1", "cpu", *MATRIX).runs.answer == YES
 
 
-def test_a_one_device_runtime_runs_nothing_for_several():
+def test_a_one_device_runtime_runs_nothing_for_several_devices():
     for name in ("iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0"):
         known = of(stored_artifact("sharded"), name)
         assert known.runs.answer == NO
@@ -165,7 +165,7 @@ def test_shardy_of_older_releases_refuses_unreduced_extremes():
 
 
 @pytest.mark.parametrize("side", ["in_shardings", "out_shardings"])
-def test_a_maximum_that_is_left_to_the_caller_is_doubtful(side):
+def test_inputs_or_outputs_unreduced_by_maximum_are_doubtful(side):
     golden = golden_of("test_reduced_axes.test_partial_extremes").read_artifact()
     sharding = golden.envelope.in_shardings[0]
     left = sharding._replace(spec=sharding.spec._replace(unreduced=("a",)))
@@ -175,7 +175,7 @@ def test_a_maximum_that_is_left_to_the_caller_is_doubtful(side):
     assert of(golden, "0.12.0.1", "cpu", *MATRIX).numbers.answer == YES
 
 
-def test_arguments_of_64_bits_need_a_flag_of_jax():
+def test_arguments_of_64_bits_are_forecast_to_need_x64():
     artifact = golden_of("test_dtypes.test_wide_dtype[float64]").read_artifact()
     known = of(artifact, "0.12.0.1")
     assert known.runs.answer == YES_BUT
@@ -220,7 +220,7 @@ def test_litert_runs_a_top_k_whose_decomposition_sorts():
     assert of(artifact, "litert==2.3.0").runs.answer == YES
 
 
-def test_devices_of_an_abstract_mesh_inside_are_counted():
+def test_devices_of_an_abstract_mesh_in_a_function_are_counted():
     """jax itself says that such an export is for one device."""
     mesh = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
     sharded = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec("x"))
@@ -243,7 +243,7 @@ def test_an_undated_release_may_have_any_known_issue():
     assert forecast(stored_artifact("cholesky", "0.9.2"), reader).runs.answer == UNKNOWN
 
 
-def test_an_answer_is_never_better_than_the_one_before_it():
+def test_no_answer_is_better_than_that_of_an_earlier_stage():
     order = (YES, YES_BUT, UNKNOWN, NO)
     for file in FILES:
         for known in forecasts(read(file), READERS):
@@ -279,24 +279,24 @@ def test_an_artifact_is_freed_with_its_forecasts():
 # --- all commands that forecast ---------------------------------------------------------------------------------------
 
 
-def test_at_least_60_artifacts_are_asked_about():
+def test_commands_are_compared_for_at_least_60_artifacts():
     assert len(FOLDERS) + len(FILES) >= 60
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_commands_about_a_file_agree(file):
+def test_all_commands_that_forecast_a_file_give_the_same_answer(file):
     assert_file_commands_agree(read(file))
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.release.name)
-def test_the_function_check_agrees_with_the_command(reader):
+def test_export_core_check_agrees_with_the_command_check(reader):
     for artifact in map(read, FILES[::9]):
         of_command = check_load(artifact, TERMS, reader)
         assert str(of_command) == str(export_core.check(artifact.data, reader.release.name))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
-def test_commands_about_a_golden_agree(folder):
+def test_all_commands_that_forecast_a_golden_give_the_same_answer(folder):
     golden = golden_at(folder)
     artifact = golden.read_artifact()
     assert_file_commands_agree(artifact)

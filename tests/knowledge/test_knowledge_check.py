@@ -29,7 +29,7 @@ def fixtures_of(issue):
         ("calling-convention-too-old", ("0.11.1", "0.12.0.1"), ("0.11.0",)),  # and the first that must refuse it
     ],
 )
-def test_both_goldens_run_at_the_ends_of_a_range(entry, inside, outside):
+def test_both_goldens_of_an_entry_run_at_the_ends_of_its_range(entry, inside, outside):
     concerned, neighbour = trials(ENTRIES[entry], fixtures_of(ENTRIES[entry]))
     assert (concerned.shown_in, concerned.not_in) == (inside, outside)
     assert (neighbour.shown_in, {*neighbour.not_in}) == ((), {*inside, *outside})
@@ -43,7 +43,7 @@ def test_both_goldens_run_at_the_ends_of_a_range(entry, inside, outside):
         ("needs-x64", ("0.8.2[JAX_ENABLE_X64=false]", "0.12.0.1[JAX_ENABLE_X64=false]")),
     ],
 )
-def test_a_golden_runs_in_readers_that_can_show_it(entry, inside):
+def test_an_entry_is_tried_only_in_readers_that_can_show_it(entry, inside):
     concerned, _ = trials(ENTRIES[entry], fixtures_of(ENTRIES[entry]))
     assert (concerned.shown_in, concerned.not_in) == (inside, ())
 
@@ -66,7 +66,7 @@ TRIAL = Trial(STORE.find(LAPACK.fixture.concerned)[1], ("0.8.2", "0.9.2"), ("0.1
 TRUE = {"_0_8_2": LAPACK.id, "_0_9_2": LAPACK.id, "_0_10_0": ""}
 
 
-def test_an_entry_shown_inside_its_range_only_is_true():
+def test_an_entry_whose_issue_shows_only_inside_its_range_is_true():
     assert [*untruths(LAPACK, TRIAL, cells(**TRUE))] == []
 
 
@@ -83,13 +83,13 @@ def test_an_entry_that_is_no_longer_true_is_reported(changed, expected):
     assert expected in line
 
 
-def test_a_cell_outside_the_range_has_to_run():
+def test_a_not_run_cell_outside_the_range_of_an_entry_is_reported():
     not_run = result(Verdict.NOT_RUN, reader="0.10.0", message="uv failed")
     (line,) = untruths(LAPACK, TRIAL, [*cells(**TRUE)[:2], not_run])
     assert line.endswith("was not run in 0.10.0: uv failed")
 
 
-def test_an_entry_of_certainty_sometimes_must_show_once():
+def test_an_issue_that_shows_sometimes_has_to_show_in_one_cell():
     trial = TRIAL._replace(shown_in=("0.8.2", "0.9.2"), not_in=())
     once, never = cells(_0_8_2=SORT.id, _0_9_2=""), cells(_0_8_2="", _0_9_2="")
     assert SORT.certainty == "sometimes"

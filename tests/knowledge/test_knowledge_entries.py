@@ -38,17 +38,17 @@ LAPACK = next(issue for issue in shipped_issues() if issue.id == "lapack-cold-pr
         ({"mended_in": "", "any_reader": "Each release."}, "no `concerned` artifact, which ends other software"),
     ],
 )
-def test_an_incomplete_entry_is_a_mistake(changes, expected):
+def test_an_entry_without_a_required_field_is_refused(changes, expected):
     found = " ".join(lacking(msgspec.structs.replace(LAPACK, **changes)))
     assert expected in found
     assert bool(found) is bool(expected)
 
 
-def test_the_compiled_entries_are_those_that_are_written():
+def test_the_shipped_file_of_entries_is_what_its_tool_writes():
     assert Path(FILE).read_bytes() == written(), "run `python -m tools.knowledge`"
 
 
-def test_each_kind_of_concern_has_a_question():
+def test_each_field_of_concerns_has_its_check_in_holds():
     assert {*HOLDS} == {*Concerns.__struct_fields__}
 
 
@@ -76,7 +76,7 @@ WITH_FIXTURE = [issue for issue in shipped_issues() if issue.fixture is not None
 
 
 @pytest.mark.parametrize("issue", WITH_FIXTURE, ids=lambda issue: issue.id)
-def test_an_entry_matches_its_fixture_and_no_other_release(issue):
+def test_an_entry_concerns_its_own_golden_and_not_the_neighbour(issue):
     for name, expected in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
         if name:
             about = About(read(path_of(name)))
@@ -117,5 +117,5 @@ def test_an_entry_matches_its_fixture_and_no_other_release(issue):
         ("mlp", {"attributes": ["sdy attribute 2"]}, False),
     ],
 )
-def test_the_concerns_of_an_entry_are_in_its_artifact(file, concerns, expected):
+def test_an_entry_concerns_artifacts_with_its_calls_or_operations(file, concerns, expected):
     assert is_concerned(About(read(ARTIFACTS / "0.12.0.1" / f"{file}.jaxexport")), concerns) is expected

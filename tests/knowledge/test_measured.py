@@ -32,7 +32,7 @@ def forecast_of(name, reader):
     return forecast(artifact_of(name), find_reader(reader, Terms(shipped_entries())))
 
 
-def test_the_table_equals_the_records():
+def test_the_table_of_measured_operations_equals_its_records():
     assert Path(MEASURED).read_text(encoding="utf-8") == text_of(*recorded_runs()), (
         "run `python -m tools.measured_operations`"
     )
@@ -54,7 +54,7 @@ def test_an_operation_not_measured_in_a_release_is_unknown(needed, release, unse
     assert TABLE.unseen(needed, TABLE.places(release)) == unseen
 
 
-def test_types_share_results_in_runtimes_without_types():
+def test_without_kernels_by_type_a_type_run_by_any_operation_counts():
     table = TABLE._replace(types={"f32": 0b111, "i8": 0b010})
     needed = {"stablehlo.add": frozenset({"i8->f32"})}
     assert table.unseen(needed, table.places("1.2")) == {}
@@ -79,7 +79,7 @@ def test_an_operation_failing_in_some_forms_is_conditional():
         ([["stablehlo.sort*", ""], ["stablehlo.tanh", ""]], True),
     ],
 )
-def test_a_use_matches_an_operation_and_its_types(uses, expected):
+def test_an_entrys_uses_match_an_operation_together_with_its_types(uses, expected):
     assert is_concerned(About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")), {"uses": uses}) is expected
 
 
@@ -133,7 +133,7 @@ def test_a_custom_call_that_a_runtime_lacks_gives_a_no():
 @pytest.mark.parametrize(
     "reader", ["iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0", "savedmodel==2.21.0", "pjrt==0.12.0.1"]
 )
-def test_every_runtime_has_a_table(reader):
+def test_every_runtime_has_a_table_of_measured_operations(reader):
     runtime, _, release = reader.partition("==")
     assert release in measured()[runtime].releases
 
@@ -159,7 +159,7 @@ def product(narrow, wide, platform):
         ("float4_e2m1fn", "float32", "cuda", UNKNOWN, "cuda-products-of-float4"),
     ],
 )
-def test_products_of_narrow_numbers_are_known(narrow, wide, platform, answer, entry):
+def test_the_forecast_knows_which_products_of_4_bits_compile(narrow, wide, platform, answer, entry):
     artifact, reader = product(narrow, wide, platform), find_reader("0.12.0.1", Terms(shipped_entries()))
     assert forecast(artifact, reader, platform).compiles.answer == answer
     concerned = [one.id for one in entries_of("jaxlib") if is_concerned(About(artifact), one.concerns)]
@@ -167,7 +167,7 @@ def test_products_of_narrow_numbers_are_known(narrow, wide, platform, answer, en
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="older jax refuses to export it")
-def test_a_composite_of_a_symbolic_size_is_known():
+def test_the_forecast_doubts_a_composite_of_a_symbolic_size():
     square = lax.composite(lambda x: x * x, name="own.square")
     argument = jax.ShapeDtypeStruct(symbolic_shape("b"), "float32")
     artifact = read_bytes(bytes(export(jax.jit(square))(argument).serialize()))

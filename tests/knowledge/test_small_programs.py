@@ -54,7 +54,7 @@ def concerned(program: Program, reader: str) -> list[Entry]:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_no_entry_denies_a_program_that_worked(reader):
+def test_no_entry_forecasts_a_failure_of_a_program_that_worked(reader):
     worked = [program for program, is_good in outcomes(reader) if is_good]
     assert len(worked) > 40
     assert [(one.name, entry.id) for one in worked for entry in concerned(one, reader) if entry.is_sure] == []

@@ -71,7 +71,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_what_decides_an_outcome_changes_its_key(what):
+def test_whatever_decides_an_outcome_changes_its_cache_key(what):
     assert OTHERS[what] != key()
 
 
@@ -84,7 +84,7 @@ def test_what_decides_an_outcome_changes_its_key(what):
     ],
     ids=["processors", "packages that compare", "code"],
 )
-def test_another_machine_or_code_changes_the_key(monkeypatch, module, name, other):
+def test_another_machine_or_tool_code_changes_the_cache_key(monkeypatch, module, name, other):
     before = key()
     monkeypatch.setattr(module, name, other)
     monkeypatch.setattr(cache_keys, "machine", cache_keys.machine.__wrapped__)
@@ -101,11 +101,11 @@ def test_another_machine_or_code_changes_the_key(monkeypatch, module, name, othe
     ],
     ids=["name", "files for the eye", "timeout and jobs", "other variables"],
 )
-def test_the_key_ignores_what_cannot_change_an_outcome(same):
+def test_the_cache_key_ignores_what_cannot_change_an_outcome(same):
     assert same == key()
 
 
-def test_expected_outputs_do_not_change_the_key():
+def test_expected_outputs_do_not_change_the_cache_key():
     runs = ExecutionKeys(LIMITS)
     first, *others = (
         runs.of(Cell(golden(case, files=files, comparison=how), READER, "cpu"))
@@ -159,7 +159,7 @@ class Counting:
         return SimpleNamespace(submit=submit, close=worker.close)
 
 
-def test_equal_cells_run_once_with_a_comparison_each(twins, goldens, here, warm_workers):
+def test_cells_of_equal_artifacts_run_once_and_compare_each(twins, goldens, here, warm_workers):
     start = Counting(warm_workers.start)
     cells = [Cell(golden, here, "cpu") for golden in (*twins, goldens["both"])]
     outcomes = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
@@ -279,19 +279,19 @@ def test_cells_with_user_code_outside_a_golden_always_run(tmp_path, registered, 
     cache.close()
 
 
-def test_another_registered_module_changes_the_key():
+def test_another_registered_module_changes_the_cache_key():
     registers = Options(("cpu",), register=("nodes",))
     one, other = (golden("t.a", files={**FILES, "nodes.register.py": content}, options=registers) for content in "mn")
     assert key(one) != key(other)
 
 
-def test_outcome_after_environment_retry_is_not_cached(tmp_path):
+def test_an_outcome_after_an_environment_retry_is_not_cached(tmp_path):
     cache = OutcomeCache(tmp_path)
     assert not is_stored(PLAIN, cache, times=2)
     cache.close()
 
 
-def test_audits_use_the_allowances_of_today(again, tmp_path):
+def test_cached_outcomes_are_audited_by_todays_allowed_calls(again, tmp_path):
     content = {**files(), ARTIFACT: (ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport").read_bytes()}
     older = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.cholesky", "0.4.24"), content)
     for allow, audited in (((), True), (("lapack_spotrf_ffi", "lapack_strsm_ffi"), False), ((), True)):

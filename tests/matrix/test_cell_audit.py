@@ -38,7 +38,7 @@ def test_an_unknown_operation_stops_a_cell_unless_allowed(tmp_path):
 
 
 @pytest.mark.parametrize(("jax", "jaxlib", "is_promised"), [("0.4.31", "0.4.30", True), ("0.4.30", "0.4.31", False)])
-def test_jax_decides_the_stable_list_of_a_mixed_pair(tmp_path, jax, jaxlib, is_promised):
+def test_jax_not_jaxlib_decides_the_list_of_stable_calls(tmp_path, jax, jaxlib, is_promised):
     """lapack_spotrf_ffi is on the list of jax 0.4.31 and not on that of 0.4.30, lapack_strsm_ffi on neither."""
     pair = msgspec.structs.replace(writer(jaxlib), jax=jax)
     data = (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()
@@ -48,7 +48,7 @@ def test_jax_decides_the_stable_list_of_a_mixed_pair(tmp_path, jax, jaxlib, is_p
     assert f"lapack_strsm_ffi (LAPACK routine) is not guaranteed stable by jax {jax} on jaxlib {jaxlib}" in text
 
 
-def test_a_converted_artifact_is_audited_for_its_reader(tmp_path, monkeypatch):
+def test_a_converted_artifact_is_audited_by_its_readers_list(tmp_path, monkeypatch):
     listed: list[str] = []
     monkeypatch.setattr(outcome, "stable_targets", lambda version: listed.append(version) or frozenset())
     for number, reader in enumerate(("0.9.2", "tensorflow==2.18.1")):

@@ -47,14 +47,14 @@ def check(tmp_path):
     return run
 
 
-def test_equal_bits_are_as_written(check):
+def test_outputs_with_equal_bits_are_marked_as_written(check):
     results = check(ONES, ONES)
     assert (results.problem, results.as_written) == ("", True)
     assert results.outputs
     assert results.difference.tolerance == "8 times the noise of each"
 
 
-def test_noise_of_moved_inputs_alone_has_its_own_factor(tmp_path):
+def test_noise_measured_by_inputs_alone_has_a_factor_of_its_own(tmp_path):
     record = NoiseRecord("0.12.0.1", "AVX2", 6, (), {"vjp1/inside": "timed out", "vjp2/inside 3": "no"}, inside=6)
     outputs = [leaf_of(ONES)]
     names = ("vjp1", "vjp2")
@@ -66,7 +66,7 @@ def test_noise_of_moved_inputs_alone_has_its_own_factor(tmp_path):
     assert factors == {OUTPUTS: FACTOR, "vjp1.npz": FACTOR_OF_INPUTS, "vjp2.npz": FACTOR}
 
 
-def test_different_bits_in_any_call_are_not_as_written(check):
+def test_different_bits_in_one_call_are_not_marked_as_written(check):
     assert not check(ONES * 2, ONES).as_written
     assert not check(ONES, ONES * 2).as_written
     assert check(ONES * 2, ONES, ONES * 3).outputs != check(ONES * 2, ONES, ONES).outputs, "calls after one count too"
@@ -132,14 +132,14 @@ OTHER_REFUSALS = [
 
 
 @pytest.mark.parametrize("message", OTHER_REFUSALS)
-def test_only_a_refusal_for_the_platform_counts(message, tmp_path):
+def test_only_a_refusal_that_names_the_platform_is_expected(message, tmp_path):
     cell = cell_of(options=Options(("tpu",), refused_on=("cpu",)))
     (check,) = cell.checks
     results = check_calls(cell, Reply(Stage.RUN, "ok", refusals={check.name: message}), tmp_path, OPTIONS)
     assert results.problem == f"expected a refusal with {WRONG_PLATFORM!r} in its message, found {message}"
 
 
-def test_without_outputs_a_call_expects_no_outputs():
+def test_a_golden_without_outputs_compares_none():
     options = Options(("cpu",), without_outputs="no TPU here")
     assert cell_of(options=options).checks == (Check("", inputs=INPUTS),)
 
@@ -153,7 +153,7 @@ def test_derivatives_compare_numbers_or_only_shapes(vjp, how, compared):
     assert (comparison.compare, comparison.rtol) == (compared, 0.5)
 
 
-def test_a_request_has_the_files_of_each_call(tmp_path):
+def test_a_workers_request_has_the_files_of_each_call(tmp_path):
     mesh, other = {"x": 2}, {"x": 2, "y": 4}
     calls = (
         Check("same", inputs="same.npz", outputs="s.npz", mesh=mesh),
@@ -181,7 +181,7 @@ def test_a_request_has_the_files_of_each_call(tmp_path):
 
 
 @pytest.mark.parametrize(("mode", "is_described"), [(Mode.COMPILE, True), (Mode.RUN, False)])
-def test_a_request_compiles_for_described_devices(mode, is_described, tmp_path):
+def test_a_workers_request_describes_a_device_that_is_not_here(mode, is_described, tmp_path):
     target = Target("cuda", "cuda12", "h100")
     described = request_of(cell_of("cuda", mode, target, options=Options(("cuda",))), tmp_path, CellLimits()).described
     assert (described is not None) == is_described
@@ -217,7 +217,7 @@ def test_a_cell_has_the_largest_errors_of_its_calls(arrays, check):
     assert (same.max_abs_error, same.max_rel_error, same.max_ulp) == (0.0, 0.0, 0)
 
 
-def test_a_request_names_registered_modules_and_the_dump_folder(tmp_path):
+def test_a_workers_request_names_modules_and_the_dump_folder(tmp_path):
     content = files() | {"my_types.register.py": b""}
     own = write_golden(GoldenStore(tmp_path), manifest(options=Options(("cpu",), register=("my_types",))), content)
     cell = Cell(own, release("0.12.0.1"), "cpu")

@@ -72,7 +72,7 @@ def test_a_rule_replaces_the_whole_recorded_comparison(numbers, now):
     assert changed.compared_as.comparison == now
 
 
-def test_a_quirk_widens_a_rule_and_both_are_sources():
+def test_a_quirk_widens_a_numbers_rule_and_both_are_named():
     by_dtype = msgspec.structs.replace(RULE, rtol={"float32": 1e-3, "float64": 1e-6}, atol=1e-9)
     (changed,) = under_policy([golden("t.f")], Policy(numbers=(by_dtype,), quirks=(QUIRK,)))
     assert changed.compared_as.comparison == Comparison(rtol={"float32": 0.5, "float64": 1e-6}, atol=1e-9)
@@ -98,7 +98,7 @@ def test_a_rule_is_shown_as_accepted_with_its_goldens():
     assert accepted == [Accepted("numbers: rtol 0.001", "measured", ("t.f/0.9.2-cpu",))]
 
 
-def test_only_a_plan_that_runs_imports_a_comparator():
+def test_a_comparator_is_imported_only_for_a_plan_that_runs():
     rule = NumbersRule(("*",), "ours", compare="no_such_module:f")
     goldens = under_policy([golden("t.f")], Policy(numbers=(rule,)))
     make = functools.partial(make_plan, goldens, load_calendar(), Policy().window_lengths(), Selection())
@@ -107,7 +107,7 @@ def test_only_a_plan_that_runs_imports_a_comparator():
     assert make(day("2026-11-20")).goldens, "a plan that is only shown needs no project"
 
 
-def test_a_rule_and_its_line_change_the_key_of_an_outcome(goldens, here):
+def test_a_rule_and_its_line_change_the_cache_key_of_an_outcome(goldens, here):
     environment = dataclasses.replace(this_interpreter(here), content_hash="known")
 
     def key(*numbers: NumbersRule) -> str:
@@ -160,7 +160,7 @@ def replay(store, here, warm_workers):
     return run
 
 
-def test_a_rule_corrects_goldens_of_all_writers_and_adopted(replay):
+def test_a_numbers_rule_applies_to_every_writer_and_adopted_golden(replay):
     assert {verdict for verdict, _ in replay().values()} == {Verdict.NUMERICS}
     wide = NumbersRule(("*",), "measured", atol=1e-2)
     assert [*replay(wide).values()] == [(Verdict.PASS, "")] * 3

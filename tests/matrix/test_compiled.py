@@ -110,7 +110,7 @@ def test_only_broken_artifacts_fail_to_compile(compiled_planted, platform):
 
 @pytest.mark.matrix
 @pytest.mark.skipif(HERE != NEWEST, reason="the writer's own reader is compared, and only the newest one is fetched")
-def test_a_limit_of_the_cuda_compiler_is_not_broken(planted, compiled_planted):
+def test_a_limit_of_the_cuda_compiler_is_a_device_limit(planted, compiled_planted):
     (golden,) = GoldenStore(planted).generations("whole_numbers")
     outcome = compiled_planted("cuda")["whole_numbers"]
     alone = judge(outcome, golden, Policy())
@@ -122,7 +122,7 @@ def test_a_limit_of_the_cuda_compiler_is_not_broken(planted, compiled_planted):
 
 
 @pytest.mark.matrix
-def test_a_cpu_finds_missing_targets_and_other_platforms(planted):
+def test_a_cpu_fails_on_a_missing_target_and_refuses_other_platforms(planted):
     outcomes = replay(planted, "cpu", "missing_target_on_cpu", "foreign_to_cpu", mode=Mode.RUN)
     missing, foreign = outcomes["missing_target_on_cpu"], outcomes["foreign_to_cpu"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile"), missing.message
@@ -163,7 +163,7 @@ def test_mosaic_gpu_does_not_compile_without_its_runtime(tmp_path):
 
 
 @pytest.mark.matrix
-def test_cells_are_compiled_for_the_device_that_is_named(planted):
+def test_option_target_decides_for_which_device_cells_compile(planted):
     outcome = replay(planted, "tpu", "sound", target="tpu=v6e")["sound"]
     assert (outcome.verdict, outcome.device) == (Verdict.COMPILED, "TPU v6 lite")
 

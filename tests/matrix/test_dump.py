@@ -12,7 +12,7 @@ CASES = ("waves", "both", "keys")
 
 
 @pytest.mark.parametrize("fork", [True, False])
-def test_every_cell_dumps_its_module_and_its_compiled_one(run, goldens, here, tmp_path, fork):
+def test_every_cell_dumps_its_exported_and_compiled_module(run, goldens, here, tmp_path, fork):
     outcomes = run(*CASES, fork=fork, environment_of=this_interpreter, dump=tmp_path)
     assert {outcome.verdict for outcome in outcomes.values()} == {Verdict.PASS}
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(CASES)
@@ -24,7 +24,7 @@ def test_every_cell_dumps_its_module_and_its_compiled_one(run, goldens, here, tm
         assert "func.func public @main" in lowered.read_text()
 
 
-def test_a_dump_has_the_writers_module_above_readers(run, goldens, tmp_path):
+def test_the_writers_module_is_in_the_folder_above_the_readers(run, goldens, tmp_path):
     golden = goldens["waves"]
     (golden.folder / "module.mlir").write_text("as its writer printed it")
     run("waves", dump=tmp_path)
@@ -62,7 +62,7 @@ def test_a_folder_of_dumps_with_a_link_is_refused(tmp_path):
         make_dump_folder(tmp_path / "link")
 
 
-def test_no_dump_is_written_through_a_link_made_meanwhile(run, goldens, here, tmp_path):
+def test_no_dump_is_written_through_a_link_made_during_the_run(run, goldens, here, tmp_path):
     folder = tmp_path / "dump" / goldens["waves"].id / f"{here.jaxlib}-cpu"
     folder.mkdir(parents=True)
     (tmp_path / "mine").write_text("mine")

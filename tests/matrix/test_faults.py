@@ -52,7 +52,7 @@ def assert_garbage(outcome) -> None:
     assert len(outcome.message) < 250
 
 
-def test_a_cell_whose_pipe_has_garbage_is_not_run(run):
+def test_a_cell_that_writes_invalid_messages_is_not_run(run):
     notes: list[str] = []
     outcomes = run(*GARBAGE, "waves", notify=notes.append)
     for case in GARBAGE:
@@ -63,7 +63,7 @@ def test_a_cell_whose_pipe_has_garbage_is_not_run(run):
 
 # Blanks before a message are part of its JSON.
 @given(st.binary(max_size=60).filter(lambda noise: not noise or noise.strip(b" \t\r")), st.data())
-def test_output_of_a_cell_is_a_message_or_garbage(noise, data):
+def test_bytes_between_a_cells_messages_make_it_a_fault(noise, data):
     stages = b'{"stage": "deserialize"}\n{"stage": "run", "check": "vjp1"}\n'
     whole = stages + noise + b'{"end": "ok"}\n'
     transcript = Transcript()
@@ -131,7 +131,7 @@ def speaking(tmp_path, here):
         *("ready again", "binary", "nested", "without end"),
     ],
 )
-def test_a_worker_that_replies_with_garbage_is_ended(speaking, script, answered):
+def test_a_worker_that_replies_with_invalid_messages_is_ended(speaking, script, answered):
     tracemalloc.start()
     worker = ForkingWorker(speaking(script))
     futures = [worker.submit(REQUEST) for _ in range(2)]
@@ -170,7 +170,7 @@ def test_only_the_end_of_long_output_is_stored(run, fork):
     assert_garbage(outcomes["garbage_text"])
 
 
-def test_a_cell_that_the_system_refuses_is_not_run(run):
+def test_a_cell_that_runs_out_of_disk_is_not_run(run):
     outcomes = run("finds_a_full_disk", "keeps_nothing", "waves")
     for case, why in {
         "finds_a_full_disk": "OSError: [Errno 28] No space left on device",
@@ -297,7 +297,7 @@ def test_faults_leave_no_process_thread_file_or_folder(run, tmp_path, monkeypatc
 # --- verdicts are never tried again -----------------------------------------------------------------------------------
 
 
-def test_a_verdict_is_never_tried_again(run, warm_workers):
+def test_a_cell_with_a_verdict_is_not_run_again(run, warm_workers):
     requests: list[str] = []
 
     class Counting:
@@ -320,7 +320,7 @@ def test_a_verdict_is_never_tried_again(run, warm_workers):
     assert verdicts == [Verdict.PASS, Verdict.NUMERICS, Verdict.CRASH, Verdict.ERROR, Verdict.CRASH]
 
 
-def test_a_worker_that_does_not_start_twice_reports_both(run, tmp_path):
+def test_a_worker_failing_to_start_twice_reports_both_errors(run, tmp_path):
     calls = []
 
     def breaks_further(release):
@@ -387,7 +387,7 @@ def plant(file: Path, text: str) -> None:
     [(damage_in_cache_too, SPOILED), (plant, NEVER_STARTS)],
     ids=["in the cache too", "a file of no package, and no worker starts"],
 )
-def test_damage_of_equal_size_is_repaired(run, here, environment_of, damage, text):
+def test_environment_files_damaged_at_equal_size_are_repaired(run, here, environment_of, damage, text):
     before = environment_of(here)
     file = site(before) / "sitecustomize.py"
     assert len(text) == len(MODULES[file.name]) == file.stat().st_size
@@ -424,7 +424,7 @@ def test_the_version_that_a_worker_imported_is_shown(imported, here, tmp_path):
     assert problem_of_imported(dataclasses.replace(built, folder=None), imported) == ""
 
 
-def test_a_sound_environment_is_checked_once(run, here, environment_of, monkeypatch):
+def test_an_undamaged_environment_is_checked_once(run, here, environment_of, monkeypatch):
     checked_folders: list[Path] = []
     changed_in = environment_module.changed_in
     monkeypatch.setattr(

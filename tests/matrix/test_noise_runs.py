@@ -101,7 +101,7 @@ def own_variants(request: Request) -> dict[str, VariantRequest]:
     return {variant.name: variant for variant in variants[count:]}
 
 
-def test_noise_runs_move_inputs_or_inner_results(golden):
+def test_noise_runs_move_inputs_or_results_inside_the_program(golden):
     worker = FakeWorker()
     record = measured(golden, worker).record
     (request,) = worker.requests
@@ -117,7 +117,7 @@ def test_noise_runs_move_inputs_or_inner_results(golden):
     assert record.failed == {}
 
 
-def test_without_float_inputs_only_values_inside_move(tmp_path):
+def test_without_float_inputs_noise_runs_move_only_inner_results(tmp_path):
     content = {**files(), INPUTS: to_npz([leaf_of(np.arange(3))])}
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(), content)
     worker = FakeWorker()
@@ -137,7 +137,7 @@ def test_without_float_inputs_only_values_inside_move(tmp_path):
     ],
     ids=["nothing is rounded", "all fail alike"],
 )
-def test_failing_inner_moves_are_recorded_once(golden, why, recorded):
+def test_inner_noise_runs_that_all_fail_alike_are_recorded_once(golden, why, recorded):
     failed = Reply(Stage.RUN, "ok", failed=dict.fromkeys(INSIDE_NAMES, why))
     record = measured(golden, FakeWorker(lambda name: PLAIN, failed)).record
     assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 0, 0, ())
@@ -171,7 +171,7 @@ def test_outputs_without_noise_use_tolerances(tmp_path, failing):
     assert GoldenOutputs(written, "cpu", {}).compare(check, expected, near).ok is bool(unmeasured)
 
 
-def test_a_rewrite_with_other_numbers_measures_no_noise(golden):
+def test_a_rewritten_program_with_other_numbers_gives_no_noise(golden):
     """A release may compile the rewritten program to something else, so that its runs differ from the plain run."""
     moved = {name: np.float32(1e-6 * number) for number, name in enumerate(INSIDE_NAMES)}
     record = measured(
@@ -183,7 +183,7 @@ def test_a_rewrite_with_other_numbers_measures_no_noise(golden):
     assert (rounded.failed, rounded.inside) == ({}, 24)
 
 
-def test_elements_that_jump_are_counted_as_noise(golden, tmp_path):
+def test_elements_moved_out_of_proportion_are_recorded(golden, tmp_path):
     """64 units move the second element by 0.5, one unit by nothing."""
     jump = np.asarray([0.0, 0.5], np.float32)
     worker = FakeWorker(lambda name: PLAIN + jump * name.startswith("amplified"))
@@ -192,7 +192,7 @@ def test_elements_that_jump_are_counted_as_noise(golden, tmp_path):
     assert noise_in(golden, noise, tmp_path) == pytest.approx([0, 0.25])
 
 
-def test_stored_noise_is_never_too_small(golden, tmp_path):
+def test_storing_noise_never_rounds_it_down(golden, tmp_path):
     worker = FakeWorker(lambda name: PLAIN + np.float32([0.001, 0.0]) if name == "inside 1" else PLAIN)
     noise, zero = noise_in(golden, measured(golden, worker), tmp_path)
     assert 0.001 <= noise <= 0.001 * 2 ** (1 / 8) * 1.001
@@ -233,14 +233,14 @@ INSIDE = ["amplified", "inside", UNOPTIMIZED]
     ],
     ids=["a run that dies", "a program that dies is compiled once", "only what was before a timeout"],
 )
-def test_a_second_try_leaves_out_what_ended_the_process(golden, reply, failed, moved, inside, again):
+def test_a_second_try_leaves_out_runs_that_ended_the_process(golden, reply, failed, moved, inside, again):
     worker = FakeWorker(lambda name: PLAIN, reply)
     record = measured(golden, worker).record
     assert (record.failed, record.moved, record.inside) == (failed, moved, inside)
     assert [variant.name for variant in worker.requests[1].checks[0].variants] == again
 
 
-def test_runs_with_other_inputs_are_not_noise(golden):
+def test_runs_with_other_inputs_do_not_count_as_noise(golden):
     died = Reply(Stage.RUN, "crash", variant="other 3", signal=14)
     worker = FakeWorker(lambda name: PLAIN + name.startswith(("other", "small", "alone")), died)
     noise = measured(golden, worker)
@@ -249,7 +249,7 @@ def test_runs_with_other_inputs_are_not_noise(golden):
 
 
 @pytest.mark.parametrize("raised", [{}, {"other 5": "ValueError: no"}], ids=["all run", "one raises"])
-def test_an_output_equal_for_other_inputs_is_named(golden, raised):
+def test_an_output_equal_with_all_other_inputs_has_a_remark(golden, raised):
     noise = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=raised)))
     count = 16 - len(raised)
     text = f"its 2 elements are the same with all of {count} other inputs too: choose inputs on which it depends"
@@ -289,7 +289,7 @@ def test_a_golden_for_other_platforms_is_not_run(tmp_path, refused_on):
     assert (reason, worker.requests) == ("it was exported for other platforms than cpu", [])
 
 
-def test_a_run_that_is_far_off_counts_as_noise(golden):
+def test_a_noise_run_that_is_far_off_counts_too(golden):
     worker = FakeWorker(lambda name: PLAIN * 2 if name == "moved 3" else PLAIN)
     noise = measured(golden, worker)
     assert noise.record.failed == {}
@@ -297,7 +297,7 @@ def test_a_run_that_is_far_off_counts_as_noise(golden):
     assert noise.proves_nothing
 
 
-def test_a_run_with_other_types_is_left_out(golden):
+def test_a_noise_run_with_outputs_of_other_types_is_left_out(golden):
     worker = FakeWorker(lambda name: PLAIN[:1] if name == "inside 1" else PLAIN)
     assert measured(golden, worker).record.failed == {"inside 1": "its outputs have other types"}
 
@@ -378,7 +378,7 @@ def test_damaged_noise_is_not_reused(written, tmp_path):
 
 
 @pytest.mark.parametrize(("call", "kernel"), [("lapack_spotrf_ffi", "Haswell"), ("tpu_custom_call", "")])
-def test_calls_of_lapack_also_run_on_another_kernel(tmp_path, monkeypatch, call, kernel):
+def test_goldens_that_call_lapack_also_run_on_another_kernel(tmp_path, monkeypatch, call, kernel):
     monkeypatch.setattr(measuring_noise, "other_openblas_core", lambda variables: "Haswell")
     started: list[str] = []
     kernel_worker = FakeWorker(lambda name: PLAIN + np.float32([0.0, 0.5]))
@@ -458,11 +458,11 @@ def measured_in(tmp_path, monkeypatch):
     ],
     ids=["its writer", "no other release where its writer fails", "the oldest later release", "that runs it"],
 )
-def test_the_oldest_release_that_runs_it_measures_noise(unbuilt, not_run, tried, by, measured_in):
+def test_the_oldest_release_that_runs_a_golden_measures_noise(unbuilt, not_run, tried, by, measured_in):
     assert measured_in(unbuilt, not_run) == (tried, by)
 
 
-def test_if_nothing_is_built_the_writers_error_is_shown(measured_in):
+def test_if_no_release_can_be_built_the_writers_error_is_shown(measured_in):
     tried, reason = measured_in({*measuring_noise.Policy().calendar().versions()}, set())
     assert (tried[:2], reason) == (["0.9.2", "0.10.0"], "no 0.9.2")
 

@@ -41,7 +41,7 @@ def test_promised_cells_of_all_readers_come_first():
     ]
 
 
-def test_a_cell_equal_to_a_promised_one_runs_with_it():
+def test_a_cell_with_the_same_run_as_a_promised_one_comes_first():
     cells = [cell("twin"), cell("twin", NEW), cell("other"), cell("b", promised=True)]
     same = {"twin": "x", "b": "x", "other": "y"}
     groups = deciding_first(cells, lambda one: same[one.golden.manifest.case])
@@ -84,7 +84,7 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
     assert "not in this test" in outcome.message
 
 
-def test_both_parts_of_a_replay_use_one_environment(in_two_readers, warm_workers):
+def test_promised_and_other_cells_of_a_reader_share_an_environment(in_two_readers, warm_workers):
     built: Counter[str] = Counter()
 
     def environment_of(reader):
@@ -99,7 +99,9 @@ def test_both_parts_of_a_replay_use_one_environment(in_two_readers, warm_workers
 
 
 @pytest.mark.parametrize(("most", "starts"), [(4, [1, 1]), (1, [1, 2]), (0, [2, 2])])
-def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, warm_workers, monkeypatch, most, starts):
+def test_a_worker_stays_for_unpromised_cells_while_few_are_idle(
+    in_two_readers, here, warm_workers, monkeypatch, most, starts
+):
     monkeypatch.setattr("export_core.matrix.replay.MOST_IDLE", most)
     started: Counter[str] = Counter()
     open_workers: set[object] = set()
@@ -161,7 +163,7 @@ def test_no_reader_waits_for_one_that_fails(in_two_readers, here, monkeypatch, t
     assert {outcome.verdict for _, outcome in outcomes} == {Verdict.NOT_RUN}
 
 
-def test_stored_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_path):
+def test_cached_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_path):
     def passes(cells, environment_for):
         for one in cells:
             environment_for(one.placement)

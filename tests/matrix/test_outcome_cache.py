@@ -86,14 +86,14 @@ def test_a_replay_closes_the_cache_that_it_opened(tmp_path, monkeypatch):
     assert [cache._connection for cache in opened] == [None]
 
 
-def test_a_row_without_costs_is_still_an_outcome():
+def test_a_stored_outcome_without_costs_can_still_be_read():
     row = msgspec.to_builtins(without_cell(PASS))
     row = {name: value for name, value in row.items() if name not in ("cost", "timings")}
     read = for_cell(msgspec.msgpack.decode(msgspec.msgpack.encode(row), type=Result), CELL)
     assert read == msgspec.structs.replace(PASS, cost=None, timings=None)
 
 
-def test_more_keys_than_one_query_takes_are_read(tmp_path):
+def test_more_cache_keys_than_one_query_takes_are_looked_up(tmp_path):
     keys = [f"key{number}" for number in range(1203)]
     store(tmp_path, **dict.fromkeys(keys, PASS))
     assert set(stored(tmp_path, *keys)) == set(keys)
@@ -137,7 +137,7 @@ def test_a_changed_verdict_is_noted_flaky_with_date(tmp_path):
     [(2.0, 1.5, True), (2.0, 2.5, False), (1.5, 2.0, True)],
     ids=["ended sooner than the timeout", "needed longer than it had", "the same time was enough before"],
 )
-def test_a_timeout_is_flaky_only_if_the_time_was_enough(tmp_path, first, then, flaky):
+def test_a_timeout_is_flaky_only_if_its_limit_was_long_enough(tmp_path, first, then, flaky):
     passed = msgspec.structs.replace(PASS, seconds=min(first, then) if flaky else max(first, then))
     hung = msgspec.structs.replace(TIMEOUT, seconds=2.0)
     before, after = (hung, passed) if first == 2.0 else (passed, hung)
@@ -145,7 +145,7 @@ def test_a_timeout_is_flaky_only_if_the_time_was_enough(tmp_path, first, then, f
     assert bool(flaky_when_stored(tmp_path, after)) is flaky
 
 
-def test_several_processes_store_at_once(tmp_path):
+def test_several_processes_store_outcomes_at_once(tmp_path):
     script = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from making import golden, release\n"
         "from export_core.matrix import Cell, Verdict\n"
@@ -175,7 +175,7 @@ def test_several_processes_store_at_once(tmp_path):
     ],
     ids=["something else", "cut", "emptied"],
 )
-def test_a_broken_file_is_replaced_by_a_new_one(tmp_path, damage):
+def test_a_broken_cache_file_is_replaced_by_a_new_one(tmp_path, damage):
     store(tmp_path, **{f"key{number}": NUMERICS for number in range(100)})
     path = tmp_path / FILE
     path.write_bytes(damage(path.read_bytes()))
@@ -190,7 +190,7 @@ def test_a_broken_file_is_replaced_by_a_new_one(tmp_path, damage):
     assert set(stored(tmp_path, "key", "key1")) == {"key"}
 
 
-def test_a_changed_row_is_never_an_outcome(tmp_path):
+def test_a_stored_outcome_changed_by_hand_is_not_used(tmp_path):
     store(tmp_path, key=NUMERICS, other=PASS)
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as database:
         (data,) = database.execute("SELECT outcome FROM cached_outcomes WHERE key = 'key'").fetchone()
@@ -213,7 +213,7 @@ def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path):
     assert notes[0].startswith("outcomes are not cached, and those of earlier runs are not used: ")
 
 
-def test_old_outcomes_are_deleted(tmp_path):
+def test_old_stored_outcomes_are_deleted(tmp_path):
     store(tmp_path, old=PASS, new=PASS)
     changed(tmp_path, "UPDATE cached_outcomes SET day = day - ? WHERE key = 'old'", (STORED_DAYS + 1,))
     assert set(stored(tmp_path, "old", "new")) == {"new"}

@@ -42,7 +42,7 @@ def ran(monkeypatch, results, **changes):
     return ended(Stage.RUN, "ok", **changes)
 
 
-def test_verdicts_that_work_fail_or_compare_are_listed():
+def test_only_these_verdicts_work_fail_or_are_compared():
     assert {verdict for verdict in Verdict if verdict.works} == {"pass", "compiled", "converted"}
     assert {verdict for verdict in Verdict if verdict.fails} == {"numerics", "refused", "error", "crash", "timeout"}
     assert {verdict for verdict in Verdict if verdict.is_compared} == {"pass", "converted", "numerics"}
@@ -57,7 +57,7 @@ def test_verdicts_that_work_fail_or_compare_are_listed():
         ("tpu", Mode.COMPILE, NO_DRIVER, Verdict.ERROR),
     ],
 )
-def test_a_compiler_without_its_driver_is_not_run(platform, mode, message, verdict):
+def test_a_cell_whose_compiler_lacks_its_driver_is_not_run(platform, mode, message, verdict):
     cell = Cell(golden(), release("0.12.0.1"), platform, mode)
     reply = Reply(Stage.COMPILE, "error", type="XlaRuntimeError", message=message)
     outcome = outcome_of(cell, reply, Path("nowhere"), ReplayOptions(load_calendar(), limits=CellLimits(jobs=1)))
@@ -159,14 +159,14 @@ def test_unreadable_outputs_are_a_machine_fault(monkeypatch):
         ({"type": "ValueError"}, "ValueError"),
     ],
 )
-def test_a_cell_without_its_modules_was_not_run(reply, message):
+def test_a_cell_whose_python_modules_are_missing_was_not_run(reply, message):
     outcome = ended(Stage.READ, "error", **reply)
     assert outcome.verdict is Verdict.NOT_RUN
     assert outcome.message.startswith(message)
     assert ("reader_packages installs what readers need" in outcome.message) == message.endswith("pol")
 
 
-def test_the_date_of_jax_decides_on_a_refusal():
+def test_whether_an_error_is_a_refusal_depends_on_the_date_of_jax():
     reply = Reply(Stage.DESERIALIZE, "error", type="NotImplementedError", message="deserialize unsupported version 3")
     old = release("0.8.1")
     cells = [Cell(golden(), msgspec.structs.replace(old, jax=jax), "cpu") for jax in ("0.8.1", "0.8.2", "unknown")]

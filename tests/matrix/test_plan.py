@@ -81,7 +81,7 @@ def test_a_release_reads_older_goldens_with_its_own_jax(readers, own):
     assert with_own_jax(readers=readers) == {("a", "0.12.0.1"), ("b", "0.12.0.1"), *((case, "0.12.0") for case in own)}
 
 
-def test_touching_selects_cells_of_a_writer_or_reader():
+def test_option_touching_selects_cells_of_a_writer_or_reader():
     goldens = [golden("a", jaxlib="0.9.2"), golden("b", jaxlib="0.10.2"), golden("c", jaxlib="0.11.0")]
     plan = planned(goldens, readers="0.9.2,0.10.2,0.11.0", touching="0.10.2")
     assert {(cell.golden.manifest.case, cell.reader.jaxlib) for cell in plan.cells} == {
@@ -171,7 +171,7 @@ def test_an_empty_plan_is_an_error_with_the_reason(goldens, selection, error, me
         ("nothing_alike.py", ""),
     ],
 )
-def test_a_test_name_as_case_suggests_its_patterns(named, patterns):
+def test_a_tests_name_given_as_a_case_gets_a_pattern_suggested(named, patterns):
     tests = {
         "tests.test_a.test_f[a]": "tests/test_a.py::test_f[a]",
         "tests.test_a.test_f[b]": "tests/test_a.py::test_f[b]",
@@ -190,7 +190,7 @@ def test_a_test_name_as_case_suggests_its_patterns(named, patterns):
 
 
 @pytest.mark.parametrize("named", ["tests.test_physlib.test_atention", "tests.test_physlib.test_atention*"])
-def test_a_misspelled_case_is_suggested(named):
+def test_a_misspelled_case_gets_a_suggestion(named):
     goldens = [golden("tests.test_physlib.test_attention"), golden("tests.test_physlib.test_blur")]
     with pytest.raises(MatrixError) as error:
         planned(goldens, cases=(named,))
@@ -303,7 +303,7 @@ sizes = st.dictionaries(
 
 
 @given(sizes, st.data())
-def test_shards_split_all_cells_and_few_readers(sizes, data):
+def test_shards_have_all_cells_together_and_few_readers_each(sizes, data):
     every = cells(sizes)
     count = data.draw(st.integers(1, len(every)))
     parts = split(every, count)
@@ -341,7 +341,7 @@ def test_a_wrong_shard_is_refused_with_an_example(text):
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6))
-def test_a_shard_is_written_as_it_is_read(index, more):
+def test_a_shard_is_printed_as_it_was_given(index, more):
     assert str(parse_shard(f"{index}/{index + more}")) == f"{index}/{index + more}"
 
 

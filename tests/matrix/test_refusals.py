@@ -64,11 +64,11 @@ def test_each_refusal_entry_begins_and_ends_on_its_day(entry):
         ("deserialize", "ValueError", ""),
     ],
 )
-def test_a_message_like_a_refusal_is_an_error(failure):
+def test_a_message_that_only_resembles_a_refusal_is_none(failure):
     assert find_refusal(*failure, CALENDAR.jax["0.8.1"].built) is None
     assert find_refusal(*failure, CALENDAR.jax["0.12.0.1"].built) is None
 
 
-def test_every_entry_has_a_known_stage_and_a_meaning():
+def test_every_refusal_entry_has_a_known_stage_and_a_meaning():
     assert {entry.stage for entry in load_refusals()} <= set(Stage)
     assert all(entry.meaning for entry in load_refusals())

@@ -34,7 +34,7 @@ def ending(outcome: Result) -> tuple[Verdict, Stage, int | None]:
 
 
 @BOTH
-def test_goldens_of_this_python_pass_in_it(run, fork, monkeypatch):
+def test_goldens_pass_in_the_interpreter_that_wrote_them(run, fork, monkeypatch):
     monkeypatch.setattr(pool, "start_process", START)  # workers that are no forks
     cases = WELL if fork else ("x64",)  # without fork each imports jax anew
     outcomes = run(*cases, fork=fork, environment_of=this_interpreter)
@@ -110,7 +110,7 @@ def test_a_cell_that_hangs_is_killed_and_others_continue(run, flaky, fork, case,
 
 
 @BOTH
-def test_a_cell_that_eats_memory_is_killed_with_a_reason(run, fork):
+def test_a_cell_over_the_memory_limit_is_killed_with_a_reason(run, fork):
     outcomes = run("eats_memory", "waves", memory=900 << 20, fork=fork)
     assert ending(outcomes["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
     assert outcomes["eats_memory"].message == "killed: it used more than the limit of 0.9 GiB"
@@ -127,7 +127,7 @@ def test_a_refusal_counts_only_in_releases_known_for_it(run, here):
     assert ending(outcomes["refused_by_version"]) == (Verdict.ERROR, Stage.DESERIALIZE, None), "0.8.2 and later do not"
 
 
-def test_no_worker_starts_for_what_is_not_an_artifact(run):
+def test_a_file_that_is_no_artifact_starts_no_worker(run):
     def no_worker(*_, **__):
         raise AssertionError("a worker was started")
 
@@ -269,7 +269,7 @@ def test_a_jax_that_does_not_import_shows_the_import_error(run, tmp_path, fork):
     assert "libmissing.so: cannot open shared object file" in outcome.message
 
 
-def test_a_platform_without_its_device_is_not_run(goldens, here):
+def test_cells_of_a_platform_without_its_device_are_not_run(goldens, here):
     cells = [Cell(goldens["both"], here, platform) for platform in ("cpu", "tpu")]
     by_platform = {outcome.platform: outcome for _, outcome in replayed(cells, this_interpreter, load_calendar())}
     assert by_platform["cpu"].verdict is Verdict.PASS
@@ -321,7 +321,7 @@ def test_a_warm_worker_serves_many_replays_and_is_replaced(run):
         workers.close()
 
 
-def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):
+def test_a_worker_that_does_not_start_in_time_is_given_up(here, monkeypatch, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(30)")
     monkeypatch.setattr(pool, "START_SECONDS", 0.5)
     monkeypatch.setattr(pool, "CLOSE_SECONDS", 0.5)

@@ -37,7 +37,7 @@ def test_a_reader_may_name_the_jax_that_goes_with_it():
     assert pairs(planned(readers="0.11.2,0.11.2-jax0.12.0.1")) == [("0.11.2", "0.12.0.1")], "the same pair twice"
 
 
-def test_a_pair_that_jax_refuses_is_not_planned():
+def test_planning_a_pair_that_jax_refuses_is_an_error():
     with pytest.raises(ReleaseError, match=r"jax 0\.12\.0\.1 needs jaxlib 0\.11\.2 or newer"):
         planned(readers="0.11.1-jax0.12.0.1")
 
@@ -52,7 +52,7 @@ def test_a_pair_that_jax_refuses_is_not_planned():
         ({"touching": NEWEST, "readers": "0.11.2,0.10.2"}, [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]),
     ],
 )
-def test_newest_depends_on_the_day_and_the_candidate(selection, expected):
+def test_option_readers_newest_depends_on_day_and_candidate(selection, expected):
     assert pairs(planned(**selection)) == expected
 
 
@@ -109,7 +109,7 @@ SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2")
         ("0.11.0,deployed", Policy(readers="0.11.0", deployed=(SERVING,)), True),
     ],
 )
-def test_the_policys_selection_is_whole_until_narrowed(readers, policy, whole):
+def test_a_selection_is_whole_unless_narrower_than_the_policys(readers, policy, whole):
     assert is_whole(Selection(readers), policy) is whole
     for part in ({"cases": ("a",)}, {"writers": ("a",)}, {"touching": "0.9.2"}, {"only": "promised"}):
         assert not is_whole(Selection(readers, **part), policy)
@@ -172,7 +172,7 @@ def test_a_wheel_file_can_go_with_a_published_jax(wheel, wheels, tmp_path):
         planned(readers=f"{wheel}-jax0.12.0.1")
 
 
-def test_a_wheel_without_a_jax_or_too_new_is_no_reader(wheel, wheels):
+def test_a_wheel_too_new_or_without_its_jax_is_refused(wheel, wheels):
     with pytest.raises(ReleaseError, match=rf"No jax release goes with jaxlib {NIGHTLY}.*--wheels"):
         planned(readers=str(wheel))
     with pytest.raises(ReleaseError, match="is not in the release calendar as of 2026-11-19"):
@@ -191,7 +191,7 @@ def test_the_bytes_of_a_wheel_decide_its_environment(wheel, wheels):
     assert content() != first
 
 
-def test_a_wheel_named_as_another_release_is_refused(tmp_path):
+def test_a_wheel_whose_build_date_contradicts_the_calendar_fails(tmp_path):
     same = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-09-17",))
     assert pairs(planned(readers=str(same))) == [("0.11.2", NEWEST)]
     other = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-11-01",))

@@ -189,7 +189,7 @@ def impatient(project):
         yield code
 
 
-def test_a_process_that_starts_too_slowly_says_what_to_do(project, monkeypatch):
+def test_the_error_for_a_slowly_starting_comparator_says_what_to_do(project, monkeypatch):
     monkeypatch.setattr(module, "START_SECONDS", 0.01)
     with contextlib.closing(UserCode(project, seconds=0.02)) as code, pytest.raises(CompareError) as raised:
         code.check("our_checks:asserts")
@@ -221,7 +221,7 @@ def test_output_of_user_code_is_not_taken_for_an_answer(tmp_path):
         assert user_code.compare("our_hostile:f", one, one) == "wrong", "a fork answers nothing"
 
 
-def test_one_process_serves_several_threads(compared):
+def test_one_comparator_process_serves_several_threads(compared):
     names = ["Checks.same_set", "asserts", "asserts_silently"] * 4
     with ThreadPoolExecutor(len(names)) as threads:
         assert [found.ok for found in threads.map(compared, names)] == [True, False, False] * 4

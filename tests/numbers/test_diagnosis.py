@@ -123,7 +123,7 @@ def looks(expected, actual, limit=None):
 
 
 @pytest.mark.parametrize(("pattern", "name"), PAIRS)
-def test_a_planted_pattern_is_recognised(pattern, name):
+def test_a_planted_error_pattern_is_recognised(pattern, name):
     expected, actual = planted_in(pattern, name)
     text = PLANTED[pattern][0].format(last=expected.ndim - 1)
     diagnoses = [diagnose(expected, actual, limit) for limit in limits(expected)]
@@ -157,7 +157,7 @@ def test_patterns_are_not_confused_over_many_seeds():
         (np.float32([1.5, 2, 3]), np.float32([-1.5, 2, 3]), WRONG_SIGN),
     ],
 )
-def test_rarer_patterns_are_recognised(expected, actual, text):
+def test_each_rarer_error_pattern_is_recognised(expected, actual, text):
     assert looks(expected, actual).startswith(text)
 
 
@@ -340,7 +340,7 @@ def test_equal_arrays_have_no_diagnosis(values, how):
 
 @settings(max_examples=100)
 @given(st.integers(0, 2**32), st.sampled_from(sorted(ARRAYS)))
-def test_garbage_is_never_diagnosed_as_a_pattern(seed, name):
+def test_random_numbers_are_never_diagnosed_as_a_pattern(seed, name):
     rng = np.random.default_rng(seed)
     expected = ARRAYS[name](rng)
     for limit in limits(expected):
@@ -358,7 +358,7 @@ def kind_of(expected, actual):
     return compare_leaves(*leaves, Rules(Comparison(rtol=1e-8))).kind
 
 
-def test_rounding_needs_every_wrong_output_to_look_like_it():
+def test_rounding_is_diagnosed_only_if_every_wrong_output_fits_it():
     values = normal(np.random.default_rng(2), 100)
     assert kind_of([values] * 3, [rounded(values), values, rounded(values)]).startswith(ROUNDING)
     assert kind_of([values] * 2, [rounded(values), -values]) == WRONG_SIGN

@@ -53,13 +53,13 @@ def test_zeros_differing_in_sign_get_no_error_grid():
     assert difference.grid is None
 
 
-def test_rounding_preserves_whether_an_error_is_allowed():
+def test_a_grids_rounded_errors_stay_within_or_beyond_their_limit():
     grid = error_grid(np.array([1.00002, 1.00001]), np.array([1.00001, 1.00002]))
     assert grid.errors[0] > grid.allowed[0]
     assert grid.errors[1] <= grid.allowed[1]
 
 
-def test_only_a_difference_has_a_grid():
+def test_a_comparison_has_an_error_grid_only_if_it_fails():
     values = np.linspace(1, 2, 50, dtype=np.float32)
     assert compared(values, values).grid is None
     wrong = values.copy()

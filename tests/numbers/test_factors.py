@@ -84,7 +84,7 @@ def test_q_and_r_may_change_sign_only_together(dtype, shape):
     assert not compared([q, r], [q @ rotated, adjoint(rotated) @ r], "qr").ok, "R is triangular"
 
 
-def test_vectors_without_effect_must_be_orthonormal_too():
+def test_vectors_of_zero_or_no_values_must_be_orthonormal_too():
     values, vectors = np.array([0.0, 1.0, 2.0]), np.eye(3)
     stretched = vectors * np.array([2.0, 1.0, 1.0])  # the eigenvalue of the first is 0
     assert not compared([values, vectors], [values, stretched], "eigh").ok
@@ -317,7 +317,7 @@ def factors_of(name, dtype="float64"):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_constant_and_reversed_factors_fail(name):
+def test_factors_filled_with_a_constant_or_reversed_do_not_agree(name):
     right = factors_of(name)
     assert compared(right, right, name).ok
     for what in (0, 1, np.nan, np.inf, -np.inf):
@@ -444,7 +444,7 @@ def in_groups(expected, actual, *groups) -> Difference:
     )
 
 
-def test_only_outputs_of_a_factor_group_may_change_sign():
+def test_only_outputs_that_are_factors_together_may_change_sign():
     a = matrix("float32")
     (left, values, right), (q, r) = np.linalg.svd(a), np.linalg.qr(a)
     groups = (("svd", (3, 1, 0)), ("qr", (4, 5)))
@@ -479,7 +479,7 @@ def test_factors_of_a_batch_may_change_sign():
     assert not in_groups([q, r], [-q, -r], ("qr", (0, 0))).ok
 
 
-def test_values_of_factors_use_the_noise_of_their_output():
+def test_eigenvalues_are_compared_by_the_noise_of_their_output():
     a = matrix("float64")
     values, vectors = np.linalg.eigh(a + adjoint(a))
     noise = CallNoise((None, np.zeros(vectors.shape), np.full(values.shape, 1e-6)))

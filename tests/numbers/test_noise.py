@@ -57,7 +57,7 @@ def test_inputs_move_by_at_most_one_ulp(values, seed):
     assert np.isfinite(moved[finite]).all()
 
 
-def test_moves_of_inputs_depend_on_the_seed():
+def test_the_seed_decides_how_inputs_are_moved():
     values = leaf_of(np.linspace(1, 2, 100, dtype=ml_dtypes.bfloat16))
     one, again, other = (moved_by(1, values, np.random.default_rng(seed)).data for seed in (1, 1, 2))
     assert (one == again).all()
@@ -67,7 +67,7 @@ def test_moves_of_inputs_depend_on_the_seed():
     assert moved_by(1, integers, np.random.default_rng(0)) is integers
 
 
-def test_spread_is_the_largest_move_of_each_element():
+def test_the_noise_of_an_element_is_its_largest_move_in_all_runs():
     runs = [[leaf_of(float32(*values))] for values in ((1.0, 2.0, 3.0), (1.5, 2.0, np.inf), (0.75, 2.0, 3.25))]
     (found,) = spread(runs[0], runs[1:])
     assert found.tolist() == [0.5, 0.0, 0.25]
@@ -92,7 +92,7 @@ def test_rounding_noise_around_zero_passes():
     assert not judged(one, other + np.float32(1e-6), noise).ok
 
 
-def test_a_quiet_element_borrows_noise_only_from_many():
+def test_an_element_without_noise_shares_that_of_many_not_of_one():
     assert judged(float32(0, 1, 1, 1, 1), float32(1e-3, 1, 1, 1, 1), [0.0, 1e-3, 1e-3, 1e-3, 1e-3]).ok
     assert not judged(float32(*[1.0] * 10), float32(1.0, 1.001, *[1.0] * 8), [1e-3, *[0.0] * 9]).ok
 
@@ -103,7 +103,7 @@ def test_an_output_without_noise_may_differ_by_a_few_ulps(units, ok):
     assert judged(float32(1.0), np.asarray([value]), [0.0]).ok is ok
 
 
-def test_outputs_of_eight_bits_must_be_equal_unless_they_jump():
+def test_eight_bit_outputs_must_be_equal_where_no_noise_run_moved():
     """One ulp of float4 is half of the value. As noise of every element, it would allow half of each number."""
     expected = np.asarray([1, 2, 4, 6], ml_dtypes.float4_e2m1fn)
     for wrong in (expected.astype(np.float32) / 2, -expected.astype(np.float32), np.zeros(4)):
@@ -183,11 +183,11 @@ def test_other_bits_without_noise_are_not_called_rounding():
 
 
 @pytest.mark.parametrize("asked", [{"rtol": {"float64": 1.0}}, {"tolerances": {"cuda": {"float32": Tolerance(1.0)}}}])
-def test_another_dtypes_tolerance_keeps_the_noise_rule(asked):
+def test_a_tolerance_for_another_dtype_does_not_replace_the_noise(asked):
     assert not judged(float32(1.0), float32(1.1), [0.0], **asked).ok
 
 
-def test_another_platform_has_a_wider_noise_limit():
+def test_a_comparison_between_platforms_allows_more_noise():
     expected, actual = float32(1.0, 0.5), float32(1.0005, 0.5)
     assert not judged(expected, actual, [0.0, 0.0]).ok
     assert judged(expected, actual, [0.0, 0.0], platforms=("cpu", "cuda")).ok
@@ -206,14 +206,14 @@ def test_every_output_agrees_with_itself(values, noise):
 
 
 @given(FLOATS)
-def test_floors_never_lower_the_noise(values):
+def test_the_least_noise_of_a_dtype_never_lowers_measured_noise(values):
     noise = np.abs(np.where(np.isfinite(values), values, 0.0)).astype(np.float64)
     with_floors = noise_with_floors(values, noise, "float32")
     assert (with_floors >= noise).all()
     assert (with_floors > 0).all()
 
 
-def test_noise_of_a_tenth_of_the_largest_is_undecided():
+def test_an_element_is_undecided_if_noise_is_a_tenth_of_the_largest():
     def undecided(values, noise):
         return count_undecided(leaf_of(values), np.asarray(noise))
 
@@ -225,7 +225,7 @@ def test_noise_of_a_tenth_of_the_largest_is_undecided():
     assert undecided(tiny, [0.0, 0.0]) == 2, "a floor of rounding is as large as denormal numbers"
 
 
-def test_noise_lent_by_more_elements_is_larger():
+def test_the_noise_that_elements_share_grows_with_their_number():
     """The largest of n draws is about √(2 ln n) standard deviations, here relative to the 34 runs."""
 
     def judged_by(elements: int) -> float:
@@ -242,7 +242,7 @@ def test_constants_of_the_noise_rule_are_as_documented():
     assert UNITS == ((2.0**-10, 1), (2.0**-7, 0.5), (1, 0))
 
 
-def test_the_scale_is_the_largest_finite_number():
+def test_the_scale_of_outputs_is_their_largest_finite_float():
     arrays = (float32(1, -5, np.inf), float32(2, np.nan), np.asarray([9], np.int32))
     assert [scale_of([leaf_of(array) for array in some]) for some in (arrays, arrays[::-1], arrays[2:])] == [5, 5, 0]
 
@@ -256,7 +256,7 @@ def test_max_noise_error_is_that_of_the_worst_output():
         assert found.max_noise_error == max(first, second)
 
 
-def test_only_integers_that_jump_may_differ():
+def test_only_integers_that_noise_runs_moved_may_differ():
     def integers(*values, noise=(0, 2, 0)):
         return judged(np.asarray((5, 5, 5)), np.asarray(values), noise)
 
@@ -289,19 +289,19 @@ TYPICAL, OF_INTEGERS = np.sqrt((1.0**2 + 0.1**2) / 2), np.sqrt((2.0**2 + 4.0**2)
         pytest.param([0, 0, 0], [1.0, 0.1, 0], [PART * 1.0, PART * TYPICAL, 0], 2, id="jump by what all jump by"),
     ],
 )
-def test_an_element_that_moves_out_of_proportion_jumps(near, far, expected, jumping):
+def test_an_element_moved_out_of_proportion_counts_as_jumping(near, far, expected, jumping):
     ones = leaf_of(np.ones(len(near), np.float32))
     found, count = noise_and_jumps(ones, np.asarray(near, float), np.asarray(far, float))
     assert (list(found), count) == (pytest.approx(expected), jumping)
 
 
-def test_an_integer_that_ever_moved_jumps():
+def test_an_integer_that_moved_at_all_counts_as_jumping():
     found, jumping = noise_and_jumps(leaf_of(np.asarray([3, 3, 3])), np.array([0, 2.0, 0]), np.array([0, 0, 4.0]))
     assert (list(found), jumping) == (pytest.approx([0, PART * OF_INTEGERS, PART * 4]), 2)
 
 
 @pytest.mark.parametrize("missing", ["near", "far", "both"])
-def test_an_output_that_must_be_equal_has_no_noise(missing):
+def test_an_output_not_measured_in_both_kinds_of_run_has_no_noise(missing):
     near, far = (None if missing in (name, "both") else np.ones(4) for name in ("near", "far"))
     assert noise_and_jumps(leaf_of(ONES), near, far) == (None, 0)
 

@@ -56,7 +56,7 @@ def test_the_reason_why_a_golden_compares_nothing_is_found(tmp_path, arrays, cha
         ((np.zeros(3, np.float32),), {"comparison": Comparison(atol=1e-3)}),
     ],
 )
-def test_one_compared_number_is_enough(tmp_path, arrays, changes):
+def test_a_golden_with_one_compared_number_compares_something(tmp_path, arrays, changes):
     assert found(tmp_path, stored(tmp_path / "golden", *arrays, **changes)) == ""
 
 
@@ -69,7 +69,7 @@ def found(folder, made):
         user_code.close()
 
 
-def test_a_policys_tolerance_counts_for_its_platform(tmp_path):
+def test_a_tolerance_that_accepts_all_counts_only_on_its_platform(tmp_path):
     made, tolerances = stored(tmp_path), {"cuda": {"float32": Tolerance(rtol=1e30)}}
     assert nothing_compared(made, "cpu", tolerances) == ""
     assert nothing_compared(made, "cuda", tolerances) == ZEROS
@@ -80,7 +80,7 @@ def test_a_golden_without_outputs_compares_nothing():
     assert nothing_compared(made, "tpu", {}) == "the golden has no outputs (no TPU here)"
 
 
-def test_a_further_call_counts_and_a_derivative_does_not(tmp_path):
+def test_outputs_of_further_calls_count_as_compared_not_of_vjps(tmp_path):
     (made,) = (stored(tmp_path, NAN),)
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
     for order, is_nothing in ((0, False), (1, True)):
@@ -89,7 +89,7 @@ def test_a_further_call_counts_and_a_derivative_does_not(tmp_path):
         assert bool(nothing_compared(type(made)(more, made.folder), "cpu", {})) is is_nothing
 
 
-def test_a_compared_derivative_does_not_excuse_the_function(tmp_path):
+def test_outputs_not_compared_are_found_though_derivatives_are(tmp_path):
     made = stored(tmp_path / "golden", comparison=Comparison("own:anything"))
     (made.folder / "vjp1.npz").write_bytes(files()[OUTPUTS])
     manifest = msgspec.structs.replace(made.manifest, checks=(Check("vjp1", vjp=1, outputs="vjp1.npz"),))
@@ -108,7 +108,7 @@ def test_a_compared_derivative_does_not_excuse_the_function(tmp_path):
     ],
     ids=str,
 )
-def test_other_leaf_differs_in_every_element(leaf):
+def test_other_values_for_an_array_differ_in_every_element(leaf):
     other = other_leaf(leaf)
     assert str(other) == str(leaf)
     assert other.data.dtype == leaf.data.dtype

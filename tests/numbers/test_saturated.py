@@ -99,7 +99,7 @@ def test_outputs_that_are_not_saturated_have_no_remark(function):
     assert not [text for text in remarks_on(function, X) if "bound" in text]
 
 
-def test_only_outputs_with_few_values_need_the_module():
+def test_the_module_is_read_only_for_outputs_of_few_values():
     asked = []
 
     def bounded(numbers):
@@ -113,7 +113,7 @@ def test_only_outputs_with_few_values_need_the_module():
     assert asked == [[1]]
 
 
-def test_a_module_that_cannot_be_followed_gives_no_bounds(monkeypatch):
+def test_no_bounds_are_found_where_the_module_is_not_understood(monkeypatch):
     artifact = artifact_of(jnp.tanh, X)
     assert bounded_outputs(artifact, [0])[0].by == "tanh"
     assert bounded_outputs(artifact, [7]) == {}

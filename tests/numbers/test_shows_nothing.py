@@ -111,7 +111,7 @@ SAME = "are the same with all of 16 other inputs too: choose inputs on which it 
         (lambda x, y: x + 0 * y, [X, X[::-1]], "input 1", NO_EFFECT),
     ],
 )
-def test_a_leaf_that_shows_nothing_has_a_remark(function, arrays, leaf, text):
+def test_an_input_or_output_that_can_prove_nothing_has_a_remark(function, arrays, leaf, text):
     assert text in remarks(function, *arrays)[leaf]
 
 
@@ -138,11 +138,11 @@ NAN, INF = np.full(4, np.nan, np.float32), np.float32(np.inf)
     ],
     ids=["NaN handed through", "infinity handed through", "another infinity", "computed"],
 )
-def test_a_lost_output_differs_from_one_handed_through(function, arrays, text):
+def test_nan_handed_through_from_an_input_has_its_own_remark(function, arrays, text):
     assert remarks(function, *arrays)["output 1"].startswith(text)
 
 
-def test_an_input_with_the_path_of_a_lost_output_is_named():
+def test_a_remark_on_nan_names_the_input_with_the_outputs_path():
     leaves = [leaf_of(np.asarray(array)) for array in (X, NAN, NAN, 0 * NAN - INF)]
     paths = (["args[0]", "args[1].worst", "args[1].best", "args[1].last"], ["result.x", "result.best", "result.last"])
     seen = Seen(leaves, range(4), [leaves[0], leaves[1], leaves[1]], [], paths=paths)
@@ -159,7 +159,7 @@ def test_an_input_with_the_path_of_a_lost_output_is_named():
 
 
 @pytest.mark.parametrize("result", ["result", "result[1]"])
-def test_an_unnamed_lost_output_is_not_matched_with_an_input(result):
+def test_infinity_without_a_path_is_matched_with_no_input(result):
     leaves = [leaf_of(np.asarray(array)) for array in (NAN[0], INF)]
     (remark,) = Seen(
         leaves, [0, 1], [leaf_of(np.asarray(-INF))], [], paths=(["args[0]", "args[1]"], [result])
@@ -210,11 +210,11 @@ def test_outputs_that_depend_on_their_inputs_have_no_remark(function, arrays):
     assert remarks(function, *arrays) == {}
 
 
-def test_a_call_with_other_outputs_prevents_the_remark():
+def test_an_output_that_differs_in_another_call_has_no_remark():
     assert remarks(lambda x: np.maximum(x, 0), -abs(X), calls=[[X]]) == {}
 
 
-def test_an_effect_in_another_call_prevents_the_remark():
+def test_an_input_with_an_effect_in_another_call_has_no_remark():
     def scaled(x, y):
         return x + 0 * y
 
@@ -238,7 +238,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_inputs_are_of_the_same_kind(kind):
+def test_changed_inputs_keep_dtype_shape_sign_and_definiteness(kind):
     given = leaf_of(KINDS[kind])
     others = [leaves[0] for run, leaves in other_runs([given], [0], 1000) if run.kind == "other"]
     assert {(leaf.dtype, leaf.shape) for leaf in others} == {(given.dtype, given.shape)}
@@ -254,7 +254,7 @@ def test_other_inputs_are_of_the_same_kind(kind):
                 np.linalg.cholesky(values)
 
 
-def test_large_arrays_are_run_only_a_few_times():
+def test_functions_of_large_arrays_are_run_only_a_few_times():
     runs = [run.kind for run, _ in other_runs([leaf_of(X)] * 3, range(3), 0)]
     assert runs == ["other", "other", "other", "small"]
 
@@ -270,7 +270,7 @@ def test_leaves_with_the_same_remark_share_a_line():
     assert remark_lines(found, ["result[6]"]) == ["result[0]['x'], result[1]['x'], result[2]['x'] and 3 more: why"]
 
 
-def test_remarks_that_a_line_leaves_out_can_be_shown():
+def test_a_shortened_line_of_remarks_says_how_to_see_all():
     found = [Remark(f"result[{number}]", "why") for number in range(7)]
     assert remark_lines(found, how_to_see="-v") == ["result[0], result[1], result[2] and 4 more (-v names all): why"]
     names = "result[0], result[1], result[2], result[3], result[4], result[5], result[6]"
@@ -297,19 +297,19 @@ TREE = ["args[0]", "args[1].w[0]", "args[1].w[1]", "args[1].b", "args[2]['a.b']"
     ],
     ids=["an argument", "a part", "not all", "keys with dots", "all"],
 )
-def test_a_part_of_a_tree_stands_for_all_its_leaves(names, shorter):
+def test_one_path_is_named_for_all_leaves_of_a_subtree(names, shorter):
     assert whole_trees(names, TREE) == shorter
     assert [leaf for leaf in TREE if is_named(leaf, shorter)] == names
     assert remark_lines([Remark(name, "why") for name in names], leaves=TREE) == [f"{', '.join(shorter)}: why"]
 
 
-def test_a_part_with_one_leaf_keeps_the_path_of_the_leaf():
+def test_a_subtree_of_one_leaf_is_named_by_the_path_of_the_leaf():
     assert whole_trees(["result"], ["args[0]", "result"]) == ["result"]
     assert whole_trees(["result['a']"], ["args[0]", "result['a']"]) == ["result['a']"]
     assert whole_trees(["result.a", "result.b"], ["args[0]", "result.a", "result.b"]) == ["result"]
 
 
-def test_a_leaf_name_also_means_its_subtree():
+def test_a_path_also_names_all_leaves_below_it():
     assert is_named("result['state'].mu[0]", ["result['state']"])
     assert not is_named("result['state_2']", ["result['state"])
     assert unknown_leaves(["args[0]", "args[1]"], ["args[0]['x']", "result"]) == ["args[1]"]

@@ -58,7 +58,7 @@ def test_an_output_as_small_as_its_noise_is_undecided(made):
     }
 
 
-def test_second_derivatives_are_named_by_the_cotangent(made):
+def test_a_second_derivative_by_a_cotangent_is_called_so(made):
     arrays = (ONES,) * 4
     golden = made(*arrays, checks=(DERIVATIVE, SECOND))
     found = undecided_outputs(golden, {"vjp2.npz": (SMALL, SMALL, LARGE, SMALL)}, {})
@@ -75,13 +75,13 @@ def test_only_derivatives_of_an_exact_golden_can_be_undecided(made):
     assert names(golden, plain=(LARGE,)) == {"vjp1/0": 2}
 
 
-def test_factors_are_not_undecided_by_noise(made):
+def test_outputs_that_are_factors_are_never_undecided(made):
     three = Signature(("float32[2]",), ("float32[2]",) * 3, "((*,), {})", "(*, *, *)")
     golden = made(ONES, ONES, ONES, factors=(FactorGroup("qr", (0, 1)),), signature=three)
     assert names(golden, plain=(LARGE, LARGE, LARGE)) == {"2": 2, "vjp1/0": 2, "vjp1/1": 2, "vjp1/2": 2}
 
 
-def test_elements_that_jump_are_not_counted_as_undecided(made):
+def test_jumping_elements_do_not_count_as_undecided(made):
     golden = made(ONES, ONES)
     jumping = {"0": (1, 5), "1": (2, 5), "vjp1/1": (2, 5)}
     assert names(golden, jumping, plain=(LARGE, LARGE)) == {"0": 1, "vjp1/0": 2}
@@ -97,7 +97,7 @@ def test_elements_that_jump_are_not_counted_as_undecided(made):
         ([], True),
     ],
 )
-def test_half_of_each_output_undecided_proves_nothing(made, elements, proves):
+def test_a_golden_proves_nothing_if_half_of_each_output_is_undecided(made, elements, proves):
     undecided = {str(number): UndecidedOutput(count, of, 1.0, 1.0) for number, (count, of) in enumerate(elements)}
     assert proves_nothing(made(ONES, ONES, checks=()), undecided) is not proves
 
@@ -161,7 +161,7 @@ def test_undecided_outputs_are_counted_from_the_files(chaotic, recorded, text):
     assert undecided_in([chaotic(**recorded), golden("t.smooth")]) == [f"t.chaos/0.12.0.1-cpu: {text}"]
 
 
-def test_a_tolerance_of_another_type_does_not_hide_noise(chaotic):
+def test_a_tolerance_for_another_dtype_leaves_outputs_undecided(chaotic):
     stored = chaotic(undecided_outputs={})
     other, own = (
         replace(stored, manifest=msgspec.structs.replace(stored.manifest, comparison=Comparison(rtol={dtype: 0.1})))
@@ -187,7 +187,7 @@ def test_hidden_errors_are_shown_in_percent_or_as_a_number(fraction, shown):
     assert text == f"errors smaller than this fraction of the largest number pass unseen: {shown} in output 0 (result)"
 
 
-def test_outputs_that_hide_most_are_named_first():
+def test_outputs_that_hide_the_largest_errors_are_named_first():
     parts = {f"output {n}": NotSeen(part, "float32") for n, part in enumerate((2e-6, 0.05, 1e-7, 1e-8))}
     text = not_seen_text(parts, most=2)
     assert text.endswith(": 5 % in output 1; 2e-06 in output 0; less in 2 more outputs")

@@ -83,7 +83,7 @@ LINE = "export_compat.yaml:12"
         (Tolerance(atol=7, ulp=4), NOTHING, {"ulp": LINE}, f"rtol 0, atol 7 (golden), or 4 ulp ({LINE})"),
     ],
 )
-def test_a_tolerance_names_the_source_of_each_part(golden, policy, sources, words):
+def test_a_tolerance_in_words_names_who_set_rtol_and_atol(golden, policy, sources, words):
     allowed = tolerance_for("float32", golden, ("tpu", "cpu"), {"tpu": {"float32": policy}}, sources)
     assert allowed.in_words(7.0) == words
 

@@ -30,12 +30,12 @@ def project(projects: Projects):
     return project
 
 
-def test_policy_may_allow_targets_a_test_never_calls(project):
+def test_a_policy_may_allow_targets_that_a_test_never_calls(project):
     run = project.pytest("-k", "none")
     assert run.code == 0, run.text
 
 
-def test_only_checks_of_called_targets_are_disabled(project):
+def test_checks_are_disabled_only_for_targets_that_are_called(project):
     written = project.pytest("--update-goldens")
     assert written.code == 0, written.text
     for case, called in (("test_a.test_calls_none", []), ("test_a.test_calls_one", ["lapack_sgeqp3_ffi"])):

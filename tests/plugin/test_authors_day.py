@@ -158,13 +158,13 @@ def with_inputs(project: Project, old: str, new: str, policy: str = "changed_inp
     return project.pytest()
 
 
-def test_unchanged_arguments_get_no_note(falling):
+def test_unchanged_example_arguments_get_no_note(falling):
     run = with_inputs(falling, "9.8", "9.8")
     assert run.code == 0
     assert "example arguments" not in run.text
 
 
-def test_arguments_that_differ_by_rounding_get_no_note(falling):
+def test_example_arguments_that_differ_by_rounding_get_no_note(falling):
     run = with_inputs(falling, "np.float32(GRAVITY)", "np.nextafter(np.float32(GRAVITY), np.float32(10))")
     assert run.code == 0
     assert "example arguments" not in run.text
@@ -179,7 +179,7 @@ def test_arguments_that_differ_by_rounding_get_no_note(falling):
     ],
     ids=["a number", "an array in a tree", "a further call"],
 )
-def test_changed_arguments_get_a_note(falling, old, new, named):
+def test_example_arguments_other_than_the_goldens_get_a_note(falling, old, new, named):
     run = with_inputs(falling, old, new or old.replace("X", "2 * X"))
     assert run.code == 0
     note = f"example arguments are not the golden's inputs, which were compared: {named}. pytest --update-goldens"
@@ -187,7 +187,7 @@ def test_changed_arguments_get_a_note(falling, old, new, named):
     assert "stores the new ones; if they are random, seed them, else they differ in each run" in run.text
 
 
-def test_changed_arguments_fail_if_the_policy_says_fail(falling):
+def test_changed_example_arguments_fail_if_the_policy_says_fail(falling):
     run = with_inputs(falling, "9.8", "9.81", policy="changed_inputs: fail\n")
     assert run["test_fall"].outcome == "failed"
     assert "changed_inputs is fail: args[1]." in run["test_fall"].text
@@ -248,7 +248,7 @@ def test_wrong_marker(export_golden):
 )
 
 
-def test_short_summary_has_reason_and_test_name_once(projects):
+def test_pytests_short_summary_has_reason_and_test_name_once(projects):
     run = projects(test_a=REASONS).pytest(environment={"COLUMNS": "140"})
     reasons = {
         "FAILED test_a.py::test_missing": "No golden of this test yet: expected one in",
@@ -366,7 +366,7 @@ def replaced_in(run: Run) -> str:
     return re.search(r"^  test_a\.test_sine/\S+: (.*)$", run.text, re.MULTILINE)[1]
 
 
-def test_changed_numbers_are_written_under_compare_shape(sine, tmp_path):
+def test_an_update_writes_changed_numbers_under_compare_shape(sine, tmp_path):
     project = loosened(sine, tmp_path / "project", "compare='shape'", "3 * x")
     would, written = project.pytest("--update-goldens=dry-run"), project.pytest("--update-goldens")
     assert ["1 golden would be replaced" in would.text, "1 golden replaced" in written.text] == [True, True]
@@ -423,7 +423,7 @@ def test_an_update_skips_damaged_goldens_of_other_writers(sine, tmp_path):
     assert f"{other}: not a golden's manifest: found a merge conflict in line 1." in " ".join(run.text.split())
 
 
-def test_an_update_replaces_no_link(sine, tmp_path):
+def test_an_update_fails_on_a_manifest_that_is_a_link(sine, tmp_path):
     project = sine.copy(tmp_path / "project")
     (path,) = project.goldens.glob("*/*/golden.yaml")
     elsewhere = path.rename(tmp_path / "elsewhere.yaml")
@@ -462,7 +462,7 @@ def test_an_unknown_value_of_update_goldens_names_the_known_ones(value, hint, pr
     assert run.text.strip() == f"ERROR: jaxexport: error: {error}"
 
 
-def test_a_path_after_update_goldens_is_no_value(projects):
+def test_a_path_after_update_goldens_is_not_taken_for_its_value(projects):
     run = projects(test_a="def test_plain(): pass\n").pytest("--update-goldens", "test_a.py")
     assert "1 passed" in run.text
 

@@ -227,7 +227,7 @@ def test_a_missing_golden_of_this_writer_is_noted(spoiled):
 
 @pytest.mark.parametrize("test", ["unmarked", "misspelled", "never", *CALLS])
 @pytest.mark.parametrize("updating", [False, True])
-def test_a_wrong_call_fails_with_one_sentence(spoiled, test, updating):
+def test_a_wrong_call_of_export_golden_fails_with_one_sentence(spoiled, test, updating):
     report = (spoiled.updated if updating else spoiled.checked)[f"test_{test}"]
     assert report.outcome == ("error" if test in ("unmarked", "misspelled") else "failed")
     for message in MESSAGES.get(test) or CALLS[test][1:]:
@@ -238,7 +238,7 @@ def test_a_wrong_call_fails_with_one_sentence(spoiled, test, updating):
 
 
 @pytest.mark.parametrize("test", ["test_twice", "test_twice_unnamed"])
-def test_a_second_call_with_the_same_name_is_refused(spoiled, test):
+def test_a_second_export_golden_with_the_same_name_is_refused(spoiled, test):
     assert "give each call of a test a name of its own" in spoiled.updated[test].text
 
 
@@ -252,7 +252,7 @@ def test_an_error_in_the_function_shows_its_traceback(spoiled):
 @pytest.mark.parametrize(
     ("test", "message"), [("argument_too_few", "argument"), ("static_without_hash", "Non-hashable static arguments")]
 )
-def test_an_error_from_jax_is_shown_at_the_call(spoiled, test, message):
+def test_an_error_of_jax_is_shown_at_the_call_of_export_golden(spoiled, test, message):
     text = spoiled.checked[f"test_{test}"].text
     assert re.search(rf"\n>       export_golden\(.*\nE       \w+Error: [^\n]*{message}", text, re.DOTALL)
     assert "dynamic_tree" not in text, "source that is not the user's"
@@ -264,7 +264,7 @@ def test_failing_or_skipped_tests_write_nothing(spoiled):
     assert "no marked test wrote a golden (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
 
 
-def test_stored_goldens_survive_and_the_runs_fail(spoiled):
+def test_runs_with_wrong_calls_fail_and_leave_goldens_unchanged(spoiled):
     assert (spoiled.written.code, spoiled.checked.code, spoiled.updated.code) == (0, 1, 1)
     assert spoiled.before == spoiled.after_checked == spoiled.after_update
 
@@ -344,7 +344,7 @@ def test_beside_another(export_golden):
 """
 
 
-def test_a_swallowed_error_of_a_call_fails_its_test(projects):
+def test_a_test_that_catches_the_error_of_its_export_fails(projects):
     project = projects(test_s=SWALLOWED)
     assert project.pytest("--update-goldens").code == 0
     run = project.pytest(environment={"WRONG": "1"})

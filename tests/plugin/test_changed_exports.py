@@ -98,7 +98,7 @@ def run(written: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return project.pytest()
 
 
-def test_recorded_factors_that_are_gone_are_a_change(projects):
+def test_factors_in_a_golden_that_the_export_lacks_are_a_change(projects):
     test = """
         import numpy as np, jax, pytest
 
@@ -180,7 +180,7 @@ def test_a_change_by_a_variable_names_the_variable(written, tmp_path):
     assert f"{flag}: golden None; now highest, see {flag.upper()}\n" in report.text
 
 
-def test_only_shardings_are_compared_across_writers(written, tmp_path_factory):
+def test_with_an_older_writers_golden_only_shardings_are_compared(written, tmp_path_factory):
     project = written.copy(tmp_path_factory.mktemp("older") / "project")
     for name in ("test_results", "test_precision"):
         (own,) = (project.goldens / f"test_a.{name}").iterdir()
@@ -253,7 +253,7 @@ def test_a_check_finds_unrecorded_seed_dependence(later):
     assert "compared only by their outputs, since two exports differ: test_a.test_sets" in later.text
 
 
-def test_a_change_in_all_processes_suggests_more_seeds(later):
+def test_a_change_under_all_hash_seeds_suggests_to_try_more(later):
     report = later["test_always_alike"]
     assert report.outcome == "failed"
     assert "The outputs are equal, as this test compares them. `changed_module: warn`" in report.text

@@ -21,7 +21,7 @@ jax.config.update("jax_enable_x64", True)
 """
 
 TESTS = """
-import jax, jax.numpy as jnp, numpy as np, pytest
+import os, jax, jax.numpy as jnp, numpy as np, pytest
 
 X = np.linspace(0.1, 1.0, 9).reshape(3, 3)
 
@@ -31,7 +31,7 @@ def test_marked(export_golden):
 
 @pytest.mark.export_compat
 def test_bare(export_golden):
-    export_golden(jax.jit(jnp.cos), X)
+    export_golden(jax.jit(jnp.sin if "OTHER_BARE" in os.environ else jnp.cos), X)
 
 @pytest.mark.export_compat(platforms=["cpu"], compare="exact", allow={"lapack_dgeqp3_ffi": "pinned by LAPACK's manual"})
 def test_pivoted(export_golden):
@@ -44,7 +44,11 @@ rtol: 0.1
 atol: 0.001
 platforms: [cpu, tpu]
 allow: {of_the_policy: we ship this library ourselves}
-deployed: [{name: serving, reader: tensorflow==2.21.0, cases: ["*.test_bare"]}]
+deployed:
+  - {name: serving, reader: tensorflow==2.21.0, cases: ["*.test_bare"]}
+  - {name: old, jaxlib: 0.9.2, cases: ["*.test_marked", "*.test_bare"]}
+  - {name: ended, jaxlib: 0.10.2, until: 2026-10-01}
+  - {name: gpu, jaxlib: 0.11.0, platform: tpu}
 """
 
 INI = """
@@ -58,7 +62,7 @@ export_module_text = no
 def configured(projects: Projects) -> SimpleNamespace:
     """A project with settings in its policy, in pytest.ini and on the command line, and its two runs.
 
-    `written` writes the goldens, `checked` checks them.
+    `written` writes the goldens, `checked` checks them, and in `failed` one test exports something else.
     """
     project = projects(conftest=CONFTEST, test_a=TESTS)
     (project.folder / "export_compat.yaml").write_text(POLICY)
@@ -68,7 +72,8 @@ def configured(projects: Projects) -> SimpleNamespace:
     words = ("-p", "pytest_jaxexport.plugin", "--export-rtol", "0.3")
     written = project.pytest(*words, "--update-goldens", environment=alone)
     checked = project.pytest(*words, environment=alone)
-    return SimpleNamespace(project=project, written=written, checked=checked)
+    failed = project.pytest(*words, environment={**alone, "OTHER_BARE": "1"})
+    return SimpleNamespace(project=project, written=written, checked=checked, failed=failed)
 
 
 def test_the_plugin_works_without_autoload(configured):
@@ -84,7 +89,7 @@ def test_the_header_names_the_policys_golden_folder(configured):
     assert not (configured.project.folder / "golden").exists()
 
 
-def test_a_golden_records_the_nearest_setting(configured):
+def test_a_golden_records_the_markers_value_before_the_policys(configured):
     marked, bare = (
         configured.project.manifest(case, "of_policy") for case in ("test_a.test_marked", "test_a.test_bare")
     )
@@ -93,7 +98,7 @@ def test_a_golden_records_the_nearest_setting(configured):
     assert [marked["options"]["platforms"], bare["options"]["platforms"]] == [["cpu"], ["cpu", "cuda"]]
 
 
-def test_the_ini_file_can_leave_out_the_module_text(configured):
+def test_an_option_of_the_ini_file_leaves_out_module_mlir(configured):
     names = {path.name for path in configured.project.folder.glob("of_policy/*/*/*")}
     assert "module.mlir" not in names
     assert {"golden.yaml", "artifact.jaxexport", "jaxpr.txt"} < names
@@ -109,8 +114,12 @@ def test_a_golden_of_x64_is_replayed_in_x64(configured):
     assert "3 cases checked against 3 goldens: 3 kept" in configured.checked.text
 
 
-def test_the_summary_names_runtimes_of_deployed_cases(configured):
-    (line,) = re.findall(r"1 case deployed in tensorflow 2.21.0: `(.*)` tests it there", configured.checked.text)
+@pytest.mark.parametrize("run", ["checked", "failed"])
+def test_the_summary_counts_all_cases_that_are_deployed_elsewhere(run, configured):
+    ended = getattr(configured, run)
+    assert ended.code == (run == "failed")
+    deployed = r"2 cases deployed in jaxlib 0\.9\.2, 1 in tensorflow 2\.21\.0: `(.*)` tests them there"
+    (line,) = re.findall(deployed, ended.text)
     assert line.startswith("jaxexport matrix --readers deployed")
 
 
@@ -125,14 +134,14 @@ def settings(root: Path, directory: Path, goldens: str = "golden", policy: str |
     return Settings(root / goldens, "", Policy(), None, None, None, policy_file=file, directory=directory)
 
 
-def test_a_command_for_the_root_names_no_paths(tmp_path):
+def test_a_printed_command_names_no_path_if_run_in_the_root(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("readers: window")
     options = run_options(settings(tmp_path, tmp_path, policy="export_compat.yaml"))
     assert (options.goldens, options.policy_file, options.results) == (None, None, None)
 
 
 @pytest.mark.parametrize(("goldens", "policy"), [("golden", "export_compat.yaml"), ("other/goldens", "strict.yaml")])
-def test_a_command_for_a_subfolder_has_relative_paths(tmp_path, goldens, policy):
+def test_a_printed_command_has_relative_paths_in_a_subfolder(tmp_path, goldens, policy):
     (tmp_path / policy).write_text("readers: window")
     (tmp_path / "tests").mkdir()
     options = run_options(settings(tmp_path, tmp_path / "tests", goldens, policy))
@@ -155,8 +164,6 @@ def test_commands_of_the_summary_repeat_the_policy_and_goldens_of_the_run():
         "elsewhere": 0,
         "without_outputs": 0,
         "corrected": None,
-        "runtimes": [],
-        "run_deployed": "",
     }
     text = "\n".join(summary_lines([event], repeated=["--export-policy=other policy.yaml", "--goldens=g"]))
     command = "pytest --update-goldens '--export-policy=other policy.yaml' --goldens=g"
@@ -164,7 +171,7 @@ def test_commands_of_the_summary_repeat_the_policy_and_goldens_of_the_run():
     assert f"{command} stores the new ones" in text
 
 
-def test_a_command_of_jaxexport_names_another_policy(tmp_path):
+def test_a_printed_jaxexport_command_names_the_policy_of_the_run(tmp_path):
     replayer = SimpleNamespace(_options=run_options(settings(tmp_path, tmp_path, policy="other.yaml")))
     command = Replayer.command(replayer, "matrix", "--readers", "deployed")
     assert command == ["jaxexport", "matrix", "--readers", "deployed", "--policy", "other.yaml"]

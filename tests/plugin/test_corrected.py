@@ -70,7 +70,7 @@ def policy(corrected: SimpleNamespace, *rules: str) -> None:
     (corrected.project.folder / POLICY).write_text("\nnumbers:\n" + "\n".join(f"  - {{{rule}}}" for rule in rules))
 
 
-def test_a_marker_applies_to_goldens_of_both_writers(corrected):
+def test_a_changed_marker_applies_to_goldens_of_both_writers(corrected):
     assert "allowed 4 times the noise of each" in corrected.checked["test_plain"].text
     assert corrected.checked["test_other"].outcome == "passed"
     assert corrected.before == corrected.project.stored()
@@ -95,7 +95,7 @@ def test_a_test_over_the_budget_of_its_marker_fails(corrected):
     assert "budgets    output_bytes 16, more than 15 (max_output_bytes, marker)" in failure
 
 
-def test_a_stricter_rule_outranks_the_marker_and_is_named(corrected):
+def test_a_stricter_rule_of_the_policy_outranks_the_marker(corrected):
     policy(
         corrected,
         "cases: [test_a.test_wide], rtol: 1.0e-6, reason: measured",
@@ -127,7 +127,7 @@ def test_a_failure_names_the_option_with_the_tolerance(corrected):
     assert "allowed 3 ulp (marker)" in corrected.checked_with_option["test_ulp"].text
 
 
-def test_a_rule_accepts_numbers_that_prove_nothing(corrected):
+def test_a_rule_with_compare_shape_accepts_chaotic_numbers(corrected):
     assert "nothing was stored" in corrected.written["test_chaos"].text
     policy(corrected, "cases: ['*chaos'], compare: shape, reason: chaotic")
     runs = [corrected.project.pytest("-k", "chaos", *words) for words in (["--update-goldens"], [])]

@@ -145,7 +145,7 @@ def differing(projects: Projects) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("name", FITTING)
-def test_only_the_fitting_hint_is_printed(name, differing):
+def test_a_golden_failing_its_replay_gets_only_the_hint_that_fits(name, differing):
     text = differing.update[f"test_{name}"].text
     assert "it ran with different numbers. The fault is in what was exported" in text
     *_, fitting = FITTING[name]

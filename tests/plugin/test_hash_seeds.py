@@ -38,7 +38,7 @@ def ask(*answers: bool | None) -> tuple[bool | None, list[Process]]:
     return differs, processes
 
 
-def test_the_seeds_order_almost_all_pairs_in_both_ways():
+def test_the_hash_seeds_give_almost_each_pair_of_names_both_orders():
     orders = [
         subprocess.run(
             [sys.executable, "-S", "-c", ORDERS],
@@ -53,21 +53,21 @@ def test_the_seeds_order_almost_all_pairs_in_both_ways():
     assert one_way <= 2  # 0.1 are expected; with five seeds, 12 of 200
 
 
-def test_a_difference_in_the_last_process_is_found():
+def test_a_change_of_the_export_under_the_last_hash_seed_is_found():
     assert ask(False, True)[0] is True
 
 
-def test_seeds_that_export_alike_show_no_difference():
+def test_hash_seeds_that_export_alike_show_no_dependence():
     differs, processes = ask(False, False)
     assert differs is False
     assert all(process.asked for process in processes)
 
 
-def test_two_seeds_are_tried_before_a_test_fails():
+def test_two_hash_seeds_are_tried_before_a_test_fails():
     assert len(SEEDS) == 2
 
 
-def test_printed_command_stops_at_first_passing_seed(tmp_path):
+def test_the_printed_command_stops_at_the_first_passing_hash_seed(tmp_path):
     program = tmp_path / "pytest"
     program.write_text('#!/bin/sh\necho "$PYTHONHASHSEED $*"\ntest "$PYTHONHASHSEED" = 11\n', encoding="utf-8")
     program.chmod(0o755)

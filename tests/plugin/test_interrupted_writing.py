@@ -124,7 +124,7 @@ def test_a_backfill_passes_its_sigterm_on_to_pytest(projects):
     assert "1 golden new: test_a.test_first/" in text
 
 
-def test_the_summary_lists_an_interrupted_tests_goldens(projects):
+def test_the_summary_lists_goldens_that_an_interrupted_test_wrote(projects):
     project = projects(conftest=TERMINATED_WHILE_IT_STORES, test_a=TWO_CALLS)
     done = project.pytest("--update-goldens")
     assert done.code == 143, done.text

@@ -108,7 +108,7 @@ def test_the_next_run_names_the_test_that_ended_pytest(projects):
     assert "process of pytest died" not in projects(test_a=EXPORTS).pytest("-k", "unmarked").text
 
 
-def test_xdist_names_the_ended_test_and_runs_the_others(projects):
+def test_with_xdist_the_test_that_ended_a_worker_is_named(projects):
     project = projects(test_a=EXPORTS)
     run = project.pytest("--update-goldens", "-n", "2", "--noise=later")
     assert {"test_before", "test_after", "test_unmarked"} <= {

@@ -186,20 +186,20 @@ def late(projects: Projects) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("test", MESSAGES)
-def test_a_call_that_is_not_checked_fails_its_test(late, test):
+def test_a_call_of_export_golden_outside_its_test_fails_the_test(late, test):
     report = late.run[test]
     assert report.outcome in ("failed", "error"), late.run.text
     assert MESSAGES[test] in report.text
     assert late.run.text.count("INTERNALERROR") == 0
 
 
-def test_each_failure_is_in_the_summary_once(late):
+def test_each_failure_of_a_call_is_in_the_summary_once(late):
     summary = late.run.text.partition("short test summary")[2]
     tests = MESSAGES.keys() - {"test_never_runs"}  # Python also warns of its coroutine
     assert {test: summary.count(f"::{test} ") for test in tests} == dict.fromkeys(tests, 1)
 
 
-def test_no_golden_of_a_late_call_is_written(late):
+def test_no_golden_is_written_by_a_call_that_came_too_late(late):
     assert {name.rpartition(".")[2] for name in late.run.tests} == MESSAGES.keys()
     assert [path.name for path in late.project.goldens.glob("*.late")] == []
 
@@ -297,7 +297,7 @@ def pytest_runtest_protocol(item, nextitem):  # as pytest-rerunfailures does
 """
 
 
-def test_a_repeated_attempt_that_calls_nothing_fails(projects):
+def test_a_rerun_of_a_test_that_calls_no_export_golden_fails(projects):
     run = projects(test_a=RERUN, conftest=AGAIN).pytest("--update-goldens")
     assert "never called export_golden" in run["test_second_never_calls"].text
 
@@ -351,7 +351,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def test_markers_added_by_hooks_or_fixtures_count(projects):
+def test_export_compat_markers_added_by_hooks_or_fixtures_count(projects):
     project = projects(test_a=MARKED_ELSEWHERE.replace("@KEYWORDS@", ""), conftest=HOOK.replace("@KEYWORDS@", ""))
     run = project.pytest("--update-goldens")
     assert run.outcomes() == {
@@ -361,7 +361,7 @@ def test_markers_added_by_hooks_or_fixtures_count(projects):
     assert len(list(project.goldens.iterdir())) == 2
 
 
-def test_wrong_markers_of_hooks_or_fixtures_are_refused(projects):
+def test_wrong_markers_added_by_hooks_or_fixtures_are_refused(projects):
     project = projects(test_a=MARKED_ELSEWHERE.replace("@KEYWORDS@", "rtl=1"))
     run = project.pytest()
     assert "has no keyword 'rtl'" in run["test_by_a_fixture"].text
@@ -386,7 +386,7 @@ def test_x64(export_golden):
 """
 
 
-def test_further_calls_use_the_jax_settings_when_added(projects):
+def test_further_calls_use_the_jax_settings_of_when_they_were_added(projects):
     project = projects(test_a=X64.replace("OFFSET", "0"))
     run = project.pytest("--update-goldens")
     assert run.code == 0, run.text

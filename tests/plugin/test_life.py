@@ -126,7 +126,7 @@ def test_a_failure_shows_the_largest_and_first_errors(life):
     ]
 
 
-def test_a_failure_shows_numbers_last_signature_first(life):
+def test_a_failure_shows_the_signature_first_and_the_numbers_last(life):
     text = life.changed["test_solve"].text
     signature = text.index("signature: out_tree: golden PyTreeDef(*); now PyTreeDef((*,))")
     calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")
@@ -141,7 +141,7 @@ def test_a_failing_check_changes_no_golden(life):
     assert life.changed["test_both_ways"].outcome == "passed"
 
 
-def test_update_with_lf_replaces_only_failed_goldens(life):
+def test_update_goldens_with_lf_replaces_only_failed_goldens(life):
     assert life.updated.code == 0
     assert "2 goldens replaced: test_models.test_wave/" in life.updated.text
     different = {

@@ -85,13 +85,13 @@ def test_case_names_leave_out_the_group_of_xdist(named):
     assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
 
 
-def test_one_process_checks_what_two_processes_wrote(named):
+def test_goldens_that_two_processes_wrote_pass_in_one_process(named):
     assert named.checked.code == 0
     assert named.checked.outcomes() == {"passed": list(named.checked.tests)}
     assert "10 cases checked against 10 goldens: 10 kept" in named.checked.text
 
 
-def test_the_advised_command_writes_only_its_golden(named):
+def test_the_command_for_a_missing_golden_writes_only_that_golden(named):
     assert named.missing.code == 1
     assert (named.by_its_command.code, len(named.after_command)) == (0, 1)
     assert "9 goldens new" in named.written.text

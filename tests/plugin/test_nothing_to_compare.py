@@ -73,13 +73,13 @@ def test_outputs_that_show_nothing_are_refused(update, name):
     assert "nothing_to_compare='why'" in report.text
 
 
-def test_one_value_in_one_output_or_call_is_enough(update):
+def test_one_number_in_any_output_or_call_lets_a_golden_be_stored(update):
     for name in ("test_one_number", "test_another_output", "test_another_call"):
         report = update[1][f"TestSomething.{name}"]
         assert report.outcome == "passed", report.text
 
 
-def test_a_reason_lets_an_empty_golden_be_stored(update):
+def test_a_reason_lets_a_golden_without_numbers_be_stored(update):
     project, run = update
     assert [run[f"TestReason.{name}"].outcome for name in NOTHING] == ["passed"] * len(NOTHING), run.text
     for name in NOTHING:
@@ -121,7 +121,7 @@ def test_made_inputs_give_numbers_or_are_refused(projects):
     assert project.pytest("-k", "cholesky").code == 0
 
 
-def test_inputs_made_by_an_older_rule_are_checked(projects):
+def test_goldens_with_inputs_made_by_an_older_version_are_checked(projects):
     """Older versions made inputs by one rule, even if the outputs were NaN."""
     reason = "export_compat(nothing_to_compare='an older version')"
     project = projects(conftest=OLDER, test_a=IN_DOMAIN.replace("export_compat", reason))

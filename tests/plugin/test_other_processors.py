@@ -34,7 +34,7 @@ def written(projects: Projects) -> SimpleNamespace:
     return SimpleNamespace(project=project, alone=alone, update=update)
 
 
-def test_flags_that_the_replay_lacks_are_named(written):
+def test_outputs_computed_under_other_xla_flags_are_not_stored(written):
     report = written.alone["test_wave"]
     assert report.outcome == "failed"
     assert "Its outputs were computed with other flags than its replay: nothing was stored." in report.text

@@ -111,13 +111,13 @@ HANDED_THROUGH = (
 UNUSED = "no output depends on this input: is it meant to be unused?"
 
 
-def test_a_state_that_is_handed_through_is_named(written):
+def test_an_output_that_equals_an_input_is_named(written):
     best, unused = remarks_on(written, "test_state")
     assert best.startswith(HANDED_THROUGH)
     assert unused == f"args[1]['a'], args[1]['b'], args[1]['c'] and 3 more (-v names all): {UNUSED}"
 
 
-def test_questions_are_repeated_in_full_under_v(project, written):
+def test_with_v_remarks_are_repeated_with_all_leaves(project, written):
     again = project.pytest("--update-goldens", "-v", "-k", "state or meant")
     assert "2 goldens unchanged" in again.text
     best, unused = remarks_on(again, "test_state")
@@ -127,24 +127,24 @@ def test_questions_are_repeated_in_full_under_v(project, written):
     assert remarks_on(again, "test_meant") == []
 
 
-def test_remarks_fail_no_test_and_spare_good_goldens(project, written):
+def test_remarks_fail_no_test_and_a_good_golden_gets_none(project, written):
     assert remarks_on(written, "test_fine") == []
     assert written.outcomes()["failed"] == ["test_a.test_unknown"]
     assert "shows" not in str(project.manifest("test_a.TestAll.test_dead")["noise"])
 
 
-def test_leaves_marked_as_constant_get_no_remark(project, written):
+def test_outputs_that_the_marker_calls_constant_get_no_remark(project, written):
     assert remarks_on(written, "test_meant") == []
     assert "constant" not in project.manifest("test_a.TestAll.test_meant")["options"]
 
 
-def test_an_unknown_leaf_is_an_error_with_all_leaves(written):
+def test_an_unknown_leaf_in_constant_is_an_error_with_all_leaves(written):
     text = written["test_unknown"].text
     assert "expected leaves of what is exported, found result['stop']" in text
     assert "The leaves are args[0], args[1], result['out'], result['step']." in text
 
 
-def test_a_loop_that_other_inputs_make_endless_is_ended(project, written):
+def test_a_loop_that_remarks_would_run_without_end_is_stopped(project, written):
     noise = project.manifest("test_a.TestAll.test_endless")["noise"]
     assert (noise["moved"], noise.get("failed")) == (6, None)
     assert remarks_on(written, "test_endless") == []

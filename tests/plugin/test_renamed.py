@@ -53,7 +53,7 @@ RENAMED = SINE.replace("test_sin", "test_sine")
 OTHERS_RENAMED = OTHERS.replace("[4]", '[pytest.param(4, id="four")]').replace('"tan"', '"tangent"')
 
 
-def test_the_suggested_commands_make_all_tests_pass(project, jaxexport, monkeypatch):
+def test_the_suggested_renames_make_all_tests_pass(project, jaxexport, monkeypatch):
     """A function, a parameter and a call are renamed."""
     older = project.add_older_generation("test_a.test_sin")
     stored = project.stored("test_a.test_sin")
@@ -115,7 +115,7 @@ def test_a_moved_test_is_found_from_another_folder(project):
     [("jnp.exp", ""), ("jnp.sin", "def test_sin(): pass")],
     ids=["other outputs", "the old test exists"],
 )
-def test_a_different_test_gets_no_suggestion(project, function, more):
+def test_a_new_test_that_is_no_renamed_one_gets_no_suggestion(project, function, more):
     changed = SINE.replace("test_sin", "test_new").replace("jnp.sin", function)
     project.write(test_a=changed + f"\n    {more}\n")
     run = project.pytest()
@@ -123,7 +123,7 @@ def test_a_different_test_gets_no_suggestion(project, function, more):
     assert hints(run) == []
 
 
-def test_two_cases_that_fit_get_no_suggestion(project):
+def test_a_renamed_test_that_fits_two_cases_gets_no_suggestion(project):
     (golden,) = GoldenStore(project.goldens).generations("test_a.test_sin")
     project.add_golden(golden, case="test_a.test_b", test="test_a.py::test_b")
     project.write(test_a=RENAMED)

@@ -163,7 +163,7 @@ def test_once(export_golden):
 """
 
 
-def test_forks_of_these_tests_compile_a_function_once(projects, compiled_folder):
+def test_pytest_runs_of_these_tests_share_a_compilation_cache(projects, compiled_folder):
     """Or each run of pytest in these tests would take 50 ms more: see warm_worker.py."""
     project = projects(test_a=COMPILED_ONCE)
     assert project.pytest("--update-goldens").code == 0

@@ -49,19 +49,19 @@ def project(projects: Projects) -> Project:
 
 
 @pytest.mark.parametrize("case", ["test_b.test_product", "inner.test_first.test_product"])
-def test_the_second_process_has_the_settings_of_the_first(project, case):
+def test_the_second_export_has_jax_settings_of_other_test_files(project, case):
     manifest = project.manifest(case)
     assert manifest["flags"]["jax_default_matmul_precision"] == "highest"
     assert "reproducible" not in manifest
 
 
-def test_a_run_without_the_file_that_sets_jax_reports_a_change(project):
+def test_without_the_test_file_that_sets_jax_the_export_is_changed(project):
     done = project.pytest("test_b.py")
     assert "export changed" in done["test_product"].text
     assert "jax_default_matmul_precision: golden highest; now None" in done["test_product"].text
 
 
-def test_a_second_export_with_other_settings_is_ignored(projects):
+def test_a_second_export_under_other_settings_is_not_compared(projects):
     project = projects(test_a=AT_RUN, test_b=PRODUCT)
     done = project.pytest("--update-goldens", twice=True)
     assert "1 golden exported only once: test_b.test_product. The next run of pytest shows whether" in done.text
@@ -69,7 +69,7 @@ def test_a_second_export_with_other_settings_is_ignored(projects):
     assert "reproducible" not in project.manifest("test_b.test_product")
 
 
-def test_a_test_depending_on_another_test_is_exported_once(projects):
+def test_a_test_that_depends_on_another_has_no_second_export(projects):
     done = projects(test_b=NEEDS_ANOTHER).pytest("--update-goldens", twice=True)
     assert "1 golden exported only once: test_b.test_product. " in done.text
     assert "in a second process, which runs each test alone, these tests exported nothing: run one alone" in done.text
@@ -108,7 +108,7 @@ class TestInner:
 """
 
 
-def test_each_second_export_has_the_fixtures_of_a_folder(projects):
+def test_second_exports_find_the_fixtures_of_a_conftest(projects):
     files = {"inner__conftest": FIXTURES, "inner__test_a": TESTS, "inner__test_b": TESTS}
     done = projects(**files).pytest("--update-goldens", twice=True)
     assert "4 goldens new" in done.text

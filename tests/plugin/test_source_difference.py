@@ -30,7 +30,7 @@ def written(folder, files):
     return folder
 
 
-def test_figures_come_first_then_the_jaxpr_then_stablehlo(tmp_path):
+def test_counts_of_primitives_come_before_jaxpr_and_stablehlo(tmp_path):
     then, golden = exported(jnp.tanh)
     now, today = exported(lambda x: jnp.tanh(jnp.tanh(x)) + jnp.exp(x))
     lines = source_difference(written(tmp_path, then), now, golden, today)
@@ -52,7 +52,7 @@ def test_a_changed_constant_shows_in_stablehlo_only(tmp_path):
     assert "dense<[1.0, 2.0, 4.0]>" in line
 
 
-def test_missing_or_damaged_files_show_no_difference(tmp_path):
+def test_without_readable_files_in_a_golden_no_difference_is_shown(tmp_path):
     then, golden = exported(jnp.sin)
     now, today = exported(jnp.cos)
     assert source_difference(tmp_path, now, structs.replace(golden, jaxpr=None), today) == []
@@ -60,7 +60,7 @@ def test_missing_or_damaged_files_show_no_difference(tmp_path):
     assert source_difference(tmp_path, then, golden, golden) == []
 
 
-def test_a_golden_by_another_jax_names_that_release(tmp_path):
+def test_a_difference_to_a_golden_by_another_jax_names_its_release(tmp_path):
     (then, golden), (now, today) = exported(jnp.sin), exported(jnp.cos)
     older = structs.replace(golden, writer=writer("0.6.2"))
     assert "The golden is by jax 0.6.2" in source_difference(written(tmp_path, then), now, older, today)[-1]
@@ -126,7 +126,7 @@ def test_swapped_operands_are_a_difference(size):
     assert any("sub b a" in line for line in changed(then, now))
 
 
-def test_quoted_words_and_parameters_are_not_renamed():
+def test_a_changed_parameter_with_a_variables_name_is_a_difference():
     then = "{ lambda ; a:f32[]. let\n    b:f32[] = f[k=a name='a b'] a\n  in (b,) }\n"
     gone, new = "-    b:f32[] = f[k=a name='a b'] a", "+    b:f32[] = f[k=b name='a b'] a"
     assert changed(then, then.replace("k=a", "k=b")) == [gone, new]

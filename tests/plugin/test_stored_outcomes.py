@@ -56,11 +56,11 @@ def from_cache(project: Project, *words: str) -> str:
     return f"{stored} of {checked}"
 
 
-def test_goldens_of_the_next_test_run_while_a_test_runs(first_run):
+def test_goldens_of_the_next_test_are_replayed_while_a_test_runs(first_run):
     assert first_run == "0 of 4"
 
 
-def test_a_golden_runs_once_while_nothing_changes(project, first_run):
+def test_unchanged_goldens_are_not_run_again(project, first_run):
     assert from_cache(project) == "4 of 4"
     assert from_cache(project, "-k", "test_b") == "2 of 2"
     assert from_cache(project, "-k", "test_b", "--no-export-cache") == "0 of 2"

@@ -115,6 +115,6 @@ def test_a_changed_module_fails_an_unrunnable_golden(checked):
     assert "primitives: mul 1 → 2" in text
 
 
-def test_a_renamed_test_is_recognized_by_its_jaxpr(checked):
+def test_a_renamed_test_without_outputs_is_recognized_by_its_jaxpr(checked):
     hint = "same signature and jaxpr: jaxexport goldens rename test_a.TestReason.test_old_name"
     assert hint in checked["TestReason.test_new_name"].text

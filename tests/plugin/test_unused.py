@@ -81,7 +81,7 @@ def test_only_goldens_of_removed_tests_are_deleted(projects):
     assert run.text.count("\ndeleted: ") == 2
 
 
-def test_a_run_of_all_tests_lists_unused_goldens_only(projects):
+def test_without_prune_a_run_lists_unused_goldens_and_deletes_none(projects):
     project = projects(test_b=SKIPPED)
     (project.folder / "pytest.ini").write_text(INI)
     add(project, *(f"test_b.py::test_{name}" for name in ("skipped", "left_out", "filtered", "gone")))
@@ -102,7 +102,7 @@ def test_a_run_of_all_tests_lists_unused_goldens_only(projects):
     assert "unused goldens are not listed: " in run.text
 
 
-def test_a_golden_in_a_hidden_folder_is_named(projects):
+def test_a_golden_in_a_hidden_folder_is_reported_as_misplaced(projects):
     project = projects(test_b=SKIPPED)
     (project.folder / "pytest.ini").write_text(INI)
     add(project, "test_b.py::test_skipped")
@@ -175,7 +175,7 @@ def test_a_run_without_a_marked_test_deletes_nothing(projects):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_partial_run_is_recognized(pytester, words, why):
+def test_why_a_run_is_partial_names_the_option_or_path(pytester, words, why):
     pytester.makeini("[pytest]\ntestpaths = tests more*\naddopts = -m 'not matrix'\nmarkers =\n  matrix: m")
     for folder in ("tests", "more"):
         (pytester.path / folder).mkdir()
@@ -187,7 +187,7 @@ def test_a_partial_run_is_recognized(pytester, words, why):
     assert bool(reason) == bool(why)
 
 
-def test_a_run_without_testpaths_must_start_at_the_root(pytester, monkeypatch):
+def test_without_testpaths_a_run_below_the_root_counts_as_partial(pytester, monkeypatch):
     pytester.makeini("[pytest]")
     (pytester.path / "sub").mkdir()
     assert why_partial(pytester.parseconfig()) == ""
@@ -216,7 +216,7 @@ def reported(*, tests: str = "", passed: str = "", exported: str = "", platforms
         (False, reported(exported="t.f"), CollectedTests(), False),
     ],
 )
-def test_a_golden_is_unused_once_its_test_is_gone(tmp_path, there, tests, collected, expected):
+def test_a_golden_is_unused_only_if_its_test_is_surely_gone(tmp_path, there, tests, collected, expected):
     store = GoldenStore(tmp_path / "golden")
     for jaxlib in ("0.9.2", "0.12.0.1"):
         write_golden(store, manifest("t.f", jaxlib, test="t.py::f"))
@@ -317,7 +317,7 @@ def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch):
     assert sorted(path.name for path in store.root.iterdir()) == ["t.b"]
 
 
-def test_goldens_of_other_platforms_are_not_unused(tmp_path):
+def test_goldens_written_on_other_platforms_are_not_unused(tmp_path):
     store = GoldenStore(tmp_path)
     write_golden(store, manifest("t.f", test="t.py::f", writer=writer(platform="cuda")))
     tests = reported(tests="t.py::f", passed="t.py::f", exported="t.f")
@@ -338,14 +338,14 @@ def test_a_golden_that_cannot_be_read_prevents_any_deletion(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.f", "t.f"]
 
 
-def test_what_workers_collected_is_merged():
+def test_tests_that_workers_of_xdist_collected_are_merged():
     whole = CollectedTests()
     whole.add(**vars(CollectedTests({"a.py"}, {"a.py::f"})))
     whole.add(**vars(CollectedTests({"b.py"}, set(), broken=True)))
     assert vars(whole) == vars(CollectedTests({"a.py", "b.py"}, {"a.py::f"}, broken=True))
 
 
-def test_a_failed_report_shows_that_the_test_exists():
+def test_a_failed_test_counts_as_existing_with_its_cases():
     tests = ReportedTests()
     report = SimpleNamespace(when="call", passed=False, failed=True)
     attached = {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}], "renamed": []}

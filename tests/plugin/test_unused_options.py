@@ -71,12 +71,12 @@ def test_a_keyword_that_changes_nothing_fails_its_test(name, update):
     assert not (project.goldens / f"test_a.test_{name}").exists()
 
 
-def test_a_module_may_allow_targets_a_test_never_calls(update):
+def test_a_modules_marker_may_allow_targets_a_test_never_calls(update):
     _, run = update
     assert run["test_allow_of_the_module"].outcome == "passed"
 
 
-def test_an_allowance_for_another_writer_is_used(update):
+def test_an_allowed_call_that_only_an_older_golden_makes_is_used(update):
     project, _ = update
     case = "test_a.test_allow_for_another_writer"
     manifest = project.add_older_generation(case) / "golden.yaml"

@@ -119,7 +119,7 @@ def undecided_in(project: Project, case: str) -> dict[str, dict[str, object]]:
     return manifest_of(project, f"test_a.TestPlain.test_{case}")["noise"]["undecided_outputs"]
 
 
-def test_numbers_that_prove_nothing_are_refused(project, written):
+def test_a_golden_whose_numbers_prove_nothing_is_refused(project, written):
     report = written["TestPlain.test_chaos"]
     assert report.outcome == "failed"
     assert "nothing was stored: the numbers of this golden would prove nothing" in report.text
@@ -134,7 +134,7 @@ def test_goldens_with_useful_numbers_are_stored(project, written):
     assert project.pytest(*deselected).code == 0
 
 
-def test_elements_that_rounding_decides_are_named(project, written):
+def test_an_output_is_named_if_rounding_alone_decides_elements(project, written):
     undecided = undecided_in(project, "partly_chaos")
     count, total = undecided["0"]["elements"], undecided["0"]["of"]
     assert (8 <= count <= 16, total) == (True, 32)
@@ -159,13 +159,13 @@ def test_a_constant_in_place_of_a_variance_fails(project, written, tmp_path):
     assert checked.outcomes() == {"failed": ["test_a.TestPlain.test_cancelling_variance"]}
 
 
-def test_a_gradient_that_cancels_is_named_by_its_leaf(project, written):
+def test_a_gradient_that_is_only_rounding_is_named_by_its_leaf(project, written):
     assert undecided_in(project, "bias_that_cancels")["0"]["leaf"] == "result['bias']"
     assert "output 0 (result['bias']): 1 of 1 element would not show a wrong number" in written.text
     assert "For a zero that is only rounding errors, nothing if other outputs show what is computed" in written.text
 
 
-def test_integers_that_one_bit_moves_far_are_named(project, written):
+def test_an_output_whose_integers_jump_is_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert (
         f"output 0 (result): {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"
@@ -211,13 +211,13 @@ def test_noise_later_writes_a_golden_without_noise(unmeasured, written_later):
     assert f"1 golden without noise yet: {COMMAND}" in written_later.text
 
 
-def test_a_check_counts_goldens_without_noise(unmeasured, written_later):
+def test_a_run_of_pytest_counts_goldens_without_noise(unmeasured, written_later):
     checked = unmeasured.pytest("--goldens", "stored")
     assert "2 cases checked against 2 goldens: 2 kept" in checked.text
     assert f"1 golden without noise yet: {COMMAND}" in checked.text
 
 
-def test_a_check_names_noise_recorded_without_a_run(projects):
+def test_a_run_of_pytest_names_noise_that_no_run_measured(projects):
     project = projects(noise=NO_NOISE, test_a=FIRST_AND_SECOND)
     project.pytest("--update-goldens")
     (golden,) = GoldenStore(project.goldens).generations("test_a.test_first")
@@ -249,7 +249,7 @@ def test_blur(export_golden, dtype):
 """
 
 
-def test_only_a_golden_that_hides_large_errors_gets_advice(projects, jaxexport, monkeypatch):
+def test_only_a_golden_where_large_errors_pass_unseen_gets_advice(projects, jaxexport, monkeypatch):
     project = projects(noise=WHOLE_NOISE, test_a=BLUR)
     run = project.pytest("--update-goldens", "-k", "wide")
     assert "largest number pass unseen: " in run.text

@@ -81,7 +81,7 @@ def test_check_names_expired_entries_with_their_line(jaxexport, cwd):
     ]
 
 
-def test_check_counts_entries_of_a_later_day_apart(jaxexport, cwd):
+def test_check_reports_entries_that_were_added_in_the_future(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text(
         "known_failures:\n  - {cases: [a], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: m, "
         "reason: r,\n     owner: o, issue: i, added: 2199-12-15, expires: 2199-12-20}\n"
@@ -154,7 +154,7 @@ def test_init_that_fails_leaves_no_file(jaxexport, cwd):
     assert [path.name for path in cwd.iterdir()] == ["golden"]
 
 
-def test_show_prints_the_schema(jaxexport, cwd):
+def test_show_with_schema_prints_the_schema_of_a_policy(jaxexport, cwd):
     assert jaxexport("policy", "show", "--schema").out.encode() == written("policy")
 
 
@@ -179,5 +179,6 @@ def test_check_names_stable_targets_without_a_golden(jaxexport, cwd):
     assert named == ["lapack_cpotrf_ffi", "lapack_dpotrf_ffi", "lapack_zpotrf_ffi"]
     assert jaxexport("policy", "check", "--stable-targets", "lapack_spotrf*").code == 0
     assert_bad_input(
-        jaxexport("policy", "check", "--stable-targets", "lapak_*"), "lapak_*: expected a pattern of targets"
+        jaxexport("policy", "check", "--stable-targets", "lapak_*"),
+        "lapak_*: expected a name or pattern of custom calls",
     )

@@ -66,7 +66,7 @@ def test_a_policy_survives_a_round_trip_through_json(load):
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(policy)), Policy) == policy
 
 
-def test_the_docs_explain_the_default_windows():
+def test_the_page_about_windows_names_defaults_and_their_sources():
     page = (Path(__file__).parents[2] / "docs" / "explanation" / "windows.md").read_text()
     windows, (backward, forward) = Policy().windows, STABLEHLO_YEARS
     for row in (
@@ -97,7 +97,7 @@ def test_platforms_in_a_list_get_mode_auto(load):
     assert load("platforms: [cpu, tpu]").platforms == {"cpu": "auto", "tpu": "auto"}
 
 
-def test_quotes_line_numbers_and_a_bom_change_nothing(load):
+def test_quotes_lines_and_a_bom_do_not_change_what_a_policy_says(load):
     plain = load(EVERYTHING).without_locations()
     quoted = EVERYTHING.replace("added: 2026-10-01", 'added: "2026-10-01"')
     assert quoted != EVERYTHING

@@ -59,7 +59,7 @@ def test_a_quirk_needs_a_comparator_with_tolerances(compare):
     assert found.compared_as.allow
 
 
-def test_a_quirk_is_reported_as_accepted_with_its_end():
+def test_a_quirk_is_listed_among_what_is_accepted_with_its_expiry():
     found = accepted_in([golden(CASE, "0.9.2", options=Options(("cpu",)))], Policy(quirks=(QUIRK,)))
     assert found == [
         Accepted(

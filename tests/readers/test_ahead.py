@@ -83,7 +83,7 @@ def threads(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
-def test_a_spare_runs_one_cell_and_its_time_starts_then(started):
+def test_a_spare_process_runs_one_cell_and_only_then_is_timed(started):
     assert threads(started.pid) == 1, "the worker itself stays cold"
     time.sleep(0.3)
     given = time.monotonic()
@@ -91,20 +91,20 @@ def test_a_spare_runs_one_cell_and_its_time_starts_then(started):
     assert only_child(started.pid) != started.ahead
 
 
-def test_a_cell_that_sets_up_its_own_client_uses_no_spare(started, tmp_path):
+def test_a_cell_that_sets_up_its_own_client_uses_no_spare_process(started, tmp_path):
     (tmp_path / "own.py").write_text("import jax._src.xla_bridge\nassert not jax._src.xla_bridge._backends\n")
     assert started.run(devices=2).end == "ok"
     assert started.run(register=(("own", str(tmp_path / "own.py")),)).end == "ok"
     assert only_child(started.pid) == started.ahead
 
 
-def test_there_is_at_most_one_spare_for_two_waiting_cells(started):
+def test_at_most_one_spare_process_is_forked_for_two_waiting_cells(started):
     futures = [started.worker.submit(started.request) for _ in range(6)]
     assert {future.result(timeout=120).end for future in futures} == {"ok"}
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
 
 
-def test_a_spare_copies_pages_that_earlier_cells_wrote(here, goldens, tmp_path, cache):
+def test_a_spare_process_copies_pages_that_earlier_cells_wrote(here, goldens, tmp_path, cache):
     started = Started(this_interpreter(here), goldens["waves"], tmp_path)
     unaware = own_bytes(started.ahead)
     assert started.run().end == "ok"
@@ -171,7 +171,7 @@ def test_copying_memory_pages_leaves_their_content_unchanged():
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stuck"])
-def test_a_cell_passes_though_its_spare_was_lost_before(started, how):
+def test_a_cell_passes_though_its_spare_process_was_killed(started, how):
     os.kill(started.ahead, how)
     reply = started.run(timeout=4.0)
     assert (reply.end, reply.stage, reply.signal) == ("ok", Stage.RUN, None)
@@ -179,7 +179,7 @@ def test_a_cell_passes_though_its_spare_was_lost_before(started, how):
 
 
 @pytest.mark.parametrize("how", ["killed", "closed"])
-def test_a_spare_does_not_outlive_its_worker(started, how):
+def test_a_spare_process_does_not_outlive_its_worker(started, how):
     if how == "killed":
         os.kill(started.pid, signal.SIGKILL)
     else:  # as happens when the coordinator is killed
@@ -235,7 +235,7 @@ def start_ahead(client):
     ],
     ids=["raises", "dies"],
 )
-def test_the_reason_for_no_more_spares_is_noted_once(here, goldens, tmp_path, fails, message):
+def test_why_no_more_spare_processes_start_is_reported_once(here, goldens, tmp_path, fails, message):
     half = tmp_path / "half.py"
     half.write_text(FAILS_AHEAD.format(half=str(JAXLIB_WORKER), fails=fails))
     environment = dataclasses.replace(this_interpreter(here), half=half)
@@ -274,7 +274,7 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
         worker.close()
 
 
-def test_imports_are_noted_for_later_workers(here, environment, goldens, tmp_path):
+def test_a_later_worker_imports_first_what_earlier_cells_imported(here, environment, goldens, tmp_path):
     plain = this_interpreter(here)
     notes = Path(prepare_notes(plain))
     notes.write_text("{")  # no notes
@@ -288,7 +288,7 @@ def test_imports_are_noted_for_later_workers(here, environment, goldens, tmp_pat
     assert ends(worker, goldens["waves"], tmp_path) == "ok"
 
 
-def test_a_worker_without_notes_uses_those_of_another(environment, goldens, tmp_path):
+def test_a_new_environment_uses_the_list_of_imports_of_another(environment, goldens, tmp_path):
     new, other = tmp_path / "new", tmp_path / "other"
     new.mkdir()
     other.mkdir()
@@ -306,13 +306,13 @@ def test_a_worker_without_notes_uses_those_of_another(environment, goldens, tmp_
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '"marking"', "\0", "[" * 2_000])
-def test_damaged_notes_are_ignored(tmp_path, text):
+def test_a_damaged_list_of_imports_is_ignored(tmp_path, text):
     (tmp_path / "notes").write_text(text)
     assert read_notes(str(tmp_path / "notes")) == []
     assert read_notes(str(tmp_path)) == read_notes("") == []
 
 
-def test_cells_run_without_a_folder_for_notes(here, cache, goldens, tmp_path):
+def test_cells_run_if_the_list_of_imports_cannot_be_stored(here, cache, goldens, tmp_path):
     cache.parent.write_text("a file")
     plain = this_interpreter(here)
     assert prepare_notes(plain) == ""
@@ -323,7 +323,7 @@ def test_cells_run_without_a_folder_for_notes(here, cache, goldens, tmp_path):
     ("module", "problem"),
     [("threading_at_import", "the worker has 2 threads, so its forks could hang"), ("dying", "exit status 7")],
 )
-def test_a_note_that_ends_the_worker_is_deleted(environment, tmp_path, module, problem):
+def test_a_list_of_imports_that_ends_the_worker_is_deleted(environment, tmp_path, module, problem):
     (tmp_path / "dying.py").write_text("import os\nos._exit(7)\n")
     half = tmp_path / "half.py"
     half.write_text("LEARNS_MODULES = True\ndef warm(): pass\ndef run(*_): pass\n")
@@ -335,7 +335,7 @@ def test_a_note_that_ends_the_worker_is_deleted(environment, tmp_path, module, p
     assert not notes.exists()
 
 
-def test_garbage_is_collected_again_after_imports():
+def test_after_imports_python_collects_garbage_but_not_theirs():
     frozen = gc.get_freeze_count()
     with without_collections():
         assert not gc.isenabled()

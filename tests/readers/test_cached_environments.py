@@ -142,7 +142,7 @@ def test_clean_removes_nothing_in_use_or_unknown(cache):
     assert folder.exists()
 
 
-def test_an_environment_in_use_stays_until_its_process_ends(cache):
+def test_clean_keeps_an_environment_until_its_process_ends(cache):
     folder = made(cache, "jaxlib-0.9.0-a", days=40)
     started = today()
     script = (
@@ -165,7 +165,7 @@ def test_an_environment_in_use_stays_until_its_process_ends(cache):
     assert not folder.exists()
 
 
-def test_an_environment_of_this_process_stays_while_locked(cache):
+def test_clean_keeps_an_environment_that_this_process_locks(cache):
     folder = made(cache, "jaxlib-0.9.0-a")
     (cached,) = cached_environments()
     with filelock.FileLock(f"{folder}.lock"):  # as a builder has it
@@ -180,7 +180,7 @@ def test_an_environment_of_this_process_stays_while_locked(cache):
     assert remove(cached)
 
 
-def test_environments_built_by_threads_stay_while_locked(cache, tmp_path):
+def test_clean_keeps_environments_that_threads_built_and_lock(cache, tmp_path):
     recipes = [
         Recipe(f"jaxlib-0.9.{number % 2}", sys.executable, (str(make_wheel(tmp_path, f"w{number % 2}", "1.0")),), "")
         for number in range(4)
@@ -217,7 +217,7 @@ ENVIRONMENTS = ReaderEnvironments(CALENDAR)
 PLACEMENTS = [Placement(CALENDAR.release(version)) for version in VERSIONS]
 
 
-def test_missing_environments_count_with_typical_sizes(cache):
+def test_unbuilt_environments_are_estimated_by_typical_sizes(cache):
     each = TYPICAL[""]
     assert expected_cost(ENVIRONMENTS, PLACEMENTS) == EnvironmentsCost(3, 0, 3 * each.megabytes, 3 * each.download)
     assert not cache.exists(), "nothing was built"
@@ -234,6 +234,6 @@ def test_an_environment_for_two_devices_is_counted_once():
     assert expected_cost(ENVIRONMENTS, placements).needed == 1
 
 
-def test_an_unmeasured_size_counts_as_zero():
+def test_an_environment_of_unknown_size_counts_as_zero_megabytes():
     cuda = Placement(CALENDAR.release("9.0"), "cuda", Mode.RUN, parse_targets(())["cuda"])
     assert expected_cost(ENVIRONMENTS, [cuda]) == EnvironmentsCost(1, 0, 0, TYPICAL["cuda12-run"].download, 1)

@@ -44,7 +44,7 @@ CHECK = "import sys, tiny; print(sys.prefix)"
 
 
 def build(*content: object, salt: str = "", **options: object) -> Built:
-    """Build an environment by a recipe of this content, and release it."""
+    """Build an environment from a recipe with this content, and let go of its lock."""
     with EnvironmentLocks() as locks:
         return module.build(Recipe(*content, salt=salt), locks, **options)
 
@@ -99,7 +99,7 @@ def test_a_rebuilt_local_wheel_gets_a_new_environment(tmp_path, name, version, d
 
 
 @pytest.mark.parametrize(("printed", "found"), [("", "nothing"), ("a line\n2.20.0\n", "2.20.0")])
-def test_a_runtimes_version_is_the_last_line_of_its_check(printed, found, tmp_path, monkeypatch):
+def test_a_runtimes_version_is_the_last_line_that_its_check_prints(printed, found, tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, printed, ""))
     (reader,) = runtime_readers("tensorflow==2.21.0", load_calendar())
     message = rf"expected 2\.21\.0, found {found}\. Delete the folder"
@@ -114,7 +114,7 @@ SECRETS = (
 )
 
 
-def test_cells_get_no_settings_and_no_secrets(monkeypatch):
+def test_cells_get_no_variables_with_settings_or_secrets(monkeypatch):
     for name in (*SETTINGS, *SECRETS):
         monkeypatch.setenv(name, "s3cret")
     kernels = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "0x100"}
@@ -147,7 +147,7 @@ def test_cells_get_no_settings_and_no_secrets(monkeypatch):
         ("aarch64", {}, None),
     ],
 )
-def test_another_openblas_kernel_suits_the_processor(monkeypatch, processor, variables, other):
+def test_the_second_openblas_kernel_is_one_the_processor_can_run(monkeypatch, processor, variables, other):
     monkeypatch.setattr(hardware, "instruction_set", lambda: processor)
     assert hardware.other_openblas_core(variables) == other
 
@@ -172,20 +172,20 @@ def test_another_openblas_kernel_suits_the_processor(monkeypatch, processor, var
         ),
     ],
 )
-def test_processors_are_named_if_they_differ(monkeypatch, processor, written, variables, used, message):
+def test_processors_that_differ_from_the_writers_are_named(monkeypatch, processor, written, variables, used, message):
     monkeypatch.setattr(hardware, "instruction_set", lambda: processor)
     assert hardware.instructions_used(variables) == used
     assert hardware.processors(written, variables) == message
 
 
-def test_the_policy_passes_variables_by_name(monkeypatch):
+def test_variables_named_in_the_policy_are_passed_to_cells(monkeypatch):
     monkeypatch.setenv("MY_TOKEN", "s3cret")
     assert cell_variables(added=("MY_TOKEN", "MISSING"))["MY_TOKEN"] == "s3cret"
     assert "MISSING" not in cell_variables(added=("MY_TOKEN", "MISSING"))
     assert this_interpreter(release("0.12.0.1"), ("MY_TOKEN",)).variables["MY_TOKEN"] == "s3cret"
 
 
-def test_machine_variables_do_not_decide_an_outcome(monkeypatch):
+def test_path_home_and_locale_do_not_count_as_deciding_an_outcome(monkeypatch):
     variables = {"PATH": "/bin", "HOME": "/x", "LC_ALL": "C", "LD_LIBRARY_PATH": "/cuda", "MY_FLAG": "1"}
     assert deciding_variables(variables) == [("LD_LIBRARY_PATH", "/cuda"), ("MY_FLAG", "1")]
 
@@ -264,7 +264,7 @@ NO_NOTES = ("null", "[]", "3", "{}", '{"checked": "", "lock": [1]}', '{"checked"
 
 
 @pytest.mark.parametrize("text", [*NO_NOTES, "[" * 3000])
-def test_a_malformed_note_of_a_build_counts_as_none(tmp_path, text):
+def test_an_environment_with_a_malformed_ready_file_is_not_built(tmp_path, text):
     (tmp_path / "ready.json").write_text(text)
     with EnvironmentLocks() as locks:
         assert module.find_built(tmp_path, locks) is None
@@ -272,13 +272,13 @@ def test_a_malformed_note_of_a_build_counts_as_none(tmp_path, text):
 
 
 @pytest.mark.parametrize("checked", ["null", "", "[1, 2]"])
-def test_an_unreadable_answer_of_the_check_is_an_error(tmp_path, monkeypatch, checked):
+def test_a_check_of_an_environment_that_prints_garbage_fails_it(tmp_path, monkeypatch, checked):
     monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, checked, ""))
     with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match="found something else"):
         built.build(Placement(release("0.12.0.1")))
 
 
-def test_notes_of_builds_are_read_by_one_function():
+def test_only_installed_py_reads_the_ready_file_of_environments():
     modules = (Path(module.__file__).parents[1]).rglob("*.py")
     reading = [path.name for path in modules if re.search(r"read_\w+\(.*READY|READY\)\.read", path.read_text())]
     assert reading == ["installed.py"]
@@ -404,7 +404,7 @@ def test_an_offline_run_says_uvs_reason(jaxexport, cache, cwd, monkeypatch):
     assert len(lines) > 1, "while it runs, and in the report"
 
 
-def test_an_environment_with_another_jax_fails(cache, monkeypatch):
+def test_an_environment_where_another_jax_is_found_is_an_error(cache, monkeypatch):
     monkeypatch.setattr(module, "_install", lambda recipe, stopping: _fake(recipe.folder))
     monkeypatch.setattr(environments, "_CHECK", "import json; print(json.dumps(['0.1', '0.2']))")
     with pytest.raises(
@@ -456,7 +456,7 @@ def test_a_build_omits_the_check_that_a_worker_does(cache, tiny, monkeypatch, tm
         (runtime_readers("tensorflow==2.21.0", load_calendar())[0], True, ""),
     ],
 )
-def test_only_a_jax_worker_replaces_the_builds_check(reader, for_workers, expected):
+def test_only_builds_for_workers_of_jax_omit_their_own_check(reader, for_workers, expected):
     environments = ReaderEnvironments(load_calendar(), for_workers=for_workers)
     assert environments._recipe(Placement(reader), module.CPython(sys.executable)).expected == expected
 
@@ -486,7 +486,7 @@ def test_files_of_a_rebuilt_environment_are_hashed_again(cache, tiny):
         assert source.read_bytes() == before
 
 
-def test_a_file_listed_by_two_packages_may_match_either(cache, tmp_path):
+def test_a_file_of_two_packages_may_have_the_hash_of_either(cache, tmp_path):
     both = [make_wheel(tmp_path, name, "1.0", modules={"docs/conf.py": f"{name = }"}) for name in ("tiny", "small")]
     folder = build("tiny", sys.executable, tuple(map(str, both)), "import tiny, small").folder
     assert (module.damage_in(folder), module.changed_in(folder)) == ("", "")
@@ -497,7 +497,7 @@ def test_a_file_listed_by_two_packages_may_match_either(cache, tmp_path):
     assert "conf.py: expected 13 or 14 bytes" in module.damage_in(folder)
 
 
-def test_an_unlisted_file_that_python_may_run_is_damage(cache, tiny):
+def test_an_unlisted_file_that_python_may_run_counts_as_damage(cache, tiny):
     folder = build("tiny", sys.executable, tiny, "import tiny").folder
     (site,) = folder.glob("lib/python*/site-packages")
     harmless = ("tiny/__pycache__/other.pyc", "tiny.libs/notes.txt")

@@ -53,7 +53,7 @@ def compiled() -> Any:
     return jax.jit(function).lower(np.ones((9, 9), np.float32)).compile()
 
 
-def test_buffers_and_estimates_agree_with_jax(compiled):
+def test_costs_agree_with_jaxs_memory_and_cost_analysis(compiled):
     found, memory, estimate = cost(compiled), compiled.memory_analysis(), compiled.cost_analysis()
     assert (found.temp_bytes, found.alias_bytes) == (memory.temp_size_in_bytes, memory.alias_size_in_bytes)
     assert (found.argument_bytes, found.output_bytes) == (9 * 9 * 4, memory.output_size_in_bytes)
@@ -62,14 +62,14 @@ def test_buffers_and_estimates_agree_with_jax(compiled):
     assert found.transcendentals
 
 
-def test_instructions_and_fusions_agree_with_the_module(compiled):
+def test_counts_of_instructions_and_fusions_agree_with_the_module(compiled):
     computations = compiled.runtime_executable().hlo_modules()[0].computations()
     opcodes = [instruction.opcode.name for part in computations for instruction in part.instructions()]
     assert (cost(compiled).instructions, cost(compiled).fusions) == (len(opcodes), opcodes.count("kFusion"))
     assert opcodes.count("kFusion")
 
 
-def test_tpu_layouts_and_metadata_are_not_counted():
+def test_tpu_layouts_and_metadata_are_not_counted_as_instructions():
     text = """HloModule jit_f, entry_computation_layout={(f32[8,128]{1,0:T(8,128)})->f32[]}
 
 %fused (p: f32[8,128]) -> f32[] {
@@ -86,19 +86,19 @@ ENTRY %main (x: f32[8,128]) -> (f32[], s32[2]) {
     assert cost(Compiled(text=text)) == Cost(instructions=5, fusions=1)
 
 
-def test_figures_that_a_release_lacks_are_null():
+def test_costs_that_a_release_does_not_tell_are_null():
     assert cost(Compiled()) == Cost()
     assert cost(Compiled(memory=RuntimeError("UNIMPLEMENTED"), text=RuntimeError("UNIMPLEMENTED"))) == Cost()
     assert cost(Compiled(estimate=[])) == Cost()
 
 
-def test_a_missing_estimate_of_an_old_release_is_zero():
+def test_a_cost_missing_in_an_old_releases_estimate_is_zero():
     found = cost(Compiled(estimate=[{"flops": 8.0}]))
     assert (found.flops, found.transcendentals, found.bytes_accessed) == (8.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, True, "8"])
-def test_an_invalid_estimate_is_null(value):
+def test_an_invalid_cost_estimate_is_null(value):
     assert cost(Compiled(estimate={"flops": value})).flops is None
 
 
@@ -115,13 +115,13 @@ def test_an_invalid_estimate_is_null(value):
         {"timings": {"run": True}},
     ],
 )
-def test_malformed_figures_are_garbage(message):
+def test_a_message_with_invalid_costs_or_times_is_no_result(message):
     transcript = Transcript()
     transcript.feed(json.dumps(message).encode() + b"\n")
     assert transcript.garbage
 
 
-def test_figures_of_several_messages_are_merged():
+def test_costs_and_times_of_several_messages_are_merged():
     transcript = Transcript()
     for message in ({"timings": {"lower": 0.5}}, {"timings": {"run": 1, "runs": [0.25]}, "cost": {"flops": None}}):
         transcript.feed(json.dumps(message).encode() + b"\n")
@@ -130,7 +130,7 @@ def test_figures_of_several_messages_are_merged():
     assert msgspec.convert(transcript.fields["cost"], Cost) == Cost()
 
 
-def test_every_figure_is_a_field_of_cost(compiled):
+def test_every_cost_that_a_worker_finds_is_a_field_of_cost(compiled):
     assert set(cost_of(compiled)) == set(Cost.__struct_fields__)
 
 

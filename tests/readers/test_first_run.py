@@ -40,7 +40,7 @@ def measured(request: Request) -> Request:
     return replace(request, checks=(check,))
 
 
-def test_the_first_replay_after_measuring_runs_nothing(tmp_path):
+def test_the_first_replay_after_measuring_noise_runs_no_process(tmp_path):
     worker, runs = (
         FakeWorker(Reply(Stage.RUN, "ok", variant="moved 0", failed={"moved 0": "no"}, seconds=9, ran=1)),
         FirstRuns(),
@@ -55,28 +55,28 @@ def test_the_first_replay_after_measuring_runs_nothing(tmp_path):
     assert len(worker.requests) == 2
 
 
-def test_a_replay_of_another_artifact_runs(tmp_path):
+def test_a_replay_of_another_artifact_runs_it_in_a_process(tmp_path):
     worker, runs = FakeWorker(Reply(Stage.RUN, "ok")), FirstRuns()
     runs.run(worker, request_in(tmp_path / "first"))
     runs.before(worker).submit(request_in(tmp_path / "other", b"another"))
     assert len(worker.requests) == 2
 
 
-def test_if_only_moved_inputs_crashed_the_replay_runs(tmp_path):
+def test_a_replay_runs_if_only_the_call_on_moved_inputs_crashed(tmp_path):
     worker, runs = FakeWorker(Reply(Stage.RUN, "crash", variant="moved 0")), FirstRuns()
     runs.run(worker, measured(request_in(tmp_path / "first")))
     runs.before(worker).submit(request_in(tmp_path / "again"))
     assert len(worker.requests) == 2
 
 
-def test_a_crash_of_the_plain_call_answers_replays(tmp_path):
+def test_a_crash_on_the_unmoved_inputs_is_the_answer_of_replays(tmp_path):
     worker, runs = FakeWorker(Reply(Stage.RUN, "crash", signal=11)), FirstRuns()
     runs.run(worker, measured(request_in(tmp_path / "first")))
     reply = runs.before(worker).submit(request_in(tmp_path / "again")).result()
     assert (reply.end, reply.signal, len(worker.requests)) == ("crash", 11, 1)
 
 
-def test_outputs_that_are_too_large_are_not_stored(tmp_path):
+def test_outputs_above_the_limit_are_not_stored_for_replays(tmp_path):
     worker, runs = FakeWorker(Reply(Stage.RUN, "ok")), FirstRuns()
     for number, (most, requests) in enumerate([(len(b"outputs"), 1), (len(b"outputs") - 1, 3)]):
         assert runs.run(worker, request_in(tmp_path / f"first {number}"), most).end == "ok"

@@ -87,7 +87,7 @@ def test_uv_downloads_a_python_that_is_missing(machine):
     assert find(machine) == WANTED
 
 
-def test_a_downloaded_python_has_a_lasting_path(machine):
+def test_a_downloaded_python_is_found_at_the_same_path_again(machine):
     expected = machine / "uv" / f"cpython-{WANTED}.1-linux" / "bin" / f"python{WANTED}"
     downloading = (
         f"mkdir -p {expected.parent}; printf '#!/bin/sh\necho Python {WANTED}.1\n' > {expected}; chmod +x {expected}"
@@ -96,7 +96,7 @@ def test_a_downloaded_python_has_a_lasting_path(machine):
     assert find(machine) == find(machine) == str(expected)
 
 
-def test_naming_an_environment_downloads_nothing(machine, monkeypatch):
+def test_finding_the_folder_of_an_environment_downloads_nothing(machine, monkeypatch):
     script(machine / "uv-command", f"echo asked > {machine}/asked")
     monkeypatch.setattr(environments, "uv_command", lambda: str(machine / "uv-command"))
     calendar = load_calendar().extended({"9.9": JaxlibRelease(day("2026-11-20"), ("3.76", WANTED))}, {})
@@ -126,7 +126,7 @@ def test_the_error_without_any_python_says_what_to_do(machine):
         (("3.8", "3.9", "3.10", "3.11"), "3.11"),
     ],
 )
-def test_a_release_runs_on_3_12_or_else_on_its_newest(pythons, chosen):
+def test_a_release_runs_on_python_3_12_or_else_on_its_newest(pythons, chosen):
     assert python_for(pythons) == chosen
 
 
@@ -138,7 +138,7 @@ def test_a_release_runs_on_another_python_found_here(machine):
     assert chosen.note == "runs on CPython 3.76, since CPython 3.77 was not found here"
 
 
-def test_a_python_that_uv_downloads_is_preferred(machine):
+def test_the_preferred_python_is_downloaded_though_another_is_here(machine):
     python(machine / "path" / "python3.76", "3.76.1")
     script(machine / "uv-command", f'echo "$*" >> {machine}/asked')
     chosen = interpreter_for(("3.76", WANTED), str(machine / "uv-command"))

@@ -32,7 +32,7 @@ def units(one, other):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_results_move_both_ways_by_at_most_the_given_units(dtype):
+def test_results_move_up_and_down_by_at_most_the_given_units(dtype):
     x = jnp.asarray(np.random.RandomState(1).uniform(0.5, 2, 4000), dtype)
     run = program(jnp.exp, x)
     (unmoved,), (moved,), (far,) = run(3, 0), run(3, 1), run(3, 64)
@@ -68,7 +68,7 @@ def test_a_sum_of_more_terms_moves_farther(of_terms, terms, units_up_to):
     assert units_up_to / 2 < units(unmoved, moved).max() <= units_up_to
 
 
-def test_a_sum_in_16_bits_is_rounded_once():
+def test_a_moved_16_bit_sum_is_off_by_at_most_one_unit():
     x = jnp.asarray(np.random.RandomState(0).uniform(0.5, 2, (50, 1000)), jnp.bfloat16)
     (unmoved,), (moved,) = (program(lambda x: x @ x.T, x)(1, ulps) for ulps in (0, 1))
     assert units(unmoved, moved).max() == 1
@@ -107,7 +107,7 @@ def test_a_value_computed_twice_gets_two_different_moves():
         lambda x: jax.vmap(lambda y: jnp.zeros(5, y.dtype).at[jnp.arange(5) % 2].add(y))(x),
     ],
 )
-def test_rounded_results_move(function):
+def test_results_that_are_rounded_are_moved(function):
     run = program(function, X)
     (unmoved,), (moved,), (far,) = run(0, 0), run(1, 1), run(1, 64)
     assert (np.asarray(unmoved) != np.asarray(moved)).any()
@@ -129,7 +129,7 @@ def test_rounded_results_move(function):
         lambda x: jnp.cumsum(jnp.arange(5)),
     ],
 )
-def test_results_fixed_by_ieee_754_do_not_move(function):
+def test_results_fixed_by_ieee_754_are_not_moved(function):
     with pytest.raises(NotMovedError):
         program(function, X)
 
@@ -150,7 +150,7 @@ def test_both_parts_of_complex_numbers_move():
     assert units(unmoved, moved).max() <= 4  # XLA computes it from several results
 
 
-def test_symbolic_dimensions_follow_the_arguments():
+def test_results_of_symbolic_shape_are_moved_in_the_calls_shape():
     shape = export.symbolic_shape("b, 5")
     call = export.export(jax.jit(lambda x: jnp.exp(x @ x.T)))(jax.ShapeDtypeStruct(shape, np.float32)).call
     compiled = lower_moved(call, (X,), {}).compile()
@@ -167,7 +167,7 @@ def test_results_inside_derivatives_move_too():
     assert (unmoved != moved).any()
 
 
-def test_sums_over_devices_are_refused():
+def test_moving_results_of_sums_over_devices_is_refused():
     class Lowered:
         def compiler_ir(self, dialect):
             text = 'func.func @main() { "x"() {s = "unreduced={\\"a\\"}"} : () -> () return }'

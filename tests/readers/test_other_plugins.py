@@ -13,7 +13,7 @@ from export_core.readers.worker.jaxlib_worker import other_plugins
 from export_core.releases import load_calendar
 
 
-def test_a_cell_names_a_plugin_of_another_release(tmp_path, monkeypatch):
+def test_cuda_plugins_of_a_release_other_than_jaxlibs_are_found(tmp_path, monkeypatch):
     own = version("jaxlib")
     for name in ("jax_cuda12_plugin-0.1.2", "jax_cuda12_pjrt-0.1.1", f"jax_cuda13_pjrt-{own}", "jax_foo-0.1"):
         (tmp_path / f"{name}.dist-info").mkdir()

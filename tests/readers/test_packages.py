@@ -45,7 +45,7 @@ scipy==1.17.1 ; python_version >= "3.11"
 """
 
 
-def test_constraints_leave_out_jax_and_what_uv_cannot_read(tmp_path):
+def test_jax_and_lines_uv_cannot_read_are_left_out_of_constraints(tmp_path):
     (tmp_path / "requirements.txt").write_text(FROZEN)
     assert constraints_of(tmp_path / "requirements.txt") == ("flax-thing<2,>=1", "numpy==2.3.1")
 

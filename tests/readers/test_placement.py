@@ -44,7 +44,7 @@ def target(text=""):
         ("cpu:compile", "every machine has a CPU"),
     ],
 )
-def test_a_platform_has_a_mode_or_is_refused(text, message):
+def test_a_platform_is_parsed_with_its_mode_or_refused(text, message):
     texts = ("cpu", "cuda", "cuda:run", "tpu:compile")
     modes = ("cpu", Mode.RUN), ("cuda", Mode.AUTO), ("cuda", Mode.RUN), ("tpu", Mode.COMPILE)
     assert tuple(map(parse_platform, texts)) == modes
@@ -77,7 +77,7 @@ def test_each_device_is_described_for_1_4_and_8_devices(named):
         target("tpu=v5e").described(4096)
 
 
-def test_descriptions_of_gpus_have_the_same_fields():
+def test_all_descriptions_of_nvidia_gpus_have_the_same_fields():
     fields = {}
     for path in resources.files("export_core.readers").joinpath("data/gpus").iterdir():
         fields[path.name] = set(re.findall(r"^ *(\w+)[:{ ]", path.read_text(), re.MULTILINE)) - {"dnn_version_info"}
@@ -185,7 +185,7 @@ def test_no_environment_is_built_for_missing_hardware(goldens):
     assert f"--platforms {platform}:compile" in outcome.message
 
 
-def test_a_release_without_the_plugin_is_not_run(goldens, here):
+def test_a_cell_is_not_run_without_the_plugin_of_its_platform(goldens, here):
     cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, parse_targets(())["tpu"])
     ((_, outcome),) = replayed([cell], this_interpreter)
     if outcome.verdict is Verdict.COMPILED:
@@ -195,7 +195,7 @@ def test_a_release_without_the_plugin_is_not_run(goldens, here):
     assert outcome.message.startswith(message)
 
 
-def test_failures_without_a_driver_are_known_by_release():
+def test_whether_an_error_means_a_missing_driver_depends_on_the_release():
     message = "JaxRuntimeError: INTERNAL: cuSolver internal error"
     assert find_driver_need("cuda", "compile", message, day("2026-03-18"))
     assert not find_driver_need("cuda", "compile", message, day("2026-04-16")), "0.10.0 compiles it"

@@ -223,7 +223,7 @@ def children(pid: int) -> list[str]:
     return [child for child in pids if ") Z " not in Path(f"/proc/{child}/stat").read_text()]
 
 
-def test_a_worker_half_runs_by_path_and_writes_no_file(environment, adder, half):
+def test_a_runtimes_worker_file_is_run_by_path_and_writes_no_file(environment, adder, half):
     (reply,) = replies(environment, adder.request(adder.check()))
     assert reply.end == "ok"
     assert [path.name for path in half.parent.iterdir()] == [half.name]

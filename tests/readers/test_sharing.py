@@ -53,7 +53,7 @@ def test_an_environment_used_before_keeps_its_pyc_files(compiled, new):
     assert bytecode(new) == {"numpy.__init__"}
 
 
-def test_pyc_files_come_from_the_first_environment(compiled, new, tmp_path):
+def test_pyc_files_come_from_the_first_environment_that_has_them(compiled, new, tmp_path):
     (tmp_path / "empty").mkdir()
     share(new, [tmp_path / "empty", compiled, compiled])
     assert bytecode(new) == {"numpy.__init__", "numpy.core"}

@@ -108,7 +108,7 @@ def test_the_working_folder_does_not_affect_a_reader(project, wheels, tmp_path):
     assert not (tmp_path / "ran").exists(), "code of the project ran"
 
 
-def test_uv_runs_in_a_folder_of_its_own_or_in_the_project(project, wheels, tmp_path, monkeypatch):
+def test_uv_runs_in_the_project_only_for_the_projects_environments(project, wheels, tmp_path, monkeypatch):
     uv = tmp_path / "uv"
     uv.write_text(f"#!/bin/sh\npwd >> {tmp_path}/folders\nls >> {tmp_path}/files\nexit 1\n")
     uv.chmod(0o755)
@@ -218,7 +218,7 @@ def test_a_configuration_that_is_no_toml_is_reported(home):
 # --- an environment's name --------------------------------------------------------------------------------------------
 
 
-def test_what_decides_an_environment_changes_its_name(cache, home, wheels, monkeypatch):
+def test_settings_that_choose_packages_change_an_environments_name(cache, home, wheels, monkeypatch):
     plain = recipe(wheels)
     before = plain.folder
     names = {before, replace(plain, from_source=("tiny",)).folder, replace(plain, project="/a").folder}
@@ -243,11 +243,11 @@ def test_an_environments_name_ignores_passwords(cache, home, wheels, monkeypatch
     assert len(folders) == 1
 
 
-def test_the_name_without_settings_never_changes(cache, home):
+def test_an_environment_without_settings_has_this_fixed_name(cache, home):
     assert Recipe("a", "3.12", ("tiny",), "").folder.name == "a-5196d69de463"
 
 
-def test_a_folder_as_index_is_made_absolute(tmp_path, monkeypatch):
+def test_a_package_index_given_as_a_folder_is_made_absolute(tmp_path, monkeypatch):
     contents = set()
     for name in ("a", "b"):
         (tmp_path / name / "simple").mkdir(parents=True)
@@ -307,7 +307,7 @@ def test_process_pools_start_without_project_modules():
     assert [sum(start in text for text in inside) for start in starts] == [1, 1]
 
 
-def test_uv_is_always_started_outside_of_the_project():
+def test_every_start_of_uv_in_the_source_chooses_its_folder():
     having = [path.name for path in source_files() if "find_uv_bin" in path.read_text()]
     assert having == ["build.py"], "uv is started in one module"
     starting = ("_run", "subprocess.run", "subprocess.Popen")

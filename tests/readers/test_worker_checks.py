@@ -137,7 +137,7 @@ def _refused_here(manifest: Any) -> Any:
     return structs.replace(manifest, options=structs.replace(manifest.options, refused_on=("cpu",)))
 
 
-def test_a_registered_module_sees_no_secret_variable(outcomes):
+def test_a_module_that_a_golden_imports_sees_no_secret_variable(outcomes):
     outcome = outcomes["tells_variables"]
     assert "'PATH': " in outcome.message, "it prints all its variables"
     assert "s3cret" not in outcome.message + outcome.stderr

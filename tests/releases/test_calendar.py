@@ -85,7 +85,7 @@ def test_a_candidate_of_the_minimum_jaxlib_is_new_enough():
 
 
 @pytest.mark.parametrize("jaxlib", ["0.13.0.1rc1", "0.13.1.dev20261120"])
-def test_a_jaxlib_with_higher_numbers_is_refused_as_in_jax(jaxlib):
+def test_a_jaxlib_of_a_higher_version_than_jax_is_refused_as_by_jax(jaxlib):
     calendar = CALENDAR.extended(
         {jaxlib: JaxlibRelease(day("2026-11-20"))}, {"0.13.0": JaxRelease(day("2026-11-20"), "0.12.0")}
     )
@@ -95,7 +95,7 @@ def test_a_jaxlib_with_higher_numbers_is_refused_as_in_jax(jaxlib):
         calendar.pair(jaxlib, "0.13.0")
 
 
-def test_an_entry_lists_every_jax_of_its_jaxlib():
+def test_releases_list_names_every_jax_that_a_jaxlib_goes_with():
     (entry,) = (entry for entry in calendar_entries(CALENDAR) if entry.jaxlib == "0.11.2")
     assert entry.all_jax == ("0.11.2", "0.12.0", "0.12.0.1")
 
@@ -114,7 +114,7 @@ def test_as_of_a_day_every_jaxlib_has_a_jax_of_that_day(offset):
         assert late == [], (jaxlib, then.day)
 
 
-def test_release_exists_from_the_day_it_was_built():
+def test_a_release_exists_from_the_day_it_was_built():
     assert CALENDAR.as_of(day("2026-10-20")).newest() == "0.12.0.1"
     assert CALENDAR.as_of(day("2026-10-19")).newest() == "0.12.0"
 
@@ -136,7 +136,7 @@ def test_as_of_hides_later_jax_as_well_as_later_jaxlib():
         (lambda known: runtime_named("pjrt").release("0.12.0", known), "pjrt 0.12.0 is not in the calendar of pjrt"),
     ],
 )
-def test_a_release_that_is_built_later_is_not_called_unknown(ask, message):
+def test_the_error_for_a_later_release_names_the_day_it_was_built(ask, message):
     with pytest.raises(ReleaseError) as refused:
         ask(CALENDAR.as_of(day("2026-10-01")).as_of(day("2026-09-17")))
     assert str(refused.value) == (
@@ -188,11 +188,11 @@ def test_a_release_that_is_no_version_is_an_error():
         ("0.4.18", ("flatbuffers", "absl-py", "numpy<2", "scipy<1.13", "ml_dtypes<0.5")),
     ],
 )
-def test_a_release_requires_the_packages_of_its_time(jaxlib, packages):
+def test_an_old_release_is_installed_with_the_packages_of_its_time(jaxlib, packages):
     assert CALENDAR.extra_requirements(jaxlib) == packages
 
 
-def test_a_rule_of_requirements_applies_until_its_day():
+def test_a_rule_that_adds_packages_holds_for_releases_until_its_day():
     assert CALENDAR.requirements
     for rule in CALENDAR.requirements:
         for jaxlib in CALENDAR.jaxlib:
@@ -312,7 +312,7 @@ def test_the_shipped_calendar_does_not_contradict_itself():
             assert contradiction(before, version, kind[version]) == "", version
 
 
-def test_repeating_the_calendars_facts_changes_nothing(load):
+def test_a_policy_that_repeats_a_release_leaves_the_calendar_equal(load):
     assert load("releases: {jaxlib: {0.12.0.1: {built: 2026-10-20}}}\n").calendar() == CALENDAR
 
 
@@ -340,7 +340,7 @@ def test_a_policy_made_in_python_is_checked_too():
         ("0.13.0", "2026-11-20", None, False),
     ],
 )
-def test_a_wheel_in_a_folder_gives_the_build_date(version, stamp, dated, refused, tmp_path):
+def test_a_local_wheel_must_agree_with_the_calendars_build_date(version, stamp, dated, refused, tmp_path):
     make_wheel(tmp_path, "jaxlib", version, stamps=(stamp,))
     calendar = CALENDAR.extended({version: JaxlibRelease(day(dated))}, {}) if dated else CALENDAR
     selection = Selection(wheels=(str(tmp_path),))
@@ -380,7 +380,7 @@ def test_only_an_installable_similar_release_is_suggested(text, hint):
 
 
 @pytest.mark.parametrize("text", ["0.4.1", "0.3.25", "0.4.13.1"])
-def test_an_error_about_an_old_release_says_where_it_begins(text):
+def test_the_error_for_a_too_old_release_says_where_the_calendar_begins(text):
     with pytest.raises(ReleaseError) as refused:
         CALENDAR.as_of(CALENDAR.built("0.9.2")).built(text)
     assert str(refused.value) == (
@@ -390,13 +390,13 @@ def test_an_error_about_an_old_release_says_where_it_begins(text):
 
 
 @pytest.mark.parametrize("name", ["gpu", "GPU"])
-def test_cuda_and_rocm_are_suggested_for_gpu(name):
+def test_the_error_for_platform_gpu_suggests_cuda_and_rocm(name):
     assert similar_platform(name) == " Did you mean 'cuda' or 'rocm'?"
     with pytest.raises(PlacementError, match=r"found 'gpu'\. Did you mean 'cuda' or 'rocm'\?"):
         parse_platform("gpu")
 
 
 @pytest.mark.parametrize("text", ["", " "])
-def test_an_empty_text_is_quoted_in_the_message(text):
+def test_an_empty_version_is_quoted_in_the_error(text):
     with pytest.raises(ReleaseError, match=f"expected a jaxlib, such as 0.12.0, found '{text}'"):
         load_calendar().built(text)

@@ -98,7 +98,7 @@ def test_the_day_of_a_run_does_not_change_a_promise(run):
     assert (judged.direction, judged.days, judged.promised) == ("backward", 152, True)
 
 
-def test_a_patch_of_an_old_branch_is_promised_by_its_date():
+def test_a_patch_release_of_an_old_version_is_promised_by_its_date():
     """0.8.3 was built eight days after 0.9.0, and is a younger reader of what 0.9.0 writes."""
     calendar = load_calendar()
     found = promise(calendar.built("0.9.0"), calendar.built("0.8.3"), Windows())
@@ -109,7 +109,7 @@ def test_a_patch_of_an_old_branch_is_promised_by_its_date():
 
 
 @given(DATES, st.integers(1, 30), st.sampled_from(["", "+mine"]))
-def test_only_a_nightly_is_dated_by_its_version(date, minor, local):
+def test_only_a_nightly_has_its_build_date_in_its_version(date, minor, local):
     assert date_in_version(f"0.{minor}.0.dev{date:%Y%m%d}{local}") == date
     assert date_in_version(f"0.{minor}.0rc1{local}") is None
     assert date_in_version(f"0.{minor}.0{local}") is None

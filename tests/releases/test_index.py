@@ -193,7 +193,7 @@ def test_a_malformed_index_page_is_an_error(serve, page, problem):
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(positions=st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 70_000)), max_size=8))
-def test_a_remote_file_reads_like_a_local_one(serve, wheels, positions):
+def test_any_part_of_a_remote_wheel_is_read_like_a_local_file(serve, wheels, positions):
     (wheels / "jaxlib-9-any.whl").write_bytes(bytes(range(256)) * 1000)
     if not hasattr(serve, "server"):
         serve.server = serve()

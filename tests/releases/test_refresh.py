@@ -37,7 +37,7 @@ def test_unmeasured_stablehlo_versions_are_null(wheels):
         assert update.jax[version] == CALENDAR.jax[version]
 
 
-def test_known_wheels_change_nothing(wheels):
+def test_wheels_of_known_releases_leave_the_calendar_unchanged(wheels):
     update = calendar_update(CALENDAR, published_in_folder(wheels))
     assert (update.jaxlib, update.jax, update.changes) == ({}, {}, ())
 
@@ -146,7 +146,7 @@ def run(*words: str | Path):
     return CliRunner().invoke(jaxexport, ["releases", *map(str, words)])
 
 
-def test_refresh_writes_missing_releases_for_the_policy(cwd):
+def test_refresh_writes_missing_releases_into_export_releases_yaml(cwd):
     folder = cwd / "dist"
     folder.mkdir()
     make_wheel(folder, "jaxlib", "0.12.1", stamps=("2026-11-19",))
@@ -185,7 +185,7 @@ def test_a_refused_refresh_changes_no_file(cwd, wheels):
     ],
     ids=["block", "flow"],
 )
-def test_a_calendar_in_another_form_is_refused(cwd, wheels, text):
+def test_refresh_refuses_a_file_without_one_release_a_line(cwd, wheels, text):
     """A release on several lines, or without a line of its own, would be in such a file twice."""
     (cwd / "cal.yaml").write_text(text)
     done = run("refresh", "--wheels", wheels, "--into", "cal.yaml")
@@ -208,7 +208,7 @@ def test_the_jaxlib_section_is_put_before_that_of_jax():
     assert [line.split(" {")[0] for line in text.splitlines()] == ["jaxlib:", '  "0.12.1":', "jax:"]
 
 
-def test_a_projects_line_only_adds_to_a_shipped_release(tmp_path):
+def test_a_projects_entry_adds_facts_to_a_shipped_release(tmp_path):
     entry = JaxlibRelease(day("2026-10-16"), ("3.12", "3.16"), yanked="crashes")
     (tmp_path / "export_releases.yaml").write_text(with_entries(HEADER, {"0.12.0": entry}, {}))
     found = find_policy(tmp_path).calendar().jaxlib["0.12.0"]

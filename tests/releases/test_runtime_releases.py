@@ -34,7 +34,7 @@ def test_releases_of_a_runtime_are_in_order_and_plausible(name):
 
 
 @RUNTIMES
-def test_a_newer_release_reads_no_older_stablehlo(name):
+def test_a_newer_release_of_a_runtime_has_no_older_stablehlo(name):
     read = [version_pair(release.stablehlo) for release in read_releases(name).values() if release.stablehlo]
     assert read == sorted(read)
 
@@ -51,13 +51,13 @@ def test_a_newer_release_reads_no_older_stablehlo(name):
         ("litert", "2.3.0", ("2026-10-06", "1.20.0", None, ("chlo",))),
     ],
 )
-def test_releases_have_the_documented_facts(name, version, expected):
+def test_releases_of_runtimes_have_the_documented_days_and_limits(name, version, expected):
     release = read_releases(name)[version]
     assert (str(release.built), release.stablehlo, release.convention, release.dialects) == expected
 
 
 @pytest.mark.matrix  # needs the newest jaxlib, which writes all of these versions
-def test_each_test_artifact_needs_only_its_version(tmp_path):
+def test_each_probe_artifact_needs_only_the_stablehlo_of_its_name(tmp_path):
     write_artifacts(tmp_path)
     for path in tmp_path.iterdir():
         data = path.read_bytes()
@@ -66,7 +66,7 @@ def test_each_test_artifact_needs_only_its_version(tmp_path):
         assert (found.stablehlo, found.dialects) == expected
 
 
-def test_writing_preserves_comments_and_known_releases(tmp_path, monkeypatch):
+def test_adding_releases_preserves_comments_and_known_releases(tmp_path, monkeypatch):
     monkeypatch.setattr("tools.runtime_releases.FOLDER", tmp_path)
     path_of("iree").write_text("# A comment.\n")
     releases = {
@@ -106,7 +106,7 @@ def test_a_project_adds_a_release_that_this_package_lacks(monkeypatch):
     assert "Did you mean 'other'?" in dict(validation.problems(unknown))["releases", "runtimes", "othre"]
 
 
-def test_a_runtime_without_own_releases_gets_none_added():
+def test_a_policy_cannot_add_releases_to_savedmodel():
     policy = Policy(releases=ExtraReleases(runtimes={"savedmodel": {"9.0": RuntimeRelease(day("2026-10-01"))}}))
     message = dict(validation.problems(policy))["releases", "runtimes", "savedmodel"]
     assert message.endswith("savedmodel has the releases of tensorflow. Add them there.")

@@ -40,14 +40,14 @@ def test_a_promise_depends_only_on_the_days_between_builds(writer, reader, backw
 
 
 @given(DAYS, DAYS, LENGTHS, LENGTHS)
-def test_nothing_is_promised_without_windows(writer, reader, backward, forward):
+def test_with_both_windows_off_nothing_is_promised(writer, reader, backward, forward):
     found, promised = promise(writer, reader, None), promise(writer, reader, Windows(backward, forward))
     assert (found.promised, found.until) == (False, writer)
     assert (found.direction, found.days) == (promised.direction, promised.days)
 
 
 @given(DAYS)
-def test_empty_windows_still_promise_the_same_day(built):
+def test_windows_of_zero_days_still_promise_builds_of_the_same_day(built):
     found = promise(built, built, Windows(0, 0))
     assert (found.promised, found.direction, found.days) == (True, Direction.SAME, 0)
 

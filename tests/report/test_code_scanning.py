@@ -191,13 +191,13 @@ def test_cells_outside_the_window_are_no_alerts():
     assert run_of(document([known, result()]))["results"] == []
 
 
-def test_a_finding_of_the_run_points_at_the_policy():
+def test_an_alert_about_the_whole_run_points_at_the_policy():
     (alert,) = run_of(STALE)["results"]
     assert alert["ruleId"] == "stale-list"
     assert alert["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "export_compat.yaml"
 
 
-def test_results_are_limited_and_the_rest_is_counted(monkeypatch):
+def test_sarif_results_are_limited_and_the_rest_is_counted(monkeypatch):
     monkeypatch.setattr(sarif, "MOST", 20)
     run = run_of(document([*many(30), GONE]))
     assert len(run["results"]) == 20
@@ -206,7 +206,7 @@ def test_results_are_limited_and_the_rest_is_counted(monkeypatch):
     assert note["message"]["text"].startswith("11 more affected tests are not in this file")
 
 
-def test_the_invocation_has_the_exit_code_and_the_headline():
+def test_the_sarif_invocation_has_the_exit_code_and_the_headline():
     (invocation,) = run_of(broken_document())["invocations"]
     assert invocation["exitCode"] == 1
     assert invocation["exitCodeDescription"].startswith("BROKEN: 67 of 1,350 promised cells, 3 causes")

@@ -190,7 +190,7 @@ def test_the_headline_counts_all_that_decides_the_exit_code():
     )
 
 
-def test_a_report_has_costs_pictures_and_the_earlier_run():
+def test_a_report_has_costs_pictures_and_the_baseline():
     reported = rich_document()
     ((_, costs),) = reported.tables
     assert costs.split() == ["t.heavy/0.9.2-cpu", "0.10.2", "168.0", "MB", *"-----"]
@@ -210,7 +210,7 @@ def test_a_report_has_costs_pictures_and_the_earlier_run():
 # --- the run has everything that a report can say ---------------------------------------------------------------------
 
 
-def test_the_example_has_each_kind_of_finding():
+def test_the_example_report_has_each_kind_of_finding():
     """A new kind belongs into the example: then each medium has to show it."""
     package = Path(export_core.__file__).parent
     made = re.compile(r'\b(?:FindingKind|failing|missing)\(\s*"([^"]+)"')
@@ -222,7 +222,7 @@ def test_the_example_has_each_kind_of_finding():
     assert {one.stage for one in reported.run.results} >= {Stage.AUDIT, Stage.ENVIRONMENT, Stage.COMPARE}
 
 
-def test_every_part_of_a_document_is_listed():
+def test_new_parts_of_a_document_have_to_be_listed_here():
     """A new part of a report belongs into `elements` of rich_run.py: then each medium has to show it."""
     made = {name for name in vars(Document) if not name.startswith("_")} | {one.name for one in fields(Document)}
     # `headline_parts` is the headline, `look` a colour, and `folder` where a file is written.

@@ -73,7 +73,7 @@ def test_an_incomplete_run_that_fails_in_several_ways_has_one_line(results, line
     assert "only reader affected" in f"{first} {counts}" or "readers affected, by cause" in counts
 
 
-def test_badge_and_annotation_use_the_headline_once():
+def test_badge_and_annotation_say_the_verdict_once():
     results = with_causes([CRASH, LATER, WRONG])
     made = summarize(results)
     assert badge(made)["message"] == "broken: 3 cells"
@@ -142,7 +142,7 @@ def test_a_headline_says_until_when_failures_are_known(entries, as_of, line):
 
 
 @pytest.mark.parametrize(("as_of", "end"), [("2026-12-01", "until"), ("2026-12-02", "expired on")])
-def test_a_listed_cell_says_if_its_entry_has_expired(as_of, end):
+def test_the_entry_of_a_known_failure_says_if_it_has_expired(as_of, end):
     policy = rules(known=[LISTED])
     text = entry_text(judge_again(CRASH, policy), policy, day(as_of))
     assert text == f"r (owner me, #7, {end} 2026-12-01)"
@@ -173,7 +173,7 @@ def test_a_headline_says_which_entries_have_expired(entries, as_of, line):
     assert listed(entries, as_of)[0].startswith(line)
 
 
-def test_a_broken_run_says_what_has_expired_too():
+def test_the_headline_of_a_broken_run_names_expired_failures():
     line, _ = listed([LISTED], "2026-12-02", ERROR)
     assert line.startswith(
         "BROKEN: 1 of 3 promised cells, 1 cause, 1 known failure; 1 known failure expired on 2026-12"
@@ -198,7 +198,7 @@ def test_a_jaxlib_read_with_two_jax_is_named_with_its_jax(broken, affected):
     assert document(results, summarize(results)).headline[0].endswith(affected)
 
 
-def test_a_range_that_begins_with_a_jaxlib_of_several_jax():
+def test_a_range_names_the_jax_of_a_jaxlib_used_with_two_jax():
     def crash_in(jaxlib, jax):
         return structs.replace(CRASH, reader=structs.replace(release(jaxlib), jax=jax))
 

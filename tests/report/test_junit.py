@@ -73,7 +73,10 @@ def rich() -> Xml.Element:
 
 
 def is_shown(element: Element) -> bool:
-    """Return whether JUnit has an element: cells with their evidence, and what is about the run or several cells."""
+    """Return whether the JUnit file must show a part of the report.
+
+    It shows the headline, the counts, the findings about the run or several cells, and the details of failing cells.
+    """
     finding = element.finding
     if finding is None:
         return element.sort in ("headline", "counts")
@@ -155,7 +158,7 @@ def test_suites_count_their_test_cases():
     ],
     ids=["kept", "a result is missing", "the list is stale"],
 )
-def test_the_run_suite_fails_if_no_cell_explains_why(results, planned, end):
+def test_the_run_suite_fails_if_only_it_explains_the_exit_code(results, planned, end):
     made = summary(results, planned)
     found = cases_of(results, made)["jaxexport"]
     assert [child.tag for child in found] == [end]
@@ -177,7 +180,7 @@ def broken() -> Xml.Element:
         ({"stale": ["known_failures[0]: expired on 2026-11-01"]}, "failure"),
     ],
 )
-def test_the_run_suite_fails_for_what_no_cell_shows(changes, tag):
+def test_the_run_suite_fails_for_problems_of_the_whole_run(changes, tag):
     cells = [result(Verdict.CRASH, Judgement.BROKEN, case="t.f", reader="0.10.2")]
     made = msgspec.structs.replace(summary(cells), **changes)
     (shown,) = cases_of(cells, made)["jaxexport"]
@@ -190,7 +193,7 @@ def test_each_broken_cell_fails_one_test_case(broken):
     assert "BROKEN: 67 of 1,350" in broken[-1].findtext("testcase/system-out")
 
 
-def test_changed_numbers_are_in_the_suite_of_the_run():
+def test_numbers_changed_in_several_cells_are_in_the_run_suite():
     cells = [result(Verdict.NUMERICS, Judgement.BROKEN, case="t.f", reader=reader) for reader in ("0.10.2", "0.11.0")]
     found = cases_of(cells)["jaxexport"]
     text = (

@@ -77,7 +77,7 @@ def test_a_map_square_has_the_symbol_of_its_judgement(judgement):
     assert f"\n{symbol} {judgement}: {judgement.facts.meaning}\n" in text
 
 
-def test_all_media_count_what_fails_in_a_square():
+def test_markdown_and_picture_count_failing_cells_alike():
     verdicts = (Verdict.ERROR, Judgement.OUTSIDE), (Verdict.ERROR, Judgement.OUTSIDE), (Verdict.PASS, Judgement.BONUS)
     cells = [result(*one, case=f"t.{number}", promised=False) for number, one in enumerate(verdicts)]
     shown = release_map(run_of(cells))
@@ -94,7 +94,7 @@ def test_a_cause_says_if_it_looks_like_rounding():
     assert "<b>NUMBERS MOVED</b>" in text
 
 
-def test_the_docs_show_the_visible_part_of_the_example():
+def test_the_docs_show_the_unfolded_part_of_the_example_report():
     """The visible part is the headline, the causes with the worst first, and the map."""
     assert PAGE.read_text() == example(), "run `python -m tools.example_report`"
 
@@ -142,7 +142,7 @@ def test_a_kept_run_shows_no_causes_and_no_open_details():
     assert "<details open>" not in text
 
 
-def test_an_issue_is_linked_without_a_mention_on_github():
+def test_a_link_to_a_github_issue_leaves_no_mention_in_the_issue():
     text = markdown_text(broken_document())
     assert "LAPACK calls crash in a fresh process ([lapack-cold-process](<https://redirect.github.com/" in text
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", text)
@@ -210,7 +210,7 @@ def test_omitted_findings_are_counted_by_kind():
     assert int(more) + text.count("| ❗ | STALE LIST: ") == 50
 
 
-def test_a_line_about_the_run_is_whole_and_its_address_too():
+def test_a_line_about_the_run_and_its_url_are_not_cut():
     todo = "write a new `expires` with its reason, or remove the entry."
     address = "https://github.com/o/r/issues/7"
     text = (
@@ -226,7 +226,7 @@ def test_a_line_about_the_run_is_whole_and_its_address_too():
     assert "<br>commit 926445ce1515" in shown
 
 
-def test_a_message_cannot_end_the_fence_around_it():
+def test_a_message_cannot_end_the_code_block_around_it():
     results = [cell(Verdict.ERROR, Judgement.BROKEN, "t.f[<b>|`]", message="````\n</details>\n# x", promised=True)]
     text = markdown_text(document(results))
     assert re.findall(r"^`{3,}", text, re.MULTILINE) == ["`````", "`````"]
@@ -252,7 +252,7 @@ def test_changes_since_the_baseline_come_first():
     assert "<details open><summary><b>REGRESSED</b>" in text
 
 
-def test_a_square_that_changed_shows_both_runs():
+def test_a_map_square_that_changed_shows_both_runs():
     text = markdown_text(compared([WORKS[0], FAILS[1]], [FAILS[0], WORKS[1]]))
     assert "| 0.9.2 | ✅→❌ 1 | ❌→✅ |" in text
     another = msgspec.structs.replace(FAILS[0], golden="g/1")

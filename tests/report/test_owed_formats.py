@@ -60,12 +60,12 @@ def summary() -> Summary:
     return summarize(CELLS, policy=POLICY, selection=chosen)
 
 
-def test_the_headline_and_the_badge_name_the_target(summary):
+def test_the_headline_and_the_badge_name_the_owed_target(summary):
     assert headline(summary)[0] == "OWED: 1 cell that deployment target serving must run; only reader affected 0.9.2."
     assert badge(summary)["message"] == "owed: 1 cell that deployment target serving must run"
 
 
-def test_a_kept_headline_counts_the_cells_of_targets():
+def test_the_headline_of_a_kept_run_counts_cells_of_deployment_targets():
     chosen = {"whole": False, "platforms": ("cpu",)}
     for cells, words in (
         ([cell(Verdict.PASS)], "KEPT: 1 of 1 cell that deployment target serving must run."),
@@ -79,7 +79,7 @@ def test_a_kept_headline_counts_the_cells_of_targets():
 
 
 @pytest.mark.parametrize("cases", [("*",), ("t.slover",)], ids=["other readers", "misspelled cases"])
-def test_a_target_without_cells_names_the_command(cases):
+def test_the_finding_on_a_target_without_cells_names_a_command(cases):
     policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2", cases=cases),))
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
     chosen = {"readers": "0.12.0.1", "whole": False, "platforms": ("cpu",)}
@@ -122,21 +122,21 @@ def test_advice_names_a_results_folder_that_is_not_the_usual_one():
     assert with_asked(text, asked_of(run)) == text.replace("can-i-deploy`", "can-i-deploy --results out`")
 
 
-def test_explain_and_reduce_in_a_text_get_the_folder_of_the_run():
+def test_explain_and_reduce_commands_get_the_folder_of_the_run():
     text = "`jaxexport explain --case t.f` and `XLA_FLAGS='--a b' jaxexport reduce --case t.f`, not `jaxexport diff`"
     expected = text.replace("explain --case t.f", "explain --case t.f --results out")
     expected = expected.replace("reduce --case t.f", "reduce --case t.f --results out")
     assert with_asked(text, {"--results": "out", "--as-of": "2026-11-22"}) == expected
 
 
-def test_a_shard_does_not_ask_for_the_cells_of_others():
+def test_a_shard_names_no_command_for_a_target_without_cells():
     policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2"),))
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
     (finding,) = target_findings(Run(results, summarize(results, policy=policy, shard=Shard(1, 2))))
     assert finding.sentence == "serving (jaxlib 0.9.2, cpu): no cell of it was in this shard."
 
 
-def test_headline_badge_and_page_say_what_is_missing():
+def test_headline_badge_and_page_say_which_target_has_no_cell():
     made = summarize(CELLS, policy=TYPO, selection={"whole": True, "platforms": ("cpu",)})
     what = "deployed typo: it has no cell, since its `cases` match no case of this run"
     assert headline(made)[0].startswith(f"INCOMPLETE: {what}; owed: 1 cell that deployment target serving must run; ")
@@ -147,7 +147,7 @@ def test_headline_badge_and_page_say_what_is_missing():
     assert below.strip().startswith('<p class="note"><b>Correct the entry, or write such goldens.</b></p>')
 
 
-def test_a_page_names_the_first_of_several_gaps():
+def test_the_page_names_the_first_of_several_unmet_requirements():
     chosen = {"whole": True, "platforms": ("cpu",)}
     made = summarize(CELLS, policy=structs.replace(TYPO, required=Required(cells=9)), selection=chosen)
     what = "INCOMPLETE: required.cells: expected at least 9 cells that ran, found 4; 1 more requirement is not met; "
@@ -167,6 +167,15 @@ def test_the_findings_name_the_owed_cell_and_each_target(summary):
     assert targets.sentence == (
         "serving (jaxlib 0.9.2, cpu): 1 of 2 cells work; 1 owed. edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."
     )
+
+
+def test_the_page_shows_the_row_of_targets_whole():
+    names = [f"place-{number}" for number in range(9)]
+    policy = Policy(deployed=tuple(DeploymentTarget(name=name, jaxlib="0.9.2") for name in names))
+    cells = [judge_again(result(reader="0.9.2"), policy, TODAY)]
+    page = html_page(document(cells, summarize(cells, policy=policy)))
+    (row,) = re.findall(r'<p class="finding"[^>]*><b>deployment targets</b>(.*)</p>', page)
+    assert all(f"{name} (jaxlib 0.9.2, cpu): 1 of 1 cell works." in row for name in names)
 
 
 def test_each_owed_cause_names_its_target_in_every_report():

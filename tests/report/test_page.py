@@ -110,7 +110,7 @@ def test_the_first_screen_names_causes_readers_and_since_when(page):
     assert f"64 cells LAPACK calls crash in a fresh process {where}" in text
 
 
-def test_the_legend_of_the_map_has_the_names_of_the_counts(page):
+def test_the_maps_legend_uses_the_same_words_as_the_counts(page):
     legend = page.partition('<ul class="legend of-map"')[2].partition("</ul>")[0]
     texts = re.findall("</span>(.*?)</li>", legend)
     assert texts[:3] == ["kept", "broken", "bonus: works, not promised"]
@@ -183,7 +183,7 @@ def test_files_of_goldens_are_linked_from_the_pages_folder(folder, address, tmp_
     assert file_address("", "tests/a b", Path(folder)) == address.format(tmp_path.name)
 
 
-def test_files_that_no_link_would_lead_to_are_not_linked(tmp_path, monkeypatch):
+def test_golden_files_outside_the_working_folder_are_not_linked(tmp_path, monkeypatch):
     (tmp_path / "golden").mkdir()
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
@@ -227,7 +227,7 @@ def test_a_cause_with_two_judgements_is_counted_once():
     assert "2 cells, 1 cause</h1>" in page
 
 
-def test_a_cause_in_one_reader_names_it_once():
+def test_a_cause_in_one_reader_names_that_reader_once():
     page = html_page(document([failed("t.f", "message")]))
     assert "read by " in page
     assert "oldest reader affected" not in page
@@ -243,14 +243,14 @@ def test_ids_on_the_page_are_unique(page):
     assert "cause=lapack-cold-process=outside" in ids
 
 
-def test_a_card_names_the_release_that_began_or_ended_it(page):
+def test_a_causes_card_names_the_release_that_began_or_ended_it(page):
     cards = re.findall('<article id="cause=.*?</article>', page, re.S)
     facts = [re.findall(r"<dt>(since|fixed in|first seen in)</dt><dd>(.*?)</dd>", card) for card in cards[:3]]
     assert facts == [[("fixed in", "0.10.0")], [("since", "0.12.0.1")], [("since", "0.12.0")]]
     assert "<dt></dt>" not in "".join(cards)
 
 
-def test_a_card_names_the_next_reader_that_works():
+def test_a_causes_card_names_the_next_reader_that_works():
     crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", stage=Stage.RUN, message="died")
     results = with_causes([crash, result(case="t.a", reader="0.12.0")])
     (card,) = re.findall('<article id="cause=.*?</article>', html_page(document(results)), re.S)

@@ -108,7 +108,7 @@ def test_a_click_opens_a_cell_and_back_closes_it(opened):
     expect(page).to_have_url(NO_CELL)
 
 
-def test_going_forward_at_once_opens_the_cell_again(opened):
+def test_going_forward_right_after_back_reopens_the_cell(opened):
     """The dialog's close event, which comes in a later task, finds a cell in the address and an open dialog."""
     page = opened(filter_link(verdict="timeout"))
     page.locator("#grid .broken").click()
@@ -124,7 +124,7 @@ def test_going_forward_at_once_opens_the_cell_again(opened):
     assert page.evaluate("dialog.open && location.hash.includes('cell=')")
 
 
-def test_what_is_clicked_after_closing_a_cell_stays(opened):
+def test_a_cell_clicked_right_after_closing_another_stays_open(opened):
     """The browser goes back in a task of its own, which must not undo what follows the dialog's close event."""
     page = opened(filter_link(verdict="crash"))
     page.locator("#grid .broken").first.click()
@@ -149,7 +149,7 @@ def test_closing_a_cell_twice_goes_back_once(opened):
     expect(page.locator("#query")).to_have_value("judgement:broken")
 
 
-def test_a_field_that_is_chosen_after_going_back_keeps_the_focus(opened):
+def test_a_field_focused_while_going_back_keeps_the_focus(opened):
     page = opened(filter_link(verdict="timeout"))
     page.locator("#grid .broken").click()
     wait_until(page, "open")
@@ -160,14 +160,14 @@ def test_a_field_that_is_chosen_after_going_back_keeps_the_focus(opened):
     expect(page.locator("#query")).to_have_value("verdict:timeout writer:0.9.2")
 
 
-def test_a_click_without_a_pointer_opens_a_cell(opened):
+def test_a_click_by_script_or_voice_control_opens_a_cell(opened):
     """Voice control and scripts click at no place of the screen."""
     page = opened(filter_link(verdict="timeout"))
     page.locator("#grid .broken").evaluate("cell => cell.click()")
     wait_until(page, "open")
 
 
-def test_a_click_in_a_range_opens_the_reader_below_it(opened):
+def test_a_click_in_a_range_opens_the_reader_under_the_pointer(opened):
     page = opened(filter_link(cause="lapack-cold-process", judgement="broken", writer="0.6.2"))
     line = page.locator("#cell-line")
     box = page.locator("#grid .cell").first.bounding_box()
@@ -233,7 +233,7 @@ def test_an_unknown_address_shows_the_whole_page(address, words, opened):
         assert page.locator("#missing").bounding_box()["y"] < 100
 
 
-def test_a_later_address_that_is_unknown_is_named_too(opened):
+def test_an_unknown_address_is_named_even_after_a_known_one(opened):
     page = opened(cell_link(numbers().key))
     page.evaluate("location.hash = '#cell=gone'")
     page.locator("#missing", has_text="This page has no cell gone.").wait_for()
@@ -243,7 +243,7 @@ def test_a_later_address_that_is_unknown_is_named_too(opened):
     expect(page.locator("#missing")).to_be_hidden()
 
 
-def test_a_cause_without_a_card_is_named_with_its_filter(opened):
+def test_the_address_of_a_cause_not_listed_names_its_filter(opened):
     refused = result(Verdict.REFUSED, Judgement.OUTSIDE, reader="0.6.2", promised=False)
     cells = with_causes([result(), refused])
     page = opened(cause_link(cells[1].cause), shown=document(cells))
@@ -340,7 +340,7 @@ def test_each_filter_selects_the_expected_cells(query, cells, opened):
     expect(count(page)).to_have_text(f"{cells:,} of 4,692 cells")
 
 
-def test_empty_columns_are_hidden_and_neighbours_form_ranges(opened):
+def test_readers_without_cells_are_hidden_and_equal_marks_merge(opened):
     page = opened("#filter=cause%3Alapack-cold-process%20judgement%3Abroken%20writer%3A0.6.2")
     expect(readers(page)).to_have_text(["0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1"])
     expect(marks(page), "one range a golden").to_have_text(["crash!"] * 8)
@@ -505,7 +505,7 @@ def test_escape_returns_to_the_link_that_opened_a_cell(opened):
         ("#case=tests.models.test_eig&reader=0.6.1", 5),
     ],
 )
-def test_a_case_and_a_reader_have_an_address(address, cells, opened):
+def test_addresses_of_a_case_and_a_reader_filter_the_table(address, cells, opened):
     page = opened(address)
     expect(count(page)).to_have_text(f"{cells:,} of 4,692 cells")
     page.locator("#grid .cell").first.click()
@@ -525,7 +525,7 @@ def test_clicking_a_count_filters_the_table(opened):
     expect(page.locator(".chip[aria-current]")).to_have_text(["67 broken"], use_inner_text=True)
 
 
-def test_names_are_not_cut_on_a_desktop(opened):
+def test_names_of_cases_are_not_cut_on_a_desktop(opened):
     name = "tests.models.test_a_case_with_a_name_that_says_all_of_what_it_does_and_has_parameters_too"
     cells = [result(case=case, reader=reader) for case in ("t.b", name) for reader in ("0.10.1", "0.10.2")]
     names = opened(shown=document(cells)).locator("#grid-body [role=rowheader]:has(small) span")
@@ -558,7 +558,7 @@ def test_the_map_is_one_tab_stop_and_squares_filter_the_table(opened):
 
 
 @pytest.mark.parametrize("width", [1440, 900, 390])
-def test_marks_fit_into_their_cells(width, opened):
+def test_marks_fit_into_their_table_cells(width, opened):
     page = opened("#filter=judgement%3Abroken%2Coutside", size=(width, 900))
     cells = page.locator("#grid .cell")
     assert cells.count() > 10
@@ -581,7 +581,7 @@ def test_redrawing_the_table_keeps_the_focus(opened):
     expect_focus(page, "written by 0.12.0.1")
 
 
-def test_a_filter_without_cells_explains_what_is_unknown(opened):
+def test_a_filter_that_selects_nothing_says_which_part_is_unknown(opened):
     page = opened()
     for query, answer in [
         ("foo:bar", 'There is no filter "foo:", so it is looked for as a word. Filters: judgement,'),

@@ -57,7 +57,7 @@ def test_a_picture_of_an_opened_cell_is_saved(opened, save):
     assert page.locator("#cell-generations").is_visible()
 
 
-def test_a_cell_fits_on_a_phone(opened):
+def test_an_opened_cell_fits_on_a_phone(opened):
     page = opened(cell(), size=SIZES["phone"])
     assert page.locator("dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
     assert page.locator("#cell-facts").evaluate("facts => facts.scrollWidth <= facts.clientWidth")
@@ -78,7 +78,7 @@ def test_long_names_and_paths_fit_on_a_phone(opened):
 
 
 @pytest.mark.parametrize("noise", [33.25, 33.75, 33.35, 3.55e4, 0.000125])
-def test_a_cell_and_its_message_round_alike(noise, opened):
+def test_an_opened_cell_rounds_a_number_as_its_message_does(noise, opened):
     message = f"output 0: 1 of 2 elements differ (max {noise:.3g} times the noise)"
     facts = {"stage": Stage.COMPARE, "max_noise_error": noise, "max_abs_error": 1.0, "message": message}
     cell = result(Verdict.NUMERICS, Judgement.BROKEN, **facts)
@@ -158,7 +158,7 @@ def test_the_text_of_each_judgement_has_enough_contrast(judgement, scheme, opene
     assert min(contrast(page, "#cell :is(h2, p, dt, dd, code, button:not(:disabled), .badge, a)")) >= 4.5
 
 
-def test_a_dark_screen_prints_on_white(opened):
+def test_a_page_with_dark_colours_prints_on_white(opened):
     page = opened(color_scheme="dark")
     background = "getComputedStyle(document.documentElement).getPropertyValue('--paper')"
     dark = page.evaluate(background)
@@ -175,7 +175,7 @@ def test_the_page_shows_its_causes_without_javascript(opened):
     assert page.locator("noscript").is_visible()
 
 
-def test_a_hundred_thousand_cells_need_few_elements(opened, page_of):
+def test_a_page_of_100000_cells_has_fewer_than_3000_elements(opened, page_of):
     page = opened(file=page_of(100_000))
     assert page.locator("#count").inner_text().startswith("103,224 of 103,224")
     assert page.evaluate("document.querySelectorAll('*').length") < 3000
@@ -310,7 +310,7 @@ def test_names_on_the_map_are_large_enough(size, opened):
     assert min(heights) >= 9.5
 
 
-def test_the_corner_of_the_table_names_both_scores(opened):
+def test_the_corner_of_the_table_explains_both_counts(opened):
     page = opened()
     words = page.locator(".corner span").all_inner_texts()
     assert words == ["of a reader: kept of promised", "of a row: cells that work"]
@@ -386,7 +386,7 @@ def is_on_phone(page: Any, selector: str) -> list[bool]:
     return [box["left"] >= 0 and box["right"] <= SIZES["phone"][0] for box in boxes]
 
 
-def test_names_and_dates_of_writers_stay_on_a_phone(opened):
+def test_names_and_dates_of_writers_are_visible_on_a_phone(opened):
     page = opened(size=SIZES["phone"])
     page.wait_for_function("document.querySelector('.map .names').hasAttribute('transform')")
     names = is_on_phone(page, ".names .writer, .names .date")
@@ -395,7 +395,7 @@ def test_names_and_dates_of_writers_stay_on_a_phone(opened):
     assert all(is_on_phone(page, ".of-map li"))
 
 
-def test_numbers_and_headings_are_whole_on_a_phone(opened):
+def test_numbers_and_headings_are_not_cut_on_a_phone(opened):
     page = opened(cell(), size=SIZES["phone"])
     assert page.locator(".numbers").evaluate("one => one.scrollWidth <= one.clientWidth")
     assert all(is_on_phone(page, ".numbers :is(th, td)"))

@@ -36,7 +36,7 @@ def growing(*sizes, case="t.f"):
 # --- where the errors are ---------------------------------------------------------------------------------------------
 
 
-def test_a_cell_has_the_grid_of_its_errors():
+def test_a_cell_in_the_page_data_has_its_error_grid():
     first, second = cells_of(html_page(document([wrong(case="t.f"), result(case="t.g")])))
     assert first["grid"] == msgspec.to_builtins(LINE) | {"errors": list(LINE.errors), "allowed": list(LINE.allowed)}
     assert second["grid"] is None
@@ -47,7 +47,7 @@ def test_a_picture_shared_by_many_cells_is_stored_once():
     assert len(data_of(html_page(document(results)))["tables"]["grid"]) == 2
 
 
-def test_pictures_are_limited_in_number(monkeypatch):
+def test_the_page_stores_error_grids_up_to_a_limit(monkeypatch):
     monkeypatch.setattr("export_core.report.page_data.MOST_GRIDS", 2)
     grids = [ErrorGrid(1, 1, 1, 1, (float(number),), (0.0,)) for number in range(1, 6)]
     cells = cells_of(html_page(document([wrong(grid, case=f"t.{number}") for number, grid in enumerate(grids)])))
@@ -167,7 +167,7 @@ def test_an_opened_cell_marks_a_wrong_forecast(opened):
 # --- warnings on a green page, and a phone ----------------------------------------------------------------------------
 
 
-def test_undecided_outputs_are_a_banner_on_a_green_page():
+def test_the_page_of_a_kept_run_has_a_banner_for_undecided_outputs():
     made = summarize([result()], undecided=["t.f/0.9.2-cpu: output 0", "t.g/0.9.2-cpu: output 1"])
     page = html_page(document([result()], made))
     header = page.partition("<main>")[0]
@@ -178,7 +178,7 @@ def test_undecided_outputs_are_a_banner_on_a_green_page():
     assert "NOT DECIDED" not in html_page(document([result()])).partition("<main>")[0]
 
 
-def test_goldens_without_a_cell_are_a_banner_on_a_green_page():
+def test_the_page_of_a_kept_run_has_a_banner_for_uncovered_goldens():
     left_out = "3 goldens have no cell on the platforms asked for (exported for cuda): this run does not test them."
     more = "5 goldens were exported for cuda too, which this run does not test."
     for text, link in ((left_out, ""), (f"{left_out} {more}", ' <a href="#cause=not-covered">More</a>')):
@@ -207,7 +207,7 @@ def test_the_first_screen_says_which_cells_are_missing(size, opened):
 
 
 @pytest.mark.browser
-def test_the_banner_opens_the_list_of_outputs(opened):
+def test_the_banner_link_opens_the_list_of_undecided_outputs(opened):
     made = summarize([result()], undecided=["t.f/0.9.2-cpu: output 0"])
     page = opened(shown=document([result()], made))
     page.locator(".note a").click()
@@ -229,7 +229,7 @@ def test_the_newest_readers_are_first_on_a_phone(opened):
 
 
 @pytest.mark.browser
-def test_the_map_on_a_phone_shows_today(opened):
+def test_the_map_on_a_phone_is_scrolled_to_today(opened):
     page = opened(size=(390, 844))
     room = page.locator(".map")
     assert room.evaluate("map => map.scrollWidth > map.clientWidth && map.scrollLeft > 0")
@@ -238,7 +238,7 @@ def test_the_map_on_a_phone_shows_today(opened):
 
 
 @pytest.mark.browser
-def test_drawings_on_a_phone_show_what_is_ahead_and_the_newest_costs(opened):
+def test_a_phone_scrolls_drawings_to_today_and_newest_costs(opened):
     page = opened(shown=document(growing(1_000_000, 1_000_000, 3_000_000, 3_000_000)), size=(390, 844))
     windows = page.locator(".scroll:has(svg.windows)")
     names, today = (windows.locator(what).bounding_box() for what in (".names .paper", "line.today"))
@@ -248,7 +248,7 @@ def test_drawings_on_a_phone_show_what_is_ahead_and_the_newest_costs(opened):
 
 
 @pytest.mark.browser
-def test_a_fold_with_one_finding_says_what_it_is(opened):
+def test_a_finding_that_is_only_a_sentence_is_not_folded(opened):
     """A release manager looks for the deployment targets, whose only finding has a sentence for each."""
-    summary = opened(shown=rich_document()).locator(".finding summary", has_text="deployment targets")
-    expect(summary).to_contain_text("deployment targets serving (jaxlib 0.8.1, cpu): 0 of 1 cell works; 1 owed.")
+    row = opened(shown=rich_document()).locator("p.finding", has_text="deployment targets")
+    expect(row).to_contain_text("deployment targets serving (jaxlib 0.8.1, cpu): 0 of 1 cell works; 1 owed.")

@@ -68,7 +68,7 @@ def test_a_drawn_window_covers_the_promised_readers(built, writer, as_of):
 
 
 @given(st.lists(DAYS, min_size=1, max_size=60), DAYS)
-def test_slots_do_not_overlap_and_stay_in_the_picture(built, as_of):
+def test_columns_of_the_map_do_not_overlap_or_leave_the_picture(built, as_of):
     axis = make_axis(sorted(built), as_of, 786, slot=27, end=26)
     assert axis.slots[0] - axis.slot / 2 >= -1e-6
     assert axis.slots[-1] + axis.slot / 2 <= 786 - 26 + 1e-6
@@ -111,7 +111,7 @@ def test_a_squares_number_counts_all_that_fail_the_run():
     assert text.endswith(" · a number counts all cells that fail the run\n")
 
 
-def test_a_square_that_fails_in_part_is_drawn_as_partly():
+def test_a_square_of_failing_and_working_cells_is_drawn_as_partly():
     outside = [
         result(Verdict.ERROR, Judgement.OUTSIDE, case="t.a", promised=False),
         result(Verdict.PASS, Judgement.BONUS, case="t.b", promised=False),
@@ -163,7 +163,7 @@ def test_all_squares_are_one_tab_stop(broken):
     assert [square.get("tabindex") for square in squares(broken)] == ["0", *["-1"] * (5 * 17 - 1)]
 
 
-def test_a_separate_picture_has_colours_and_no_links():
+def test_the_map_as_a_file_has_its_own_colours_and_no_links():
     picture = map_picture(broken_document())
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
@@ -182,7 +182,7 @@ def test_every_square_is_inside_the_picture(broken):
         assert 0 <= box["y"] <= height - box["height"]
 
 
-def test_the_map_has_titles_and_the_day():
+def test_the_map_names_its_axes_and_the_day():
     texts = " ".join(element.text for element in drawn([result()]).iter("text"))
     assert "written by jaxlib" in texts
     assert "read by jaxlib" in texts
@@ -196,7 +196,7 @@ def test_no_month_is_left_out_where_there_is_room():
 
 
 @pytest.mark.parametrize(("writer", "is_clipped"), [("0.12.0.1", (False, True)), ("0.9.2", (True, False))])
-def test_a_promise_beyond_the_map_has_no_edge_there(writer, is_clipped):
+def test_a_window_beyond_the_map_is_drawn_without_an_edge_there(writer, is_clipped):
     (clip,) = [one for one in drawn([result(writer=writer, reader="0.10.2")]) if one.tag == "svg"]
     band = clip.find("rect")
     left = float(band.get("x"))

@@ -120,7 +120,7 @@ def test_a_map_of_many_runtimes_has_room_for_all():
     assert all(float(one.find("rect").get("x")) + 24 <= width for one in squares if one.find("title") is not None)
 
 
-def test_a_map_of_only_jaxlibs_is_unchanged():
+def test_a_map_of_jaxlib_alone_is_drawn_as_recorded():
     drawn = map_svg(release_map(Run(*broken_run())), links=True)
     assert (
         hashlib.sha256(drawn.encode()).hexdigest() == "d0f3b6ba5d93f05b8dc3debfd540e5c6c0720c504d0484cbc39fa2184b3f3035"
@@ -243,7 +243,7 @@ def test_the_promise_of_a_runtime_not_installed_is_unknown(monkeypatch):
     assert "outside the window: promised to releases of strange built" in window_line(replaced(strange, promised=False))
 
 
-def test_a_refusal_excluded_from_the_promise_is_marked():
+def test_the_window_line_says_that_a_promise_excludes_a_refusal():
     plain = result(Verdict.REFUSED, Judgement.OUTSIDE, writer="0.11.0", promised=False)
     assert window_line(of_runtime(plain, "tensorflow==2.20.0", "2026-08-13")) == (
         "backward: reader built 28 days after the writer; promised to releases of tensorflow built until 2027-01-12 "
@@ -313,7 +313,7 @@ def test_a_shipped_issue_names_no_file_that_a_user_lacks():
     assert "docs/explanation" not in html_page(report)
 
 
-def test_releases_with_other_numbers_are_counted():
+def test_a_finding_counts_the_releases_with_other_numbers():
     (finding,) = (one for one in other_numbers("3.9.0", "3.13.0").findings if one.results)
     assert finding.sentence.endswith("None of the 2 releases of iree that ran it agrees with the writer.")
 
@@ -336,7 +336,7 @@ def test_rounding_in_a_runtime_is_titled_numbers_moved():
     ],
 )
 @pytest.mark.parametrize("runtime", [True, False])
-def test_no_numbers_rule_is_suggested_for_garbage(differs, is_garbage, runtime):
+def test_no_numbers_rule_is_suggested_for_nan_zeros_or_huge_numbers(differs, is_garbage, runtime):
     if runtime:
         report = other_numbers("3.13.0", **differs)
     else:

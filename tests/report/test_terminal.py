@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from example_runs import broken_document, large_run
-from making import day, document, golden, release, result, run_of, summarize
+from making import day, document, golden, of_runtime, release, result, run_of, summarize
 from rich.console import Console
 from rich_run import assert_shown, rich_document
 
@@ -60,7 +60,7 @@ def test_the_short_report_says_why_something_was_accepted():
     assert "\naccepted  A tolerance of 0.1 (bfloat16): t.kept.\n" in text
 
 
-def test_the_short_report_shows_one_finding_of_a_kind():
+def test_the_short_report_shows_one_finding_of_each_kind():
     reported = rich_document()
     text = drawn(print_report, reported, width=10_000)
     assert_shown(
@@ -151,7 +151,7 @@ def test_cases_are_shown_without_their_common_folders():
     assert "\n  test_a.test_f: " in drawn(print_cells, run_of(results))
 
 
-def test_names_with_brackets_are_not_markup():
+def test_brackets_in_names_are_printed_and_not_read_as_markup():
     text = reported(
         [result(Verdict.CRASH, Judgement.BROKEN, case="t.test_f[bold]", stage=Stage.RUN, message="[red]no[/red] [/]")]
     )
@@ -243,7 +243,7 @@ def test_a_log_has_a_line_for_each_finished_reader():
     ]
 
 
-def test_progress_waits_for_the_cells_of_deployment_targets():
+def test_promised_cells_are_done_only_after_cells_of_targets():
     serving = DeploymentTarget(name="serving", jaxlib="0.9.2", cases=("a",))
     owed = result(Verdict.REFUSED, Judgement.OWED, case="a", writer="0.12.0.1", reader="0.9.2", promised=False)
     owed = msgspec.structs.replace(owed, deployed=("serving",))
@@ -346,7 +346,7 @@ def test_the_end_of_a_run_is_one_screen(width):
     assert all(len(line) <= width for line in lines if line not in commands)
 
 
-def test_the_end_names_explain_for_a_cell_that_fails():
+def test_the_end_of_a_run_names_explain_for_a_failing_cell():
     lines = ended(130).splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith("  next "))
     assert lines[place + 1].split()[:4] == ["jaxexport", "explain", "--case", "tests.models.test_cholesky"]
@@ -366,7 +366,7 @@ def test_no_word_is_broken_at_any_width(width):
     assert narrow - {"..."} <= wide
 
 
-def test_the_end_names_the_folder_of_the_run():
+def test_the_end_of_a_run_names_its_folder():
     assert "jaxexport report 'out dir' --html report.html  # or --full" in ended(130, folder=Path("out dir"))
 
 
@@ -412,7 +412,7 @@ def test_the_first_causes_of_owed_cells_are_named(letters, more):
 
 
 @pytest.mark.parametrize(("broken", "shown"), [("y", "ya"), ("xy", "xya"), ("wxyz", "wxa")])
-def test_three_findings_are_shown_if_there_are_as_many(broken, shown):
+def test_three_findings_are_shown_in_full_if_there_are_three(broken, shown):
     lines = reported(owed_and_crashed("ab", *broken)).splitlines()
     evidence = [line.split()[-1] for line in lines if line.startswith("  message")]
     assert len(evidence) == 3 or broken == "y"
@@ -420,7 +420,7 @@ def test_three_findings_are_shown_if_there_are_as_many(broken, shown):
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_a_finding_that_is_only_counted_is_named(width):
+def test_findings_that_are_only_counted_have_their_kind_named(width):
     moved = msgspec.structs.replace(
         result(Verdict.NUMERICS, Judgement.BROKEN, case="t.m"), looks_like="rounding: the last bits"
     )
@@ -462,7 +462,7 @@ def test_known_failures_are_named_with_issue_and_last_day(facts, named):
         assert f"2 known failures{' ' if days.startswith('until') else ', '}{days}" in " ".join(text.split())
 
 
-def test_what_fails_outside_the_window_is_named():
+def test_failures_outside_the_window_are_named_with_their_cases():
     facts = {"stage": Stage.RUN, "message": "signal 11", "promised": False, "reader": "0.8.1"}
     outside = [result(Verdict.CRASH, Judgement.OUTSIDE, case=f"t.{name}", **facts) for name in "ab"]
     refused = result(Verdict.REFUSED, Judgement.OUTSIDE, case="t.c", message="too new", promised=False, reader="0.8.1")
@@ -471,7 +471,7 @@ def test_what_fails_outside_the_window_is_named():
     assert f"outside the window  {counts}" in text
 
 
-def test_broken_writers_are_shown_among_many():
+def test_a_writer_with_broken_cells_is_shown_among_many_writers():
     results = [result(writer=writer, reader="0.12.0.1") for writer in load_calendar().versions()[-14:]]
     results[3] = result(Verdict.CRASH, Judgement.BROKEN, writer=results[3].writer.jaxlib, reader="0.12.0.1")
     rows = [row.plain for row in table_lines(run_of(results), 80)]
@@ -508,3 +508,12 @@ def test_each_cause_shown_has_its_advice_or_the_command_that_gives_it():
     worst, second = reported(failed).split("BROKEN PROMISE  ")[1:]
     assert "\n  to do      " in worst
     assert "\n  explain    jaxexport explain --case t.b --writer 0.9.2 --reader 0.10.2\n" in second
+
+
+def test_a_cause_that_only_jax_can_run_is_advised_though_it_is_not_the_worst():
+    call = {"custom_calls": ("lapack_spotrf_ffi",), "stage": Stage.DESERIALIZE, "message": "convert it"}
+    plain = result(Verdict.REFUSED, Judgement.OWED, case="t.b", deployed=("robot",), **call)
+    in_iree = of_runtime(plain, "iree==3.13.0", "2026-10-19", promised=False)
+    worst = result(Verdict.ERROR, Judgement.OWED, case="t.a", deployed=("robot",), promised=False)
+    second = reported([worst, in_iree]).split("OWED  ")[2]
+    assert "\n  to do      Only jax registers lapack_spotrf_ffi; compute with jax.lax instead of LAPACK." in second

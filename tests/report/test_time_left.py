@@ -26,13 +26,13 @@ def steady(readers: int = 4, cells: int = 50, seconds: float = 1.0, building: fl
 
 
 @pytest.mark.parametrize(("environments", "most"), RECORDED.items())
-def test_the_time_left_of_a_real_run_is_true_after_a_fifth(environments, most):
+def test_the_time_left_of_a_real_run_is_right_after_a_fifth(environments, most):
     file = Path(__file__).parent / "data" / f"time-left-{environments}.json"
     assert len(problems(json.loads(file.read_text()))) <= most
 
 
 @pytest.mark.parametrize("run", [steady(), steady(building=0.1), steady(seconds=0.2)])
-def test_the_time_left_of_a_steady_run_is_true(run):
+def test_the_time_left_of_a_steady_run_is_right(run):
     assert problems(run) == []
 
 
@@ -94,7 +94,7 @@ def test_the_speed_of_unpromised_cells_is_measured_apart():
     assert low < 90 < high < 130, "45 s, and each of the first five counts as a promised one"
 
 
-def test_the_time_left_moves_while_no_cell_ends():
+def test_the_time_left_changes_while_no_cell_ends():
     clock = Clock()
     left = TimeLeft(Counter({("new", True): 20}), clock)
     left.environment("new")
@@ -119,5 +119,5 @@ def test_the_time_left_moves_while_no_cell_ends():
     ],
     ids=["a cell that takes ten minutes", "one cell"],
 )
-def test_a_wrong_time_left_is_detected(spoiled, expected):
+def test_the_check_of_the_time_left_finds_a_wrong_one(spoiled, expected):
     assert any(expected in problem for problem in problems(spoiled(steady(building=0.5))))

@@ -140,7 +140,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_run_is_refused_if_its_evidence_changed(project, jaxexport, monkeypatch, change):
+def test_a_stored_run_is_refused_if_its_evidence_has_changed(project, jaxexport, monkeypatch, change):
     apply, difference = CHANGES[change]
     apply(monkeypatch)
     for use, words in REFUSED.items():
@@ -150,7 +150,7 @@ def test_a_run_is_refused_if_its_evidence_changed(project, jaxexport, monkeypatc
     assert not Path("joined").exists()
 
 
-def test_a_run_counts_if_nothing_has_changed(project, jaxexport):
+def test_a_stored_run_is_accepted_if_nothing_has_changed(project, jaxexport):
     for use, words in REFUSED.items():
         jaxexport(*words, code=3 if use == "a shard alone" else 0)
 
@@ -183,7 +183,7 @@ def test_another_tool_version_makes_the_answer_unknown(project, jaxexport):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_report_after_a_change_says_what_has_changed(project, jaxexport, monkeypatch, change):
+def test_a_report_of_an_outdated_run_says_what_has_changed(project, jaxexport, monkeypatch, change):
     apply, difference = CHANGES[change]
     words = "report", "--markdown", "shown.md", "--badge", "badge.json"
     jaxexport(*words, code=0)
@@ -234,7 +234,7 @@ IN_PROJECT = {
 
 
 @pytest.mark.parametrize("change", IN_PROJECT)
-def test_a_report_names_a_change_of_the_project(project, jaxexport, change):
+def test_every_report_says_what_in_the_project_has_changed(project, jaxexport, change):
     apply, difference = IN_PROJECT[change]
     apply(None)
     line = f"What decides verdicts has changed since the run in .jaxexport: it was made by {difference}"
@@ -255,7 +255,7 @@ def test_a_report_names_a_change_of_the_project(project, jaxexport, change):
     jaxexport("judge", code=2)
 
 
-def test_a_run_is_judged_where_git_lfs_left_pointers(project, jaxexport):
+def test_a_run_is_judged_though_git_lfs_left_only_pointers(project, jaxexport):
     path = Path("golden/t.a/0.12.0.1-cpu/outputs.npz")
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 9\n"
     path.write_text(pointer.format(sha256(path.read_bytes())))
@@ -275,7 +275,7 @@ def test_without_a_project_policy_a_run_is_judged_by_its_own(project, jaxexport)
     assert not Path("b.json").exists()
 
 
-def test_a_report_compares_the_policy_that_a_run_named(project, jaxexport):
+def test_a_report_compares_the_policy_file_named_for_the_run(project, jaxexport):
     write("other.yaml", OF_POLICY["allow"])
     jaxexport(*MATRIX, "--policy", "other.yaml", code=0)
     assert "OUTDATED" not in jaxexport("report", code=0).out
@@ -285,7 +285,7 @@ def test_a_report_compares_the_policy_that_a_run_named(project, jaxexport):
     assert "OUTDATED" not in jaxexport("report", code=0).out
 
 
-def test_a_report_in_another_folder_misses_no_goldens(project, jaxexport, monkeypatch):
+def test_a_report_made_in_another_folder_is_not_called_outdated(project, jaxexport, monkeypatch):
     (project / "elsewhere").mkdir()
     shutil.copytree("checks", "elsewhere/checks")
     monkeypatch.chdir("elsewhere")
@@ -319,7 +319,7 @@ USES = {
 """Every function that reads a stored run, with its use. The tests above try each use, under that name."""
 
 
-def test_every_function_that_reads_a_stored_run_is_listed():
+def test_new_functions_that_read_a_stored_run_have_to_be_listed():
     readers = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -435,7 +435,7 @@ def test_a_continued_run_says_which_cells_its_time_lacks(project, jaxexport):
         (lambda: committed("later"), "another commit of the project: none, now "),
     ],
 )
-def test_an_unfinished_run_of_another_state_is_not_continued(project, jaxexport, change, difference):
+def test_an_unfinished_run_is_not_continued_after_a_change(project, jaxexport, change, difference):
     unfinished(jaxexport)
     change()
     message = jaxexport("report", code=2).err
@@ -444,7 +444,7 @@ def test_an_unfinished_run_of_another_state_is_not_continued(project, jaxexport,
     assert "--resume" not in message
 
 
-def test_a_deleted_folder_of_goldens_is_missed_where_git_had_it(project, jaxexport):
+def test_deleted_goldens_known_to_git_make_a_run_outdated(project, jaxexport):
     committed("goldens")
     shutil.move("golden", "elsewhere")
     assert "goldens that are missing or damaged now: t.a/0.12.0.1-cpu" in jaxexport("report", code=0).err.replace(
@@ -456,7 +456,7 @@ def test_a_deleted_folder_of_goldens_is_missed_where_git_had_it(project, jaxexpo
 
 
 @pytest.mark.parametrize("words", ["report", "judge", "explain", "reduce -o reduced", "can-i-deploy --to serving"])
-def test_every_reader_names_the_unfinished_run(project, jaxexport, words):
+def test_every_command_on_stored_runs_names_an_unfinished_one(project, jaxexport, words):
     folder = unfinished(jaxexport)
     (folder / FINISHED).mkdir()
     (folder / FINISHED / SUMMARY).write_text("{}")
@@ -469,7 +469,7 @@ def test_every_reader_names_the_unfinished_run(project, jaxexport, words):
 
 
 @pytest.mark.parametrize("words", ["report", "judge", "explain", "can-i-deploy --to serving"])
-def test_every_reader_says_that_a_run_is_still_written(project, jaxexport, words):
+def test_commands_say_that_another_process_still_writes_the_run(project, jaxexport, words):
     folder = unfinished(jaxexport)
     with filelock.FileLock(folder / LOCK):
         message = " ".join(jaxexport(*words.split(), code=None).err.split())
@@ -497,7 +497,7 @@ def test_a_refused_resume_names_only_the_options_that_differ(project, jaxexport)
     )
 
 
-def test_a_resume_refused_with_its_own_options_has_to_start_again(project, jaxexport):
+def test_a_resume_with_equal_options_after_a_change_says_start_again(project, jaxexport):
     unfinished(jaxexport)
     write("export_compat.yaml", f"{POLICY}allow: {{ours: tested}}\n")
     message = jaxexport("matrix", "--readers", "0.12.0.1,0.12.0", "--as-of", DAY, "--resume", code=2).err
@@ -505,7 +505,7 @@ def test_a_resume_refused_with_its_own_options_has_to_start_again(project, jaxex
 
 
 @pytest.mark.parametrize("changed", [*CHANGES, *OF_POLICY, "a golden"])
-def test_a_resume_that_no_option_repairs_has_to_start_again(project, jaxexport, monkeypatch, changed):
+def test_a_resume_refused_for_more_than_options_says_start_again(project, jaxexport, monkeypatch, changed):
     unfinished(jaxexport, "t.a", "t.b")
     if changed in CHANGES:
         CHANGES[changed][0](monkeypatch)
@@ -625,7 +625,7 @@ def test_the_digest_of_a_plan_leaves_out_its_command():
     assert msgspec.structs.replace(plain, options=["--jobs", "2"]).digest == plain.digest
 
 
-def test_an_option_of_a_cell_is_recorded_with_its_type(monkeypatch):
+def test_a_recorded_plan_keeps_the_types_of_cell_options(monkeypatch):
     monkeypatch.setattr(plan_record, "of_cell", lambda _: {"timeout": 1, "precision": "highest"})
     made = record()
     assert made.limits == {"timeout": 1.0, "precision": "highest"}
@@ -653,7 +653,7 @@ def test_a_variable_is_stored_as_a_salted_hash(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*sorted(SYSTEM | DEVICES | KERNELS), "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"])
-def test_a_variable_of_the_machine_is_not_compared(monkeypatch, name):
+def test_variables_that_describe_the_machine_are_no_evidence(monkeypatch, name):
     policy = Policy(environment=(name,))
     before = record(policy=policy)
     monkeypatch.setenv(name, "other")
@@ -703,7 +703,7 @@ def test_an_installed_comparators_hash_covers_its_package(cwd, monkeypatch):
     assert source_hash("ours.checks:close") != before
 
 
-def test_a_comparators_other_packages_count_by_version(cwd, monkeypatch):
+def test_a_comparators_hash_has_imported_packages_by_version(cwd, monkeypatch):
     write("mine.py", "import numpy as np\n")
     of_numpy = source_hash("mine:close")
     write("other.py", "import msgspec\n")

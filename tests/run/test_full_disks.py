@@ -58,7 +58,7 @@ def test_a_full_disk_for_outputs_leaves_one_cell_not_run(project, tmp_path):
     )
 
 
-def test_a_full_disk_for_results_ends_a_run_that_resumes(project, tmp_path):
+def test_a_run_ended_by_a_full_disk_for_results_can_be_resumed(project, tmp_path):
     disk = tmp_path / "disk"
     first = script(project, f"--results {disk}/r --no-cache", cases=SMALL)
     resume = first.replace("limited", "").replace("--no-cache", "--resume --no-cache")
@@ -89,7 +89,7 @@ def test_a_full_disk_for_the_cache_does_not_affect_results(project, tmp_path):
     assert verdicts(tmp_path / "r", SMALL) == SMALL_EXPECTED
 
 
-def test_a_full_disk_for_environments_leaves_no_folder(project, tmp_path):
+def test_a_full_disk_for_environments_leaves_no_partial_one(project, tmp_path):
     disk = tmp_path / "disk"
     text = script(
         project, f"--results {tmp_path}/r --no-cache", environment=f"JAXEXPORT_CACHE={disk}/home UV_LINK_MODE=copy"

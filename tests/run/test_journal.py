@@ -97,7 +97,7 @@ def test_only_a_new_results_folder_is_ignored_by_git(tmp_path):
     assert not (tmp_path / "old" / ".gitignore").exists()
 
 
-def test_each_shard_is_ignored_by_the_file_above_all(tmp_path, monkeypatch):
+def test_one_gitignore_above_all_shards_is_enough(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("1", "2"):
         begun(Path("shards") / name, LINES[0])
@@ -138,7 +138,7 @@ def test_whole_lines_of_a_truncated_file_are_read(tmp_path, data):
     assert (tmp_path / RESULTS).read_bytes() == b"".join(line + b"\n" for line in LINES[: whole[:end].count(b"\n")])
 
 
-def test_dropped_lines_are_removed_from_the_file(tmp_path):
+def test_results_that_a_resume_drops_are_removed_from_the_file(tmp_path):
     begun(tmp_path, *LINES, LINES[0])
     with Journal(tmp_path, record(), resume=True) as journal:
         assert journal.retain(lambda line: line != LINES[1]) == [LINES[0], LINES[2]]
@@ -157,7 +157,7 @@ FINISHED_FILES = {PLAN, RESULTS, SUMMARY}
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_an_unfinished_run_does_not_replace_a_finished_one(tmp_path, resume):
+def test_an_unfinished_run_moves_a_finished_one_into_a_folder(tmp_path, resume):
     finish(tmp_path, *LINES)
     before = {name: (tmp_path / name).read_bytes() for name in FINISHED_FILES}
     for _ in range(2):  # a second unfinished run replaces nothing either
@@ -174,7 +174,7 @@ def test_a_finished_run_replaces_the_finished_one(jaxexport, project):
         assert {path.name for path in (project / ".jaxexport").iterdir()} == {*FINISHED_FILES, LOCK, ".gitignore"}
 
 
-def test_an_interrupted_run_names_the_finished_one(jaxexport, project, monkeypatch):
+def test_an_interrupted_run_says_where_the_finished_one_is(jaxexport, project, monkeypatch):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     finished = (project / ".jaxexport" / SUMMARY).read_bytes()
@@ -187,7 +187,7 @@ def test_an_interrupted_run_names_the_finished_one(jaxexport, project, monkeypat
     assert note in " ".join(jaxexport("report", code=2).err.split())
 
 
-def test_an_unfinished_run_does_not_replace_a_whole_one(jaxexport, project, monkeypatch):
+def test_an_unfinished_run_keeps_the_whole_run_set_aside_before(jaxexport, project, monkeypatch):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     finished = (project / ".jaxexport" / SUMMARY).read_bytes()
@@ -283,7 +283,7 @@ def test_a_finished_run_with_changed_files_is_not_resumed(tmp_path):
         resumed(tmp_path)
 
 
-def test_planned_cells_are_recorded_by_number():
+def test_a_plan_records_cells_by_the_numbers_of_their_goldens():
     made = record([golden(f"t.{name}") for name in "abcde"], readers="0.12.0.1,0.9.2")
     assert made.own_cells == {"0.12.0.1-jax0.12.0.1 on cpu": "0-4", "0.9.2-jax0.9.2 on cpu": "0-4"}
     keys = [CellKey(name, v, v, "cpu") for name in made.goldens for v in ("0.12.0.1", "0.9.2")]
@@ -377,7 +377,7 @@ def assert_locked(folder: Path) -> None:
             Journal(folder, record(), resume=resume)
 
 
-def test_finishing_writes_the_results_in_order(tmp_path):
+def test_finishing_a_run_writes_its_results_in_order(tmp_path):
     with Journal(tmp_path, record()) as journal:
         for line in reversed(LINES):
             journal.append(line)
@@ -428,7 +428,7 @@ def test_a_password_in_a_policy_is_not_stored():
     assert policy_hash(stored) == made.policy != record().policy
 
 
-def test_results_read_from_a_file_share_equal_values(tmp_path):
+def test_equal_values_of_results_read_from_a_file_are_one_object(tmp_path):
     written = [result(reader=reader, message="as before") for reader in ("0.10.2", "0.11.0")]
     (tmp_path / RESULTS).write_bytes(b"".join(safe_json(one) + b"\n" for one in written))
     first, second = read = read_results(tmp_path)
@@ -466,7 +466,7 @@ def test_the_comparators_process_ends_with_the_run(jaxexport, project, monkeypat
     ],
     ids=["cases", "readers", "shard", "only"],
 )
-def test_a_partial_run_moves_a_whole_run_and_warns_once(jaxexport, project, part, why):
+def test_a_partial_run_sets_a_whole_run_aside_and_warns_once(jaxexport, project, part, why):
     words = "matrix", "--as-of", "2026-11-21"
     assert "less than a whole run" not in jaxexport(*words, code=None).out
     whole = (project / ".jaxexport" / SUMMARY).read_bytes()
@@ -509,7 +509,7 @@ def test_a_printed_command_of_a_cell_outside_the_window_ends_with_0(jaxexport, p
     jaxexport(*shlex.split(outside.reproduce)[1:], code=0)
 
 
-def test_a_run_of_listed_readers_moves_a_run_of_the_window(jaxexport, project):
+def test_a_policy_with_fewer_readers_sets_a_whole_run_aside(jaxexport, project):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     window = (project / ".jaxexport" / SUMMARY).read_bytes()
@@ -521,7 +521,7 @@ def test_a_run_of_listed_readers_moves_a_run_of_the_window(jaxexport, project):
     assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == window
 
 
-def test_a_refused_resume_names_a_wider_policy(jaxexport, project):
+def test_a_resume_refused_for_a_wider_policy_says_so(jaxexport, project):
     words = "matrix", "--as-of", "2026-11-21", "--readers", "0.12.0.1"
     (project / "export_compat.yaml").write_text("readers: [0.12.0.1]\n")
     jaxexport(*words, code=0)
@@ -529,7 +529,7 @@ def test_a_refused_resume_names_a_wider_policy(jaxexport, project):
     assert "another policy" in jaxexport(*words, "--resume", code=2).err
 
 
-def test_a_killed_whole_run_is_moved_and_can_be_resumed(jaxexport, project):
+def test_a_killed_whole_run_set_aside_can_be_resumed_there(jaxexport, project):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     (project / ".jaxexport" / SUMMARY).unlink()

@@ -66,7 +66,7 @@ def shards(ran, tmp_path, monkeypatch) -> list[Path]:
     return [Path(shutil.copytree(ran / str(index), tmp_path / str(index))) for index in range(1, COUNT + 1)]
 
 
-def test_merged_shards_are_the_undivided_run(ran, shards, tmp_path, capsys):
+def test_merged_shards_give_the_files_of_the_undivided_run(ran, shards, tmp_path, capsys):
     out = tmp_path / "merged"
     assert jaxexport("judge", *reversed(shards), "--results", out) == 1
     assert timeless(out) == timeless(ran / "whole")
@@ -124,7 +124,7 @@ def test_merging_one_shard_names_the_missing_ones(shards, given):
     assert merged.summary.plan == read_summary(shards[given - 1]).plan
 
 
-def test_a_part_of_a_run_never_looks_whole(shards, capsys, tmp_path):
+def test_judge_report_and_badge_say_that_one_shard_is_partial(shards, capsys, tmp_path):
     # `judge shards/*` gets only one folder if the others were lost. One of these shards is broken.
     kept_shard = next(folder for folder in shards if not read_summary(folder).exit_code)
     name = str(read_summary(kept_shard).shard)

@@ -44,15 +44,15 @@ MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--policy"
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (".jaxexport/results.jsonl", "has the name of a file of a run"),
-        (".jaxexport/summary.json", "has the name of a file of a run"),
-        (".jaxexport/plan.json", "has the name of a file of a run"),
-        (f"{GOLDEN}/golden.yaml", "is in the golden"),
-        (f"{GOLDEN}/artifact.jaxexport", "is in the golden"),
-        (f"{GOLDEN}/new.html", "is in the golden"),
-        ("other.yaml", "is a policy, or another file written by hand"),
-        ("pyproject.toml", "is a policy, or another file written by hand"),
-        ("mine.policy", "is a policy, or another file written by hand"),
+        (".jaxexport/results.jsonl", "expected another name than that of a file of a run"),
+        (".jaxexport/summary.json", "expected another name than that of a file of a run"),
+        (".jaxexport/plan.json", "expected another name than that of a file of a run"),
+        (f"{GOLDEN}/golden.yaml", "found one in the golden"),
+        (f"{GOLDEN}/artifact.jaxexport", "found one in the golden"),
+        (f"{GOLDEN}/new.html", "found one in the golden"),
+        ("other.yaml", "found a policy or another file written by hand"),
+        ("pyproject.toml", "found a policy or another file written by hand"),
+        ("mine.policy", "found a policy or another file written by hand"),
         ("link.html", "cannot write there: expected no symbolic link, found one"),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_named_report_or_badge_is_replaced(jaxexport, project):
     assert b"<html" in (project / ".jaxexport" / "report.html").read_bytes()
 
 
-def test_a_link_to_a_golden_does_not_hide_it(project):
+def test_a_report_through_a_link_into_a_golden_is_refused(project):
     (project / "link").symlink_to(GOLDEN)
-    with pytest.raises(RunError, match="is in the golden"):
+    with pytest.raises(RunError, match="found one in the golden"):
         check_output(Path("link/report.html"))

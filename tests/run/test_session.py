@@ -31,7 +31,7 @@ def reproduced(options: RunOptions, cell: Cell = CELL, **selection: object) -> l
     return shlex.split(reproduce_command(plan, cell, run_options.reproduce_options(plan.selection, options)))
 
 
-def test_reproduce_names_one_cell_and_another_folder():
+def test_a_reproduce_command_runs_one_cell_into_another_folder():
     assert reproduced(RunOptions()) == [
         "jaxexport", "matrix", "--cases", "t.test_f[a b;$(rm)]", "--writers", "0.9.2", "--readers", "0.10.2",
         "--platforms", "cpu", "--no-cache", "--results", ".jaxexport/reproduced",
@@ -44,7 +44,7 @@ def test_reproduce_accepts_a_cell_outside_the_window_alone():
     assert "--unpromised" not in reproduced(RunOptions(), dataclasses.replace(outside, deployed=("serving",)))
 
 
-def test_reproduce_has_kernels_mode_and_results_folder(monkeypatch):
+def test_reproduce_commands_have_openblas_kernel_mode_and_folder(monkeypatch):
     compiled = dataclasses.replace(CELL, platform="tpu", mode=Mode.COMPILE)
     assert "tpu:compile" in reproduced(RunOptions(), compiled)
     own = RunOptions(results=Path(".jaxexport/reproduced"))
@@ -53,7 +53,7 @@ def test_reproduce_has_kernels_mode_and_results_folder(monkeypatch):
     assert reproduced(RunOptions())[:3] == ["OPENBLAS_CORETYPE=Has well", "jaxexport", "matrix"]
 
 
-def test_reproduce_has_flags_by_value_and_secrets_by_name(monkeypatch):
+def test_reproduce_commands_have_values_of_flags_not_of_secrets(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2 --xla_x='$(rm)'")
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
     for name in ("SCALE_LIBRARY", "JAX_ACCESS_TOKEN", "JAX_NOT_NAMED"):
@@ -74,12 +74,12 @@ def test_reproduce_has_flags_by_value_and_secrets_by_name(monkeypatch):
     assert "SCALE_LIBRARY" in subprocess.run(shell, capture_output=True, text=True, check=False).stderr
 
 
-def test_reproduce_has_only_flags_that_the_policy_passes(monkeypatch):
+def test_reproduce_commands_have_only_flags_the_policy_passes(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2")
     assert reproduced(RunOptions())[0] == "jaxexport"
 
 
-def test_reproduce_has_each_option_that_decides_a_verdict():
+def test_reproduce_commands_have_each_option_deciding_a_verdict():
     options = RunOptions(
         *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2),
         results=Path("my results"),
@@ -104,7 +104,7 @@ def test_reproduce_has_each_option_that_decides_a_verdict():
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(RunOptions)])
-def test_every_run_option_is_reproduced_or_harmless(field):
+def test_each_option_is_in_reproduce_commands_or_listed_harmless(field):
     """A new option must be added to one of the two lists."""
     harmless = {"results", "shard", "jobs", "device_jobs", "resume", "cache", "dump_ir", "convert"}
     others = {
@@ -118,7 +118,7 @@ def test_every_run_option_is_reproduced_or_harmless(field):
     assert (words == option_words(RunOptions())) == (field in harmless)
 
 
-def test_option_words_are_parsed_back_to_the_same_options():
+def test_options_written_as_a_command_are_parsed_back_the_same():
     selection = Selection(
         *("0.9.2,all", ("cpu", "cuda:run"), ("t.f[a b]", "t.g"), ("0.9.1", "0.9.2"), "0.10.2", ("w 1", "w2")),
         *(("https://host/simple",), ("tpu=v6e", "cuda=a100"), "backward"),
@@ -134,7 +134,7 @@ def test_a_plan_command_always_names_readers_and_platforms():
     assert option_words(Selection().or_else(), RunOptions(), plan=True) == ["--readers", "window", "--platforms", "cpu"]
 
 
-def test_the_matrix_has_every_declared_option():
+def test_the_matrix_command_has_every_declared_option():
     reports = {"html", "markdown", "junit", "svg", "sarif"}
     own = {"named_cases", "unpromised", "fail_on", *reports, "dry_run", "as_json", "form", "quiet"}
     assert {parameter.name for parameter in matrix.params} - own == OPTIONS.keys()
@@ -149,7 +149,7 @@ def test_command_line_values_become_fields_of_the_options():
     assert (selection.cases, selection.writers, selection.wheels) == (("a", "b"), ("1", "2"), ())
 
 
-def test_a_cell_without_its_accelerator_has_a_forecast(tmp_path, monkeypatch):
+def test_a_cell_not_run_without_its_accelerator_has_a_forecast(tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "missing_hardware", lambda platform: "there is none")
     made = manifest(options=Options(platforms=("cpu", "cuda")))
     one = write_golden(GoldenStore(tmp_path), made)  # the artifact is for the CPU alone
@@ -209,7 +209,7 @@ def test_options_of_a_script_have_the_limits_of_the_command(kind, given, expecte
         kind(**given)
 
 
-def test_every_number_of_a_run_has_limits():
+def test_every_numeric_option_of_a_run_has_limits():
     numbers = {name for name, option in OPTIONS.items() if option.kind in (int, float)}
     assert {"timeout", "memory", "jobs", "device_jobs", "repeat"} <= numbers
     for name in numbers:
@@ -217,12 +217,12 @@ def test_every_number_of_a_run_has_limits():
             RunOptions(**{name: -1})
 
 
-def test_paths_of_a_script_may_be_texts_and_tuples_lists():
+def test_a_script_may_give_texts_for_paths_and_lists_for_tuples():
     assert RunOptions(results="r", policy_file=Path("p")) == RunOptions(results=Path("r"), policy_file="p")
     assert Selection(platforms=["cpu"], wheels=[Path("w")]) == Selection(platforms=("cpu",), wheels=("w",))
 
 
-def test_an_option_of_the_policy_has_no_default_of_its_own():
+def test_an_option_that_the_policy_also_sets_has_no_own_default():
     """Otherwise a script that leaves it out would ask for that default, and the command for the policy's."""
     of_policy = [name for name, option in OPTIONS.items() if option.of_policy]
     assert {"readers", "platforms"} <= {*of_policy}
@@ -230,11 +230,11 @@ def test_an_option_of_the_policy_has_no_default_of_its_own():
 
 
 @pytest.mark.parametrize("option", ["--readers", "--platforms"])
-def test_an_option_that_is_given_empty_is_not_the_policys(jaxexport, cwd, option):
+def test_an_empty_option_is_an_error_and_not_the_policys_value(jaxexport, cwd, option):
     assert f"{option}: expected " in jaxexport("matrix", option, "", code=2).err
 
 
-def test_a_failing_observer_is_noted_once_and_ends_nothing():
+def test_a_failing_observer_callback_is_noted_once_and_dropped():
     noted: list[str] = []
 
     def fails(*_: object) -> None:
@@ -252,7 +252,7 @@ def test_a_failing_observer_is_noted_once_and_ends_nothing():
 
 
 @pytest.mark.parametrize("notes", [{}, {"note": lambda text: 1 / 0}])
-def test_an_observer_that_fails_unnoted_is_logged(notes, caplog):
+def test_a_failing_observer_without_a_working_note_is_logged(notes, caplog):
     soft = failing_softly(Observer(result=lambda result: result.no_such_name, **notes))
     for _ in range(3):
         soft.result(None)

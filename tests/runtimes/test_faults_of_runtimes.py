@@ -89,7 +89,7 @@ def test_cells_of_a_runtime_that_fails_to_start_do_not_run(matrix, parts, messag
     assert "INCOMPLETE" in ended.out
 
 
-def test_cells_of_a_threaded_runtime_start_interpreters(matrix, tmp_path):
+def test_each_cell_of_a_runtime_with_threads_starts_an_interpreter(matrix, tmp_path):
     warm = f"open({str(tmp_path / 'warm')!r}, 'a').write('.'); threading.Thread(target=time.sleep, args=(9,)).start()"
     _, results = matrix(warm=warm)
     assert verdicts(results) == {"int32": "pass", "float32": "pass"}

@@ -22,7 +22,7 @@ def parsed(half: Path) -> ast.Module:
 
 
 @by_half
-def test_a_half_loads_with_only_the_standard_library(half):
+def test_a_runtimes_worker_file_loads_without_other_packages(half):
     imports = [node for node in parsed(half).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
@@ -30,14 +30,14 @@ def test_a_half_loads_with_only_the_standard_library(half):
 
 
 @by_half
-def test_a_half_imports_nothing_of_this_project(half):
+def test_a_runtimes_worker_file_imports_nothing_of_this_project(half):
     text = half.read_text(encoding="utf-8")
     assert "import export_core" not in text
     assert "from export_core" not in text
 
 
 @by_half
-def test_a_half_has_the_functions_warm_and_run(half):
+def test_a_runtimes_worker_file_has_the_functions_warm_and_run(half):
     functions = {node.name: node for node in parsed(half).body if isinstance(node, ast.FunctionDef)}
     assert not functions["warm"].args.args
     assert [argument.arg for argument in functions["run"].args.args] == ["call", "leaves", "stage"]

@@ -46,7 +46,7 @@ def from_golden(name: str) -> tuple[bytes, np.ndarray, np.ndarray]:
     return (folder / "artifact.jaxexport").read_bytes(), *arrays
 
 
-def test_the_stablehlo_half_imports_ahead_of_a_cell():
+def test_the_stablehlo_worker_can_import_before_a_cell_is_known():
     half = RUNTIMES / "stablehlo_worker.py"
     code = f"import runpy; runpy.run_path({str(half)!r})['start_ahead'](True)"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -65,7 +65,7 @@ def test_bits_of_every_dtype_survive_a_call(half, tmp_path):
 
 
 @both
-def test_the_cpus_branch_of_several_platforms_runs(half, tmp_path):
+def test_an_artifact_for_several_platforms_runs_its_branch_for_cpu(half, tmp_path):
     def choose(x):
         return lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x + 2)
 

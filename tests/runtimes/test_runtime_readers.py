@@ -91,7 +91,7 @@ def test_runtime_readers_are_named_like_requirements(asked, expected):
         ("tensorflow==2.21.0[a=b]", "tensorflow.a=b.: expected no settings, since tensorflow has none, found 'a'"),
     ],
 )
-def test_a_wrong_name_of_a_reader_is_an_error_with_why(asked, message):
+def test_a_mistake_in_a_runtime_readers_name_is_explained(asked, message):
     with pytest.raises(ExportCompatError, match=message.replace("?", r"\?")):
         planned([golden(jaxlib="0.9.2")], readers=asked)
 
@@ -106,7 +106,7 @@ def test_a_release_is_unknown_before_its_build_date():
         runtime_readers(TENSORFLOW, CALENDAR.as_of(day("2026-03-04")))
 
 
-def test_settings_of_a_reader_are_in_its_name_and_variables():
+def test_settings_of_a_runtime_reader_are_in_its_name_and_variables():
     configured, plain = (runtime_readers(name, CALENDAR)[0] for name in (WITHOUT_DEMOTION, IREE))
     assert (configured.family, configured.version, configured.built) == (plain.family, plain.version, plain.built)
     assert (configured.settings, plain.settings) == (("--iree-input-demote-f64-to-f32=false",), ())
@@ -117,7 +117,7 @@ def test_settings_of_a_reader_are_in_its_name_and_variables():
     assert built_on(WITHOUT_DEMOTION, CALENDAR) == plain.built
 
 
-def test_readers_with_other_settings_share_an_environment():
+def test_readers_with_different_settings_share_one_environment():
     environments = ReaderEnvironments(CALENDAR)
     configured, plain = (
         environments.folder(Placement(runtime_readers(name, CALENDAR)[0])) for name in (WITHOUT_DEMOTION, IREE)
@@ -125,7 +125,7 @@ def test_readers_with_other_settings_share_an_environment():
     assert configured == plain
 
 
-def test_readers_are_sorted_and_titled():
+def test_readers_are_sorted_by_build_date_and_titled_by_runtime():
     read = [read_by(TENSORFLOW).reader, result(reader="0.9.2").reader, result(reader="0.10.2").reader]
     assert titles(read) == "jaxlib 0.9.2, 0.10.2, tensorflow 2.21.0"
     assert by_build_date(read) == ["0.9.2", "0.10.2", TENSORFLOW]
@@ -173,7 +173,7 @@ def test_a_runtime_has_its_own_promise_instead_of_jaxs(reader, written, promised
         (IREE, Verdict.PASS, "", Judgement.BONUS),
     ],
 )
-def test_a_refusal_excluded_from_a_promise_is_outside(reader, verdict, message, expected):
+def test_a_refusal_that_a_runtimes_promise_excludes_is_outside(reader, verdict, message, expected):
     judged = judge_again(read_by(reader, verdict=verdict, message=message), Policy())
     assert judged.judgement is expected
 
@@ -237,7 +237,7 @@ def test_an_artifact_for_several_devices_is_refused():
     assert cannot_pass(cell_of("0.9.2", mesh={"x": 2})) == ""  # jaxlib has as many as it is asked for
 
 
-def test_runtimes_have_no_cells_that_must_refuse():
+def test_runtimes_get_no_goldens_that_must_be_refused():
     made = golden(jaxlib="0.9.2")
     refused = msgspec.structs.replace(made.manifest, options=Options(platforms=("tpu",), refused_on=("cpu",)))
     goldens = [made, dataclasses.replace(made, manifest=refused)]
@@ -262,7 +262,7 @@ def test_runtimes_have_cells_only_on_the_cpu():
     ]
 
 
-def test_runtimes_get_only_the_calls_they_can_make():
+def test_a_cell_of_a_runtime_has_only_checks_that_it_can_run():
     assert [check.name for check in cell_of(IREE, refused_on=("cpu",)).checks] == [""]
     assert cell_of(IREE).checks[0].refused is None
     assert cell_of("0.9.2", refused_on=("cpu",)).checks[0].refused is not None
@@ -283,7 +283,7 @@ def test_runtimes_get_only_the_calls_they_can_make():
         ("no room", "", Verdict.ERROR, "ValueError: no room"),
     ],
 )
-def test_a_refusal_is_shown_without_temporary_folders(message, stderr, verdict, first):
+def test_a_refusal_is_recognized_without_its_temporary_path(message, stderr, verdict, first):
     reply = Reply(Stage.DESERIALIZE, "error", type="ValueError", message=message, stderr=stderr)
     outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))
     assert outcome.verdict is verdict
@@ -291,7 +291,7 @@ def test_a_refusal_is_shown_without_temporary_folders(message, stderr, verdict, 
     assert "/s/0/" not in outcome.message
 
 
-def test_a_value_that_a_binding_cannot_pass_is_not_run():
+def test_a_cell_whose_values_a_python_binding_lacks_is_not_run():
     reply = Reply(Stage.READ, "error", type="TypeError", message="this binding has no float8_e3m4")
     outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))
     assert (outcome.verdict, outcome.message) == (Verdict.NOT_RUN, "this binding has no float8_e3m4")
@@ -346,10 +346,10 @@ def test_mistakes_in_a_runtime_file_are_found_when_loading(old, new, message, tm
         load_runtime(path)
 
 
-def test_results_of_a_missing_runtime_are_not_judged():
+def test_results_of_a_runtime_that_is_not_installed_are_an_error():
     reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
     stored = msgspec.structs.replace(result(), reader=reader)
-    with pytest.raises(ReleaseError, match=r"found 'acme'\. A package that adds another one has to be installed"):
+    with pytest.raises(ReleaseError, match=r"found 'acme'\. For any other, install the package that adds it"):
         judge_again(stored, Policy())
 
 
@@ -362,7 +362,7 @@ def test_results_of_a_missing_runtime_are_not_judged():
         ([("none", "")], "The runtime none of a.b cannot be loaded: ValidationError: Expected `object`"),
     ],
 )
-def test_entry_points_that_clash_or_break_are_errors(points, message, tmp_path, monkeypatch):
+def test_runtimes_of_packages_that_clash_or_cannot_load_are_errors(points, message, tmp_path, monkeypatch):
     class Point:
         value = "a.b"
 

@@ -52,7 +52,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "fields", "message"), REFUSED)
-def test_unsupported_values_are_refused_at_once(stubs, name, fields, message):
+def test_unsupported_tokens_and_types_are_refused_before_any_stage(stubs, name, fields, message):
     call = {"tokens": 0, "inputs": [], "outputs": [], "kept": [], "module": "", "platforms": ["cpu"]}
     stages = []
     with pytest.raises(NotImplementedError, match=message):
@@ -74,7 +74,7 @@ def test_python_lines_are_removed_from_tensorflows_messages(lead):
     assert half_of("tensorflow").STACK.sub("", f"{lead}Cannot deserialize\n  File 3") == "Cannot deserialize\n  File 3"
 
 
-def test_the_savedmodel_runtime_repeats_tensorflows_facts():
+def test_the_runtime_savedmodel_has_the_same_facts_as_tensorflow():
     tensorflow, savedmodel = map(runtime_named, ("tensorflow", "savedmodel"))
     for field in ("worker", "requirements", "check", "megabytes", "download_megabytes", "promise", "refusals"):
         assert getattr(savedmodel, field) == getattr(tensorflow, field)
@@ -119,7 +119,7 @@ def test_tensorflow_runs_an_artifact(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.matrix
-def test_a_refusal_of_tensorflow_has_its_stage(tmp_path):
+def test_a_refusal_of_tensorflow_names_its_stage(tmp_path):
     python, value = interpreter_of(IN_TENSORFLOW), np.eye(3, dtype=np.float32)
     called = call_half(
         "tensorflow", exported(jnp.linalg.cholesky, *types_of(value)), value, folder=tmp_path, python=python

@@ -56,7 +56,8 @@ def _found(tables: Tables, values: Values, uses: Uses) -> dict[str, Set[str]]:
 
     def side(kinds: tuple[int, ...]) -> str:
         own = [elements.get(kind) or element(kind) for kind in kinds]
-        text = sides[kinds] = own[0] if len(own) == 1 else ",".join(dict.fromkeys(own))
+        # Most operands are of one type.
+        text = sides[kinds] = own[0] if own and own.count(own[0]) == len(own) else ",".join(dict.fromkeys(own))
         return text
 
     found = dict[str, set[str]]()

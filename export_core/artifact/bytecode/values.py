@@ -273,7 +273,7 @@ class Values:
             if len(known) > MAX_LETTER and code != _FUNCTIONS.get(dialect):
                 raise cursor.error(f"a type of at most {MAX_LETTER} letters", f"{len(known)} letters", advice=LIMIT)
             if self.letters < 0:
-                raise cursor.error(f"types of at most {self.most_letters} letters in all", "more", advice=LIMIT)
+                raise cursor.error(f"types of at most {self.most_letters:,} characters in all", "more", advice=LIMIT)
             self._types[index] = known
         return known
 
@@ -359,7 +359,7 @@ class Values:
         self._limit(cursor, depth, count)
         types = [self.type(self._type_ref(cursor), depth) for _ in range(count)]
         if sum(map(len, types)) > self.letters:  # Before they become one text.
-            raise cursor.error(f"types of at most {self.most_letters} letters in all", "more", advice=LIMIT)
+            raise cursor.error(f"types of at most {self.most_letters:,} characters in all", "more", advice=LIMIT)
         return types
 
     def _shape(self, cursor: Cursor) -> str:

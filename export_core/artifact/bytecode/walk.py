@@ -368,7 +368,9 @@ def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
         at = cursor.at
         count = cursor.varint("the number of uses") >> 1
         if count > cursor.end - cursor.at:
-            raise cursor.error("uses that fit in their section", f"{count} uses", at)
+            raise cursor.error(
+                f"at most {plural(cursor.end - cursor.at, 'use')}, one for each byte left", f"{count:,}", at
+            )
         tables.spend(1 + count // 3, at)
         for _ in range(count):
             cursor.varint("a use")

@@ -27,8 +27,8 @@ def wrong_forecasts(run: Run) -> Iterator[Finding]:
     """Yield at most two findings: cells forecast to work that failed, and cells forecast to fail that worked.
 
     A cell with different numbers does not count if its golden's own writer gives different numbers on this machine too:
-    that says nothing about the knowledge base. Nor does one whose numbers are within the noise, which fails because the
-    marker or the policy asks for more, such as by `exact`.
+    that says nothing about the knowledge base. Nor does one whose numbers are within the noise, which fails only
+    because the marker or the policy asks for more, for example by `exact`.
     """
     doubtful = {result.golden for result in run.results if fails_in_own_writer(result) and _is_numerics(result)}
     failed = [

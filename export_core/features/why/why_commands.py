@@ -256,9 +256,10 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
 def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -> None:
     """Find the smallest program that still fails in the same way.
 
-    CELL fails in a reader: it crashes, raises an error, does not end, or gives other numbers. Functions, operations,
-    regions, dimensions and inputs are taken away as long as the rest fails with the same verdict, stage and kind of
-    message, each tried in a cold process. Of numbers, the first operation whose outputs differ is named.
+    CELL must be one that fails: it crashes, raises an error, does not end, or gives other numbers. Functions,
+    operations, regions, dimensions and inputs are taken away as long as the rest fails with the same verdict, stage and
+    kind of message, each tried in a cold process. If numbers differ, the first operation whose outputs differ is named,
+    if one is found.
 
     Exit codes: 0 reduced, 2 bad input, 3 it does not fail here. Ctrl-C leaves the smallest program so far in DIR, with
     exit code 130.

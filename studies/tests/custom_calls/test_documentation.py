@@ -35,7 +35,7 @@ def test_the_page_has_every_step_of_jaxs_process(step):
     assert step in " ".join(PAGE.split())
 
 
-def test_every_day_and_a_broken_rule_are_shown():
+def test_the_pages_commands_show_each_day_and_a_broken_promise():
     days = [command.rpartition(" ")[2] for command, _ in SHOWN if "--as-of" in command]
     assert sorted(set(days)) == sorted(DAYS)
     assert any("BROKEN PROMISE" in shown for _, shown in SHOWN)

@@ -25,7 +25,7 @@ from studies.custom_calls.building import HERE, with_library
     ],
     ids=["D-1", "D", "D, forward compatibility ignored", "D+21", "RELEASE"],
 )  # fmt: skip
-def test_each_day_exports_its_target(export, day, ignore_forward, exported):
+def test_an_export_calls_the_target_of_its_day(export, day, ignore_forward, exported):
     produced = export(day, ignore_forward=ignore_forward)
     assert produced.manifest.custom_calls == (exported,)
     assert produced.outputs[0].data.tolist() == [0.0, 2.5, 5.0, 7.5]

@@ -39,5 +39,5 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_apart(problems, name):
+def test_each_example_of_apart_py_passes_in_another_process(problems, name):
     assert problems[name] == ""

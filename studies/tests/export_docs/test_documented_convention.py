@@ -154,7 +154,7 @@ def test_main_drops_unused_arguments(export_marked):
     assert artifact.module.main.inputs == ("tensor<i32>",)
 
 
-def test_one_platform_and_fixed_shapes_need_only_arrays(export_marked):
+def test_with_one_platform_and_fixed_shapes_main_takes_only_arrays(export_marked):
     artifact = export_marked(jax.jit(jnp.cos), np.ones((3, 4), np.float32)).artifact
     assert _signature(artifact.module.main) == [("tensor<3x4xf32>", {})]
     assert (artifact.envelope.uses_global_constants, artifact.custom_calls) == (False, ())

@@ -83,7 +83,7 @@ def test_each_target_needs_its_own_disabled_check(export_marked):
     assert {*_targets(produced)} == {*ours}
 
 
-def test_a_target_with_a_disabled_check_stays_unlisted(export_marked):
+def test_the_audit_tells_a_target_from_its_disabled_check(export_marked):
     produced = export_marked(
         jax.jit(for_tpus.bind), 1.0, platforms=("tpu",), disabled_checks={"my_new_prim": "to look at it"}
     )

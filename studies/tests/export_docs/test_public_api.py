@@ -54,7 +54,7 @@ def test_every_public_name_has_a_test(name):
     assert name in SHOWN, f"jax {jax.__version__} has jax.export.{name}, and no test here shows it"
 
 
-def test_every_test_uses_the_names_that_it_shows():
+def test_every_test_uses_the_public_names_that_it_is_listed_for():
     for name, tests in SHOWN.items():
         for test in tests:
             nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(test))))
@@ -88,7 +88,7 @@ def test_export_is_for_the_default_platform(exported, artifact):
 
 
 @shows("Exported.in_avals", "Exported.out_avals", "Exported.in_tree", "Exported.out_tree")
-def test_types_and_trees_are_read_as_jax_has_them(exported, artifact):
+def test_avals_and_trees_are_read_as_jax_exported_them(exported, artifact):
     envelope = artifact.envelope
     for ours, theirs in ((envelope.in_avals, exported.in_avals), (envelope.out_avals, exported.out_avals)):
         assert [(each.dtype, each.shape) for each in ours] == [(each.dtype.name, each.shape) for each in theirs]
@@ -108,7 +108,7 @@ def test_shardings_are_none_unless_given(exported, artifact):
 
 
 @shows("Exported.in_shardings_jax")
-def test_a_given_sharding_is_returned_for_a_mesh():
+def test_in_shardings_jax_returns_the_sharding_of_an_argument():
     mesh = Mesh(np.array(jax.devices()[:1]), ("a",))
     sharding = NamedSharding(mesh, PartitionSpec("a"))
     made = export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((4,), np.float32, sharding=sharding))
@@ -118,7 +118,7 @@ def test_a_given_sharding_is_returned_for_a_mesh():
 
 
 @shows("Exported.mlir_module", "Exported.mlir_module_serialized", "Exported.module_kept_var_idx")
-def test_the_module_has_the_exported_bytes(artifact, exported):
+def test_the_module_that_is_read_has_the_exported_bytes(artifact, exported):
     assert artifact.module.serialized() == bytes(exported.mlir_module_serialized)
     assert "func.func public @main" in exported.mlir_module()
     assert artifact.envelope.module_kept_var_idx == tuple(exported.module_kept_var_idx) == (0, 1)

@@ -23,7 +23,7 @@ def _source(row):
     return "".join(files()[name].read_text(encoding="utf-8") for name in row.tests).replace("\\", "")
 
 
-def test_the_page_counts_the_rows():
+def test_the_page_of_statements_is_what_its_tool_writes():
     page = statements_page.PAGE.read_text(encoding="utf-8")
     assert page == statements_page.page(DOCUMENTS, page), "python -m tools.statements_page"
 
@@ -34,13 +34,13 @@ def test_every_statement_has_tests_that_exist():
     assert sorted({name for row in ROWS for name in row.tests} - files().keys()) == []
 
 
-def test_each_statement_is_once_in_its_section():
+def test_each_statement_is_listed_once_in_its_section():
     for document in DOCUMENTS:
         for section, rows in document.sections.items():
             assert len({row.says for row in rows}) == len(rows), section
 
 
-def test_a_row_has_at_most_one_outcome():
+def test_a_statement_has_at_most_one_outcome_besides_true():
     assert [row.says for row in ROWS if bool(row.refused) + bool(row.differs) + row.judged > 1] == []
 
 
@@ -81,7 +81,7 @@ def test_a_document_is_counted_by_outcome():
     assert "| It is blue | it is green |\n" in text
 
 
-def test_every_test_of_documents_is_in_a_row():
+def test_every_test_of_the_documents_belongs_to_a_statement():
     # These files have only tests of the documents.
     named = {name for row in ROWS for name in row.tests}
     ours = {name for name in files() if re.match(r"(test_documented_\w+|apart)::", name)}

@@ -71,7 +71,7 @@ def test_each_artifact_becomes_a_golden_of_its_own_case(archive, add):
         assert golden.content("outputs.npz") == (MLP / "outputs.npz").read_bytes()
 
 
-def test_adding_again_changes_nothing_and_skips_goldens(archive, jaxexport):
+def test_adding_an_archive_again_skips_the_goldens_inside_it(archive, jaxexport):
     words = ("goldens", "add", "--from", archive, "--goldens", archive / "golden", "--no-replay")
     assert "1 new" in jaxexport(*words).out
     before = {path: path.stat().st_mtime_ns for path in (archive / "golden").rglob("*")}
@@ -99,7 +99,7 @@ def test_a_dry_run_of_one_artifact_stores_nothing(bare_archive, jaxexport):
     assert not Path("golden").exists()
 
 
-def test_a_dry_run_stores_nothing(archive, add):
+def test_a_dry_run_of_an_archive_stores_nothing(archive, add):
     shutil.copy(OF_092 / "symbolic.jaxexport", archive)
     ended = add("--dry-run")
     assert (ended.code, ended.out.splitlines()) == (
@@ -173,7 +173,7 @@ def test_options_set_the_names_of_array_files(archive, add):
         ("a\nb.bin", "a_b"),
     ],
 )
-def test_the_case_is_named_after_the_path(path, case):
+def test_the_case_of_an_archived_file_is_made_from_its_path(path, case):
     assert case_of(PurePath(path)) == case
 
 
@@ -227,7 +227,7 @@ def test_artifacts_yaml_pairs_artifacts_with_their_arrays(archive, add):
         ("artifacts: [{file: README}]", "README: expected"),
     ],
 )
-def test_a_wrong_list_is_bad_input(text, message, archive, add):
+def test_a_wrong_artifacts_yaml_is_bad_input(text, message, archive, add):
     (archive / "artifacts.yaml").write_text(text)
     ended = add("--no-replay")
     assert (ended.code, message in ended.err) == (2, True), ended
@@ -246,7 +246,7 @@ def test_a_wrong_list_is_bad_input(text, message, archive, add):
         (["--from", ".", "--dims", "b"], "--dims b: expected symbolic dimensions and their sizes"),
     ],
 )
-def test_wrong_options_are_bad_input(words, message, jaxexport):
+def test_wrong_options_of_goldens_add_are_bad_input(words, message, jaxexport):
     assert_bad_input(jaxexport("goldens", "add", *words), message)
 
 
@@ -372,7 +372,7 @@ def test_an_unpromised_custom_call_is_never_run(bare_archive, add, writers_here)
 
 
 @pytest.mark.matrix
-def test_an_archive_is_run_by_its_writers(archive, add, jaxexport):
+def test_each_archived_artifact_is_replayed_by_its_writer(archive, add, jaxexport):
     """With jaxlib 0.9.2, which crashes on a Cholesky factorization in a new process."""
     for name in ("symbolic", "key", "sharded", "cholesky"):
         shutil.copy(OF_092 / f"{name}.jaxexport", archive)

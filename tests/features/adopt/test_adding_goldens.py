@@ -60,7 +60,7 @@ def the_golden(folder: Path):
     return golden
 
 
-def test_the_golden_has_the_given_arrays_and_verifies(add, tmp_path):
+def test_an_added_golden_has_the_given_arrays_and_verifies(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", code=0)
     assert ended.out == "golden/models.old/0.9.2-cpu: new, by jaxlib 0.9.2\n"
     golden = the_golden(tmp_path)
@@ -319,7 +319,7 @@ def test_given_outputs_unlike_the_writers_are_refused(add, tmp_path):
     assert (ended.code, ended.out.splitlines()[1]) == (0, "  its own writer replays it")
 
 
-def test_outputs_that_the_writer_does_not_give_are_named(add, tmp_path, monkeypatch):
+def test_the_refusal_of_given_outputs_names_elements_that_differ(add, tmp_path, monkeypatch):
     adoption = "export_core.features.adopt.adoption"
     message = "output 0 float32[3]: 2 of 3 elements differ"
     differing = result(Verdict.NUMERICS, Judgement.BROKEN, case="models.old", reader="0.9.2", message=message)
@@ -381,7 +381,7 @@ def test_outputs_can_only_be_left_out_with_a_reason(words, code, message, jaxexp
         assert "compared      nothing: it has no outputs" in jaxexport("inspect", "kernel").out
 
 
-def test_outputs_cannot_be_left_out_for_a_cpu(add):
+def test_outputs_of_an_artifact_for_cpu_cannot_be_left_out(add):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", None, "--without-outputs", "why", code=2)
     assert "expected an artifact for other platforms than cpu, found one for cpu" in ended.err
 

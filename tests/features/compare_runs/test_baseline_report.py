@@ -114,7 +114,7 @@ def test_a_page_without_a_baseline_shows_no_changes():
     assert "What changed" not in html_page(document([KEPT]))
 
 
-def test_a_cell_that_is_gone_is_not_linked():
+def test_a_cell_missing_from_the_new_run_is_not_linked():
     text = page([KEPT, OTHER], [CRASH])
     assert re.findall(r'<b class="is-(\w+)">', text) == ["regressed", "gone"]
     assert re.findall(r'<a href="([^"]*)">One of its cells</a>', text) == [cell_link(KEPT.key)]
@@ -210,7 +210,7 @@ def test_the_names_of_two_runs_do_not_overlap(opened):
 
 
 @pytest.mark.browser
-def test_the_page_draws_each_case_over_the_runs(opened, tmp_path):
+def test_the_page_draws_cases_that_changed_over_several_runs(opened, tmp_path):
     noises = (0.5, 3.0, 0.5)
     for number, noise in enumerate(noises):
         cells = [

@@ -4,6 +4,7 @@ import datetime
 import json
 
 import jsonschema
+import msgspec
 import pytest
 from commands import assert_bad_input, finished
 from making import day, of_runtime, result
@@ -17,6 +18,8 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Timings
 from tools.schemas import schema
 
+GOLDEN = "t.f/0.9.2-cpu"
+
 
 def read(reader: str, outputs: str = "", noise: float | None = None, *, case: str = "t.f", **changes: object) -> Result:
     """Return a cell that gave these bits, by default those of the writer, 0.9.2."""
@@ -28,7 +31,7 @@ def lines(*results: Result) -> list[str]:
     return list(trend_lines(Trend(number_drift(results))))
 
 
-def test_changed_bits_show_both_releases_and_errors():
+def test_a_change_of_bits_shows_both_releases_and_their_errors():
     assert lines(
         read("0.10.0"), read("0.10.2", "a", 0.8), read("0.11.0", "a", 0.8), read("0.11.2", "b", 30183.0, case="t.g")
     ) == [
@@ -46,7 +49,7 @@ def test_changed_bits_show_both_releases_and_errors():
     ]
 
 
-def test_goldens_without_a_step_are_only_counted():
+def test_goldens_whose_bits_never_change_are_only_counted():
     other = [read(reader, "a", case="t.other", platform="cuda") for reader in ("0.10.0", "0.10.2")]
     alone = read("0.10.0", "a", case="t.alone", platform="cuda")
     assert lines(read("0.10.0"), *other, alone)[-2:] == [
@@ -69,7 +72,7 @@ def test_errors_are_shown_in_units_of_noise_if_measured(changes, size):
     assert f"  as written -> {size}  t.f/0.9.2-cpu" in lines(read("0.10.0", "a", **changes))
 
 
-def test_a_step_names_the_platform_and_the_device():
+def test_a_change_of_bits_names_the_platform_and_the_device():
     on_gpu = [
         read(reader, bits, 1.0, platform="cuda", device="H100") for reader, bits in (("0.10.0", "a"), ("0.10.2", "b"))
     ]
@@ -92,7 +95,7 @@ def test_the_caption_names_the_last_release_built_of_any_runtime():
     assert " to jaxlib 0.12.0.1 (built 2026-10-20): " in next(cost_lines(cost_steps(costs)))
 
 
-def test_a_step_names_an_earlier_release_with_the_same_bits():
+def test_a_change_names_an_earlier_release_with_the_same_bits():
     steps = lines(read("0.9.0", "a"), read("0.9.2"), read("0.10.0", "a"), read("0.10.2", "b"))
     assert "  as written -> off by 3e-07, as in 0.9.0  t.f/0.9.2-cpu" in steps
     assert "  off by 3e-07, as in 0.9.0 -> off by 3e-07  t.f/0.9.2-cpu" in steps
@@ -154,7 +157,7 @@ def test_cases_option_limits_the_trend(trend):
     assert_bad_input(trend("--cases", "t.h"), hint)
 
 
-def test_json_has_every_stretch_of_every_golden(trend):
+def test_json_has_each_range_of_releases_with_equal_bits(trend):
     printed = json.loads(trend("--json").out)
     jsonschema.validate(printed, schema("trend"), format_checker=jsonschema.FormatChecker())
     readers = [
@@ -201,14 +204,36 @@ def test_numbers_of_several_runs_list_what_their_page_draws(tmp_path, jaxexport)
     finished(tmp_path / "b", read("0.10.0", "x", 412.0), crashed, as_of=day("2026-11-21"))
     printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
     days = "1: as of 2026-11-20 -> 2: as of 2026-11-21"
-    assert printed.splitlines()[-3:] == [
+    assert printed.splitlines()[-4:] == [
         "from run to run, 1: as of 2026-11-20 to 2: as of 2026-11-21: 2 changes in cells that both runs have",
         f"  golden   0 x noise -> 412 x noise  {days}  t.f/0.9.2-cpu in jaxlib 0.10.0",
         f"  verdict  pass -> crash             {days}  t.g/0.9.2-cpu in jaxlib 0.10.0",
+        "golden: 1 golden was written again between the runs, so the errors are against other outputs or another noise",
     ]
     steps = json.loads(jaxexport("report", "a", "b", "--trend", "numbers", "--json", code=0).out)["runs"]
     assert [(step["what"], step["verdicts"]) for step in steps] == [("golden", None), ("verdict", ["pass", "crash"])]
     assert json.loads(jaxexport("report", "a", "b", "--trend", "cost", "--json", code=0).out)["runs"] == []
+
+
+@pytest.mark.parametrize(("second", "what"), [("h1", "bits"), ("h2", "golden")])
+def test_other_bits_of_a_replaced_golden_are_not_called_bits(second, what, tmp_path, jaxexport):
+    for name, digest, noise in (("a", "h1", 0.5), ("b", second, 3.0)):
+        cells = read("0.10.0", name, noise), read("0.12.0", name, noise), read("0.12.0", name, noise)
+        other = {"reader": msgspec.structs.replace(cells[2].reader, jax="0.12.0")}
+        cells = (*cells[:2], msgspec.structs.replace(cells[2], **other))
+        finished(tmp_path / name, *cells, as_of=day(f"2026-11-2{'ab'.index(name)}"), plan={"goldens": {GOLDEN: digest}})
+    printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
+    days = "1: as of 2026-11-20 -> 2: as of 2026-11-21"
+    for reader in ("0.10.0", "0.12.0 (jax 0.12.0)", "0.12.0 (jax 0.12.0.1)"):
+        assert f"  {what}  0.5 x noise -> 3 x noise  {days}  {GOLDEN} in jaxlib {reader}\n" in printed
+    assert ("golden: 1 golden was written again" in printed) is (what == "golden")
+
+
+def test_other_bits_that_are_both_as_written_are_of_another_golden(tmp_path, jaxexport):
+    for name in "ab":
+        finished(tmp_path / name, read("0.10.0", name, 0.0, as_written=True), as_of=day(f"2026-11-2{'ab'.index(name)}"))
+    printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
+    assert "  golden  as written -> as written  " in printed
 
 
 def test_runs_of_one_day_are_named_by_when_they_began(tmp_path, jaxexport):
@@ -259,7 +284,7 @@ def steps(*results: Result) -> list[tuple[str, str, str, float, float]]:
     ]
 
 
-def test_a_cost_step_lies_between_two_adjacent_releases():
+def test_a_cost_change_is_between_adjacent_releases_by_build_date():
     cells = [
         costing("0.10.2", temp_bytes=160_000),
         costing("0.9.2", temp_bytes=80_000),
@@ -268,16 +293,16 @@ def test_a_cost_step_lies_between_two_adjacent_releases():
     assert steps(*cells) == [("0.10.1", "0.10.2", "temp_bytes", 80_000, 160_000)]
 
 
-def test_the_largest_step_is_first_in_either_direction():
+def test_cost_changes_up_or_down_are_listed_largest_first():
     cells = [costing("0.9.2", flops=9e6, temp_bytes=10_000), costing("0.10.2", flops=3e6, temp_bytes=20_000)]
     assert [step[2] for step in steps(*cells)] == ["flops", "temp_bytes"]
 
 
-def test_a_change_below_one_percent_is_not_a_step():
+def test_a_cost_change_below_one_percent_is_not_listed():
     assert steps(costing("0.9.2", flops=1e6), costing("0.10.2", flops=1.009e6)) == []
 
 
-def test_a_release_without_a_figure_is_skipped():
+def test_a_release_without_a_measured_cost_is_skipped():
     cells = [costing("0.9.2", flops=1e6), costing("0.10.0"), costing("0.10.2", flops=2e6)]
     assert steps(*cells) == [("0.9.2", "0.10.2", "flops", 1e6, 2e6)]
 
@@ -305,7 +330,7 @@ def test_a_change_of_times_counts_if_the_rank_test_agrees(before, after, figures
     assert [step[2] for step in found] == figures
 
 
-def test_a_cost_line_has_ratio_figure_releases_and_golden():
+def test_a_cost_line_has_ratio_field_releases_and_golden():
     cells = [costing("0.10.0", temp_bytes=84_493_152, flops=1e6), costing("0.10.2", temp_bytes=168_984_580, flops=1e6)]
     assert list(cost_lines(cost_steps(cells))) == [
         "costs of 1 golden in 2 releases by build date, from jaxlib 0.10.0 (built 2026-04-16) to jaxlib 0.10.2 (built "
@@ -314,7 +339,7 @@ def test_a_cost_line_has_ratio_figure_releases_and_golden():
     ]
 
 
-def test_goldens_of_a_case_with_the_same_step_share_a_line():
+def test_goldens_of_a_case_with_the_same_change_share_a_line():
     cells = [
         result(case="t.f", writer=writer, reader=reader, cost=Cost(flops=flops))
         for writer in ("0.9.2", "0.10.0")
@@ -378,20 +403,20 @@ def cells(text: str, **changes: object) -> list[Result]:
         *("a writer on another processor", "a writer between others", "a writer that reads otherwise"),
     ],
 )
-def test_releases_with_the_same_bits_form_a_stretch(results, expected):
+def test_neighbouring_releases_with_the_same_bits_are_grouped(results, expected):
     assert stretches(*cells(results)) == expected
 
 
-def test_a_writer_that_was_not_run_counts_with_no_error():
+def test_a_writer_that_was_not_run_enters_the_trend_without_error():
     (drift,) = number_drift([giving("0.10.0", "a")])
     assert drift.stretches[0].max_abs_error == 0
 
 
-def test_the_writer_is_left_out_on_another_platform():
+def test_the_trend_on_another_platform_leaves_the_writer_out():
     assert stretches(*cells("0.10.0 a, 0.10.2 b", platform="cuda")) == ["0.10.0 a", "0.10.2 b"]
 
 
-def test_each_golden_platform_and_device_has_its_own_drift():
+def test_each_golden_platform_and_device_has_a_trend_of_its_own():
     results = [
         giving("0.10.0"),
         giving("0.10.0", case="t.other"),
@@ -406,7 +431,7 @@ def test_each_golden_platform_and_device_has_its_own_drift():
     ]
 
 
-def test_cells_without_a_comparison_have_no_drift():
+def test_cells_without_a_comparison_have_no_trend():
     crash = result(Verdict.CRASH, Judgement.OUTSIDE, reader="0.10.0", outputs="a")
     compiled = giving("0.10.0", "", mode=Mode.COMPILE)
     by_an_earlier_version = result(reader="0.10.0")
@@ -424,5 +449,5 @@ def test_cells_without_a_comparison_have_no_drift():
     ],
     ids=["after one that agrees", "between two", "before the writer", "none agrees", "within the tolerance"],
 )
-def test_wrong_readers_are_grouped_with_their_neighbours(right, wrong, expected):
+def test_adjacent_wrong_readers_are_one_group_between_right_ones(right, wrong, expected):
     assert differing(*(cells(right) if right else ()), *(cells(wrong, wrong=True) if wrong else ())) == expected

@@ -110,7 +110,7 @@ def test_a_dry_run_only_says_what_would_be_written(convert, refused_golden, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_golden_is_named_as_other_commands_name_it(convert, refused_golden, here):
+def test_convert_accepts_a_golden_by_id_or_case(convert, refused_golden, here):
     for name in (refused_golden.id, refused_golden.manifest.case):
         ended = convert(name, "-o", "out", "--dry-run", code=0)
         written = Path("out", refused_golden.id)
@@ -130,7 +130,7 @@ def test_option_for_accepts_the_name_of_a_deployment_target(convert, refused_gol
     assert_bad_input(convert(*words, reader="servin"), "(serving), found 'servin'. Did you mean 'serving'?")
 
 
-def test_replacing_a_different_golden_needs_replace(convert, refused_golden, tmp_path):
+def test_replacing_a_different_golden_needs_option_replace(convert, refused_golden, tmp_path):
     other = write_golden(GoldenStore(tmp_path / "converted"), refused_golden.manifest, files())
     assert_bad_input(convert(refused_golden.folder, "-o", "converted", "-q"), f"--replace {refused_golden.id}")
     other.verify()
@@ -154,7 +154,7 @@ def test_a_golden_with_the_same_artifact_is_not_replaced(convert, refused_golden
 @pytest.mark.parametrize("file", ["artifact.jaxexport", "golden.yaml", "new.jaxexport", "new/a.jaxexport"])
 def test_converting_into_a_golden_is_bad_input(convert, refused_golden, file):
     before = content_of(refused_golden.folder)
-    assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "is in the golden")
+    assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "found one in the golden")
     folder = convert(refused_golden.folder, "-o", refused_golden.folder / "new")
     assert_bad_input(folder, "expected a path outside goldens")
     assert content_of(refused_golden.folder) == before
@@ -167,7 +167,7 @@ def test_files_of_runs_and_policies_are_not_overwritten(convert, cwd, name):
     assert (cwd / name).read_text() == "{}"
 
 
-def test_a_file_in_place_of_the_record_is_not_overwritten(convert, cwd):
+def test_another_file_where_the_record_belongs_is_not_overwritten(convert, cwd):
     (cwd / "new.jaxexport.converted.json").write_text("notes")
     assert_bad_input(convert(OLD, "-o", "new.jaxexport"), "expected the record of a conversion, found another file")
     assert [path.name for path in cwd.glob("new*")] == ["new.jaxexport.converted.json"]
@@ -188,7 +188,7 @@ def test_a_file_that_the_output_option_names_is_replaced(convert, refused_golden
     assert read("new.jaxexport")
 
 
-def test_a_file_in_the_output_folder_needs_replace(convert, tmp_path):
+def test_replacing_a_file_in_the_output_folder_needs_option_replace(convert, tmp_path):
     (tmp_path / "out").mkdir()
     there = tmp_path / "out" / "mlp.jaxexport"
     there.write_bytes(NEW.read_bytes())
@@ -203,7 +203,7 @@ def test_a_file_in_the_output_folder_needs_replace(convert, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["link", "broken link", "record"])
-def test_links_and_records_in_the_output_folder_stay(convert, tmp_path, kind):
+def test_convert_replaces_no_link_or_record_in_its_output_folder(convert, tmp_path, kind):
     shutil.copy(NEW, "new.jaxexport")
     (tmp_path / "out").mkdir()
     if kind != "record":

@@ -178,7 +178,7 @@ def resharded(**fields: object) -> Artifact:
     ],
     ids=["space", "memory", "unreduced", "axes", "old", "new", "devices", "mesh", "bypass"],
 )
-def test_a_value_that_the_reader_cannot_express_is_refused(artifact, jaxlib, reason):
+def test_converting_a_value_that_the_reader_lacks_is_refused(artifact, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason) as refused:
         for_reader(artifact, jaxlib)
     assert ("bypass" in str(refused.value)) is ("bypass" in reason)
@@ -204,7 +204,7 @@ def test_damaged_artifacts_are_refused_or_converted(choose, jaxlib):
     assert load.ok
 
 
-def test_a_reader_is_found_by_its_version():
+def test_option_for_accepts_only_versions_in_the_calendar():
     assert find_reader("0.9.2", CALENDAR).release.jaxlib == "0.9.2"
     with pytest.raises(ReleaseError, match=r"--for: jaxlib 0\.9\.22 is not in the release calendar"):
         find_reader("0.9.22", CALENDAR)
@@ -248,7 +248,7 @@ def test_a_conversion_says_why_it_was_needed():
     assert for_reader(MLP, "0.8.1").why.startswith("jax before 0.8.2 refuses serialization version 12; ")
 
 
-def test_an_artifact_is_rewritten_to_save_its_shardings():
+def test_named_shardings_are_rewritten_for_readers_that_miss_them():
     both = rewritten(SHARDED, "0.9.2")
     assert for_reader(both, "0.8.3").way == UNCHANGED, "XLA's shardings are beside the named ones"
     named = tuple(sharding._replace(hlo_sharding_proto=None) for sharding in both.envelope.in_shardings)
@@ -269,7 +269,7 @@ def test_a_converted_artifact_must_load_in_its_reader():
     check_converted(artifact, artifact, READERS["0.12.0.1"], {})
 
 
-def test_a_module_whose_arguments_differ_is_refused():
+def test_a_converted_module_that_contradicts_avals_is_refused():
     first, *rest = MLP.envelope.in_avals
     other = changed(MLP, in_avals=(first._replace(shape=(5, *first.shape[1:])), *rest))
     with pytest.raises(ConversionRefused, match="the converted module contradicts its envelope"):
@@ -277,7 +277,7 @@ def test_a_module_whose_arguments_differ_is_refused():
     check_converted(other, other, READERS["0.12.0.1"], {})  # so it was before
 
 
-def test_one_expired_part_makes_the_error_name_a_bypass():
+def test_the_refusal_for_an_expired_version_names_jaxs_bypass():
     checks = (DisabledCheck("shape_assertions"),)
     old = changed(OLD_MLP, calling_convention_version=8, disabled_checks=checks)
     reasons = loads(old, [READERS["0.12.0.1"]])[0].reasons

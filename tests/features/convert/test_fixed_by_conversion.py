@@ -36,7 +36,7 @@ def fixed(convert):
     return run
 
 
-def test_an_envelope_that_the_reader_refuses_is_fixed(fixed, refused_golden, here):
+def test_converting_a_refused_envelope_fixes_its_cell(fixed, refused_golden, here):
     fix = fixed(Cell(refused_golden, here, "cpu"))[refused_golden.id]
     assert (fix.level, fix.verdict, fix.fixes) == (Level.ENVELOPE, Verdict.CONVERTED, True)
     assert "shape_assertions" in fix.message
@@ -56,7 +56,7 @@ def test_a_conversion_compared_by_shape_alone_fixes_no_cell(fixed, refused_golde
     assert "nothing was compared: its comparison looks at shapes and dtypes alone" in fix.message
 
 
-def test_no_conversion_is_tried_for_other_platforms(fixed, refused_golden, here):
+def test_no_conversion_is_tried_for_a_cell_compiled_for_tpu(fixed, refused_golden, here):
     fix = fixed(Cell(refused_golden, here, "tpu", Mode.COMPILE))[refused_golden.id]
     assert fix.verdict is None
     assert "not on tpu" in fix.message
@@ -131,7 +131,7 @@ def summary_of(cells):
     return summarize(cells, planned=len(cells), policy=Policy(), as_of=day("2026-11-21"), selection=chosen)
 
 
-def test_one_finding_counts_fixes_and_explains_the_rest():
+def test_one_finding_counts_fixed_cells_and_says_why_others_fail():
     (found,) = [x for x in document(CELLS, summary_of(CELLS)).findings if x.title == "CONVERSION"]
     assert found.sentence == ("It fixes 2 of 4 failing cells: 1 by its envelope only, 1 by its custom calls, replaced.")
     details = dict(found.details)

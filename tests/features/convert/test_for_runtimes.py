@@ -55,7 +55,7 @@ def dialects(artifact: Artifact) -> set[str]:
     return {dialect for module in artifact.modules for dialect in needs(module).dialects}
 
 
-def test_only_the_convention_changes_if_that_suffices():
+def test_only_the_calling_convention_changes_if_that_suffices():
     before = read(golden("test_derivatives.test_third_order"))
     reader = NEWEST_TENSORFLOW._replace(release=NEWEST_TENSORFLOW.release._replace(convention=9))
     done = convert(before, reader, no_module)
@@ -77,7 +77,7 @@ def test_an_artifact_that_a_runtime_loads_is_unchanged():
     assert (done.way, done.why) == (UNCHANGED, "tensorflow 2.21.0 takes the original")
 
 
-def test_a_release_that_the_project_adds_is_a_reader():
+def test_a_release_added_by_the_policy_can_be_converted_for():
     added = {"tensorflow": {"2.99.0": RuntimeRelease(datetime.date(2027, 1, 1), stablehlo="1.20.0", convention=9)}}
     reader = find_reader("tensorflow==2.99.0", dataclasses.replace(CALENDAR, runtimes=added))
     assert (reader.release.title, reader.release.convention, reader.stablehlo) == ("tensorflow 2.99.0", 9, "1.20.0")
@@ -197,13 +197,13 @@ def test_a_refused_conversion_does_not_advise_a_conversion():
         convert(read(golden("test_programs.test_random")), IREE, refused)
 
 
-def test_no_other_export_is_suggested_for_a_custom_call():
+def test_a_refusal_for_a_custom_call_advises_no_other_export():
     before = read(golden("test_linear_algebra.test_cholesky"))
     with pytest.raises(ConversionRefused, match=r"its module is in the way\.$"):
         convert(before, OLD_TENSORFLOW, no_module, replace_custom_calls=True)
 
 
-def test_an_artifact_is_not_exported_again_for_a_runtime():
+def test_exporting_again_for_a_runtime_is_refused():
     with pytest.raises(ConversionRefused, match=r"for iree 3\.13\.0: expected an artifact .*, and a release of jaxlib"):
         export_again(read(golden("test_programs.test_random")), IREE, CALENDAR, {}, print)
 
@@ -214,6 +214,11 @@ def test_explain_names_the_command_for_a_runtime():
     assert "--for iree==3.13.0 -o OUT` (its module is rewritten)" in step
     step = remedy(Cell(random, reader_named("litert==2.3.0", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
     assert step.startswith("Conversion does not help: afterwards litert 2.3.0 does not compile it either: An operation")
+    cholesky = GoldenStore(GOLDENS).generations("tests.compat.test_linear_algebra.test_cholesky")[-1]
+    step = remedy(Cell(cholesky, reader_named("iree==3.13.0", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
+    assert step == "Conversion seldom helps: iree 3.13.0 lacks most of what replaces its custom calls."
+    step = remedy(Cell(cholesky, reader_named("pjrt==0.12.0.1", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
+    assert "--for pjrt==0.12.0.1 --replace-custom-calls -o OUT`" in step
 
 
 # --- in the runtimes themselves ---------------------------------------------------------------------------------------
@@ -251,7 +256,7 @@ def is_converted(jaxexport, tmp_path, case, reader, rewrite):
 
 
 @pytest.mark.weekly
-def test_a_matrix_says_which_cells_of_a_runtime_are_fixed(jaxexport, tmp_path):
+def test_a_matrix_says_which_runtime_cells_a_conversion_fixes(jaxexport, tmp_path):
     words = ["matrix", "--cases", "*.test_attention", "--writers", "0.9.2,0.12.0.1", "--readers", "tensorflow==2.18.1"]
     words += ["--goldens", str(GOLDENS), "--unpromised", "a test", "--results", str(tmp_path / "results")]
     ended = jaxexport(*words, "--convert", "--quiet")

@@ -121,7 +121,7 @@ def test_a_golden_that_compares_nothing_proves_nothing(changes, why, monkeypatch
     assert (shown.verified, "; nothing was compared: " in shown.message, why in shown.message) == (False, True, True)
 
 
-def test_a_proof_names_the_goldens_own_comparison(monkeypatch):
+def test_the_proof_of_a_conversion_names_the_goldens_comparison(monkeypatch):
     shown = proved(monkeypatch, comparison=Comparison(rtol=0.45))
     assert shown.verified
     assert shown.message.endswith(f"gives the outputs of the golden {GOLDEN.id}, compared by rtol 0.45")
@@ -142,7 +142,7 @@ def test_a_proof_names_the_golden_or_the_given_outputs(golden, outputs, monkeypa
         ({"factors": SVD, "replaced": ("lapack_sgesdd_ffi",), "comparison": Comparison(compare="exact")}, False),
     ],
 )
-def test_a_proof_names_factors_of_replaced_algorithms(changes, is_named, monkeypatch):
+def test_a_proof_says_that_replaced_factorizations_may_change_sign(changes, is_named, monkeypatch):
     content = {**files(), OUTPUTS: (SVD_GOLDEN / OUTPUTS).read_bytes()}
     message = proved(monkeypatch, content=content, **changes).message
     assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_named
@@ -158,7 +158,7 @@ def test_a_proof_names_factors_of_replaced_algorithms(changes, is_named, monkeyp
         ((1 << 24) + 1, "key<urbg>", False),
     ],
 )
-def test_inputs_are_made_unless_they_would_be_huge(size, dtype, made, monkeypatch):
+def test_inputs_for_a_proof_are_made_unless_they_would_be_huge(size, dtype, made, monkeypatch):
     if not made:
         monkeypatch.setattr("export_core.goldens.made_inputs.made_leaf", lambda *of: pytest.fail("they would be huge"))
     envelope = read(ARTIFACTS / NEWEST / "symbolic.jaxexport").envelope
@@ -175,7 +175,7 @@ def test_an_unchanged_artifact_leaves_the_golden_unchanged():
 
 
 @pytest.mark.parametrize("module_by", ["", "0.9.2"])
-def test_a_golden_loses_the_text_of_a_replaced_module(module_by):
+def test_a_converted_golden_drops_the_text_of_a_replaced_module(module_by):
     converted = made(module_by=module_by, data="cholesky")
     before = evidence()
     manifest, files = proof.converted_golden(before, converted)
@@ -187,7 +187,7 @@ def test_a_golden_loses_the_text_of_a_replaced_module(module_by):
 
 
 @pytest.mark.parametrize("factors", [(), (FactorGroup("svd", (2, 1, 0)),)])
-def test_a_converted_golden_has_the_same_factors(factors):
+def test_a_converted_golden_keeps_the_factors_of_its_original(factors):
     before = evidence(SVD_GOLDEN / ARTIFACT, factors=factors)
     assert proof.converted_golden(before, made())[0].factors == (factors or SVD)
 

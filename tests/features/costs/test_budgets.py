@@ -44,7 +44,7 @@ def summary(policy, *results):
     return summarize(results, policy=policy)
 
 
-def test_each_figure_of_a_cost_has_a_limit():
+def test_each_field_of_a_cost_has_a_limit_in_budgets():
     assert Cost.__struct_fields__ == FIGURES
 
 
@@ -63,7 +63,7 @@ def test_a_few_bytes_more_do_not_count_as_growth():
     assert judgements(Budget(max_growth=1.0), *small) == ["kept", "kept"]
 
 
-def test_growth_over_a_baseline_compares_the_same_cell():
+def test_growth_is_measured_from_the_same_cell_of_a_baseline():
     (cell,) = judged(Budget(max_growth=1.5), TWICE, baseline=result(cost=Cost(temp_bytes=84_000_000)))
     assert [(part.whose, part.against) for part in EXCEEDED.of(cell.facts)] == [("baseline", 84_000_000)]
 
@@ -118,7 +118,7 @@ def test_an_over_budget_cell_fails_the_run_and_says_why():
     )
 
 
-def test_unmeasured_promised_cells_are_counted():
+def test_promised_cells_without_a_cost_are_counted_for_each_limit():
     policy = Policy(budgets=(Budget(max_growth={"flops": 1.2}, max_fusions=3, location="p.yaml:3"),))
     bonus = result(case="t.bonus", judgement=Judgement.BONUS, promised=False)
     crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.crash")
@@ -135,7 +135,7 @@ def test_budgets_do_not_apply_to_other_runtimes():
     assert unmeasured([of_runtime(silent, "tensorflow==2.21.0", "2026-06-20")], policy) == []
 
 
-def test_only_growth_needs_the_writers_figure():
+def test_only_a_limit_of_growth_needs_the_writers_own_cost():
     absolute, growth = Budget(max_flops=1e9), Budget(max_growth={"flops": 1.2})
     assert not unmeasured([TWICE], Policy(budgets=(absolute,)))
     assert not unmeasured([OWN, TWICE], Policy(budgets=(growth,)))
@@ -219,7 +219,7 @@ def test_tables_mark_cells_over_budget():
 LIMIT = "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer"
 
 
-def test_the_page_draws_a_line_where_a_figure_changes():
+def test_the_page_draws_a_line_only_for_a_cost_that_changes():
     assert row_line(CELLS) == ("temp_bytes 84.0 MB -> 168.0 MB (x2.00) in 0.10.2", (84e6, 84e6, 168e6))
     assert row_line(CELLS[:2]) is None
 

@@ -86,7 +86,7 @@ def answers(ended) -> list[tuple[str, str, str]]:
     return [(each.target, each.artifact, str(each.answer)) for each in found.answers]
 
 
-def test_without_a_case_all_goldens_of_a_target_count(project, jaxexport):
+def test_without_a_case_each_golden_of_a_target_gets_an_answer(project, jaxexport):
     write_golden(GoldenStore(project / "golden"), manifest("tests.test_a.test_g", "0.9.2"))
     found = answers(jaxexport("can-i-deploy", "--to", "edge", "--json"))
     assert found == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -141,7 +141,7 @@ def test_a_case_exported_only_for_other_platforms_is_answered_no(project, ask, j
 
 
 @pytest.mark.parametrize(("cases", "codes"), [(["*"], (0, 0)), (["*.test_f", ON_TPU], (3, 1))])
-def test_the_matrix_agrees_on_goldens_for_other_platforms(project, jaxexport, monkeypatch, cases, codes):
+def test_matrix_and_can_i_deploy_agree_on_other_platforms_goldens(project, jaxexport, monkeypatch, cases, codes):
     golden_for_tpu()
     target = json.dumps({"name": "serving", "jaxlib": "0.9.2", "cases": cases})
     Path("export_compat.yaml").write_text(f"readers: deployed\ndeployed: [{target}]\n")
@@ -171,7 +171,7 @@ def test_no_target_has_to_run_a_golden_that_must_be_refused(project, jaxexport, 
 
 
 @pytest.mark.parametrize("words", [(), ("*",), (ON_TPU,)], ids=["all", "glob", "name"])
-def test_a_case_whose_newest_golden_lacks_the_platform_gets_no(words, project, jaxexport):
+def test_a_newest_golden_not_exported_for_a_platform_gets_a_no(words, project, jaxexport):
     golden_for_tpu()
     write_golden(GoldenStore(project / "golden"), manifest(ON_TPU, "0.12.0.1"))
     target = "{name: trainer, jaxlib: 0.12.0.1, platform: tpu}"
@@ -181,7 +181,7 @@ def test_a_case_whose_newest_golden_lacks_the_platform_gets_no(words, project, j
     assert answers(ended) == [("trainer", ITS_GOLDEN, "yes"), ("trainer", f"{ON_TPU}/0.12.0.1-cpu", "no")]
 
 
-def test_only_the_target_of_its_platform_is_asked_about_a_golden(project, ask):
+def test_a_golden_is_answered_only_for_targets_of_its_platforms(project, ask):
     golden_for_tpu()
     targets = "{name: serving, jaxlib: 0.9.2}, {name: trainer, jaxlib: 0.9.2, platform: tpu}"
     Path("export_compat.yaml").write_text(f"platforms: [cpu, tpu]\ndeployed: [{targets}]\n")
@@ -218,7 +218,7 @@ def test_a_golden_that_must_be_refused_is_not_answered_yes(project, ask):
     assert answers(ask(ON_TPU, "serving", "--json", code=1)) == [("serving", ITS_GOLDEN, "no")]
 
 
-def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
+def test_a_targets_case_pattern_without_a_golden_gets_an_unknown(project, ask, jaxexport):
     targets = (
         '{name: serving, jaxlib: 0.9.2, cases: ["*.test_f", "*.test_q"]}, {name: edge, jaxlib: 0.10.2, cases: [q]}'
     )
@@ -235,7 +235,7 @@ def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
     assert ask(CASE, "serving").code == 0, "the target's cases say nothing of what is asked by name"
 
 
-def test_goldens_of_later_writers_are_left_out(ask, jaxexport):
+def test_goldens_written_after_the_asked_day_are_left_out(ask, jaxexport):
     new_golden(OTHER)
     words = "--to", "edge", "--as-of", "2026-10-19"
     ended = jaxexport("can-i-deploy", *words, "--json", code=3)
@@ -253,20 +253,20 @@ def test_to_all_gives_the_same_answers_as_each_target_alone(project, jaxexport):
 
 
 @pytest.mark.parametrize("words", [["--to", "serving"], ["--to", "all"], ["tests.test_a.test_f", "--to", "serving"]])
-def test_without_a_golden_the_first_step_is_named(words, cwd, jaxexport):
+def test_without_a_golden_the_error_says_how_to_write_one(words, cwd, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
     ended = jaxexport("can-i-deploy", *words)
     assert_bad_input(ended, "expected goldens", f"in {cwd / 'golden'}. Mark a test", "run `pytest --update-goldens`")
 
 
-def test_goldens_of_later_releases_only_name_the_day(project, jaxexport):
+def test_the_error_for_only_later_goldens_names_the_asked_day(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.0}]\n")
     ended = jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2025-11-21", code=2)
     assert "expected goldens by releases that were built by 2025-11-21, found only later ones" in ended.err
 
 
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])
-def test_a_target_that_is_not_asked_warns_of_its_patterns(to, ended, project, jaxexport):
+def test_unmatched_patterns_warn_even_for_targets_not_asked_about(to, ended, project, jaxexport):
     """Its patterns have no answer, so that nobody would see that they are misspelled."""
     edge = f"{{name: edge, jaxlib: 0.10.2, cases: [slover]{ended}}}"
     Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: 0.9.2}}, {edge}]\n")
@@ -336,7 +336,7 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
 
 
-def test_why_a_runtime_refuses_comes_before_the_own_writer(project, jaxexport):
+def test_advice_is_on_a_runtimes_refusal_not_the_writers_crash(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: board, reader: iree==3.13.0}]\n")
     new_golden()
     refused = {"stage": Stage.COMPILE, "message": "the custom call lapack_spotrf_ffi is not known"}
@@ -366,7 +366,7 @@ def test_a_no_names_the_known_failure_that_accepts_it(project, ask):
         assert (f"{accepted} late (owner me, #7)" in out) is is_listed
 
 
-def test_an_unknown_says_what_may_happen_after_loading(project, jaxexport):
+def test_an_unknown_names_what_may_fail_after_loading(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
     attention = KEPT.root / "tests.compat.test_models.test_attention" / "0.12.0.1-cpu" / ARTIFACT
     shutil.copy(attention, "attention.jaxexport")
@@ -397,7 +397,7 @@ def test_forecasts_without_results_propose_an_upgrade():
 
 @pytest.mark.parametrize("is_stored", [False, True], ids=["forecast", "results"])
 @pytest.mark.parametrize(("reader", "built"), [("iree==3.13.0", "2026-10-19"), ("litert==2.3.0", "2026-10-06")])
-def test_a_no_without_shardy_names_the_flag_of_jax(reader, built, is_stored, project, jaxexport):
+def test_a_no_for_lack_of_shardy_names_jaxs_partitioner_flag(reader, built, is_stored, project, jaxexport):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: edge, reader: {reader}}}]\n")
     own = KEPT.root / "tests.compat.test_devices.test_result_on_the_host" / "0.12.0.1-cpu" / ARTIFACT
     new_golden(artifact=own)
@@ -478,7 +478,7 @@ def test_a_flaky_pass_is_unknown(ask):
 
 
 @pytest.mark.parametrize("first", [Verdict.PASS, Verdict.CRASH])
-def test_the_worse_of_two_jax_versions_decides(project, jaxexport, first):
+def test_the_worse_result_of_two_jax_versions_decides_an_answer(project, jaxexport, first):
     second = Verdict.CRASH if first is Verdict.PASS else Verdict.PASS
     plain = ran(second, "0.9.2", stage=Stage.RUN)
     other = msgspec.structs.replace(plain, reader=msgspec.structs.replace(plain.reader, jax="0.9.1"))
@@ -501,7 +501,7 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
 
 
-def test_results_of_the_printed_command_are_found(ask):
+def test_results_in_the_folder_of_the_printed_command_are_found(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     stored(ran(Verdict.PASS, "0.10.2"), folder=".jaxexport/deploy")
     assert ask(CASE, "all").code == 0
@@ -512,7 +512,7 @@ def folder_of_run(ended) -> str:
     return run.partition(" --results ")[2]
 
 
-def test_the_runs_of_two_questions_do_not_replace_each_other(project, jaxexport):
+def test_runs_for_different_targets_have_folders_of_their_own(project, jaxexport):
     Path("export_compat.yaml").write_text(POLICY + '  - {name: "Edge.2", jaxlib: 0.10.1}\n')
     readers = {"serving": "0.9.2", "edge": "0.10.2", "Edge.2": "0.10.1"}
     folders = {to: folder_of_run(jaxexport("can-i-deploy", "--to", to, "--json")) for to in (*readers, "all")}
@@ -528,14 +528,14 @@ def test_the_runs_of_two_questions_do_not_replace_each_other(project, jaxexport)
         assert "YES: 3 yes." in jaxexport("can-i-deploy", "--to", "all", *words, code=0).out
 
 
-def test_a_folder_of_answers_gets_no_second_one_inside(ask):
+def test_a_results_folder_called_deploy_gets_no_deploy_inside(ask):
     stored(ran(Verdict.PASS, "0.10.1"), folder="run/deploy")
     for to, folder in (("all", "run/deploy"), ("serving", "run/deploy/serving")):
         for results in ("run/deploy", "run/deploy/"):
             assert folder_of_run(ask(CASE, to, "--results", results, "--json")) == folder
 
 
-def test_the_run_before_an_answer_does_not_count(ask):
+def test_runs_moved_aside_do_not_count_for_an_answer(ask):
     for earlier in ("finished", "whole"):
         stored(ran(Verdict.PASS, "0.9.2"), folder=f".jaxexport/deploy/{earlier}")
     assert ask(CASE, "serving").code == 3
@@ -549,7 +549,7 @@ def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
     ended = ask(CASE, "serving", "--as-of", "2026-11-22", code=1)
     assert ended.out.splitlines()[1:] == [
         f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); it has been so since jaxlib "
-        "0.9.2; the first later release in which it runs: 0.10.2 (results)",
+        "0.9.2; the first later release in which a stored run passed: 0.10.2 (results)",
         "",
         "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
         "deployed there",
@@ -573,7 +573,7 @@ def store_two(project):
     return store
 
 
-def test_an_upgrade_runs_all_that_the_target_has_to_run(store_two, ask, jaxexport):
+def test_the_proposed_upgrade_runs_all_goldens_of_the_target(store_two, ask, jaxexport):
     broken = ran(Verdict.CRASH, "0.10.2", case=OTHER, **LATER_CRASH)
     store_two(ran(Verdict.PASS, "0.10.2"), broken, ran(Verdict.PASS, "0.11.0"), ran(Verdict.PASS, "0.11.0", case=OTHER))
     for ended in (jaxexport("can-i-deploy", "--to", "serving", code=1), ask(CASE, "serving", code=1)):
@@ -583,7 +583,7 @@ def test_an_upgrade_runs_all_that_the_target_has_to_run(store_two, ask, jaxexpor
         )
 
 
-def test_an_upgrade_that_breaks_others_names_them(store_two, ask, jaxexport):
+def test_an_upgrade_that_breaks_other_goldens_names_them(store_two, ask, jaxexport):
     store_two(ran(Verdict.PASS, "0.10.2"), ran(Verdict.CRASH, "0.10.2", case=OTHER, **LATER_CRASH))
     for ended in (jaxexport("can-i-deploy", "--to", "serving", code=1), ask(CASE, "serving", code=1)):
         assert (
@@ -595,14 +595,17 @@ def test_an_upgrade_that_breaks_others_names_them(store_two, ask, jaxexport):
     assert (upgrade["to"], upgrade["partly"], len(upgrade["failing"])) == ("", "0.10.2", 1)
 
 
-def test_a_release_that_ran_comes_before_a_forecast(ask):
+def test_a_release_that_passed_is_proposed_before_a_forecast_one(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
     stored(crash, ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "serving", code=1)
     assert "the first later release in which it may run: 0.10.0" in ended.out
     assert (
-        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before " in ended.out
-    )
+        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
+        "deployed there. 0.10.0 is foreseen to run it too, and no stored run shows it\n"
+    ) in ended.out
+    (upgrade,) = json.loads(ask(CASE, "serving", "--json", code=1).out)["upgrades"]
+    assert (upgrade["to"], upgrade["foreseen"], upgrade["foreseen_earlier"]) == ("0.10.2", False, "0.10.0")
 
 
 def test_no_upgrade_is_proposed_where_numbers_were_wrong(ask):
@@ -683,7 +686,7 @@ def test_a_new_result_of_a_changed_golden_counts(ask):
     assert "it ran in jaxlib 0.9.2" in ask(CASE, "serving", code=0).out
 
 
-def test_a_golden_that_fails_in_its_writer_is_to_be_explained(ask):
+def test_the_advice_for_a_golden_failing_in_its_writer_is_explain(ask):
     stored(ran(Verdict.NUMERICS, "0.9.2", message="off by 3", max_abs_error=3.0), ran(Verdict.ERROR, "0.10.2"))
     for target, jaxlib in (("serving", "0.9.2"), ("edge", "0.10.2")):
         ended = ask(CASE, target, code=1)
@@ -700,7 +703,7 @@ def test_a_golden_that_fails_in_its_writer_is_to_be_explained(ask):
 
 
 @pytest.mark.parametrize(("writer", "how"), [("0.12.0.1", "0.10.2 or older"), ("0.9.2", "0.10.2")])
-def test_only_younger_artifacts_are_for_older_releases(project, ask, writer, how):
+def test_an_older_release_is_advised_only_for_younger_artifacts(project, ask, writer, how):
     write_golden(GoldenStore(project / "golden"), manifest(OTHER, writer))
     stored(ran(Verdict.ERROR, "0.10.2", writer, case=OTHER, stage=Stage.COMPILE, message="no such operation"))
     out = " ".join(ask(OTHER, "edge", code=1).out.split())
@@ -766,7 +769,7 @@ def converted_file(original: Golden, way: str, artifact: str = "0.9.2/mlp") -> N
     )
 
 
-def test_a_converted_file_leads_to_its_golden(ask):
+def test_a_converted_file_gets_commands_that_convert_its_golden(ask):
     converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
     ended = ask("a.jaxexport", "serving", code=3)
     convert, run, again = ended.out.partition("run       ")[2].splitlines()[0].split("; ")
@@ -800,7 +803,7 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
-def test_a_file_in_another_folder_of_goldens_leads_to_its_golden(ask):
+def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
     there = GoldenStore(Path("converted", "0.9.2"))
     artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
     ended = ask(artifact, "serving", code=3)
@@ -841,6 +844,30 @@ def test_to_all_checks_the_active_targets_of_a_case(project, ask):
 
 
 @pytest.mark.parametrize(
+    ("entry", "day", "why"),
+    [
+        (", until: 2026-10-31", "2026-11-01", "its obligation ended on 2026-10-31"),
+        (", since: 2026-11-02", "2026-11-01", "its obligation begins on 2026-11-02"),
+        (", until: 2026-10-31", "2026-10-31", ""),
+    ],
+)
+def test_a_target_that_is_not_in_force_has_a_line(entry, day, why, ask):
+    Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", f"0.9.2{entry}}}"))
+    for to, label in (("serving", "note      "), ("all", "left out  ")):
+        printed = ask(CASE, to, "--as-of", day).out
+        assert (f"{label}serving: {why}, so it has to run nothing on {day}\n" in printed) is bool(why)
+        assert ("so it has to run nothing" in printed) is bool(why)
+        found = json.loads(ask(CASE, to, "--json", "--as-of", day).out)["out_of_force"]
+        assert found == ({"serving": why} if why else {})
+
+
+def test_a_target_whose_release_was_not_built_yet_is_left_out(ask):
+    printed = ask(CASE, "all", "--as-of", "2026-04-01").out
+    why = "edge: jaxlib 0.10.2 was not built by then, so it has to run nothing on 2026-04-01"
+    assert f"left out  {why}\n" in printed
+
+
+@pytest.mark.parametrize(
     ("words", "texts"),
     [
         (["nobody", "all"], ["nobody: expected a case, a golden or an artifact file, found none of this name."]),
@@ -853,7 +880,7 @@ def test_to_all_checks_the_active_targets_of_a_case(project, ask):
         (["export_compat.yaml", "serving"], ["export_compat.yaml"]),
     ],
 )
-def test_bad_input_is_one_error(ask, words, texts):
+def test_bad_input_to_can_i_deploy_is_one_error(ask, words, texts):
     assert_bad_input(ask(*words), *texts)
 
 

@@ -34,7 +34,7 @@ def test_a_target_adds_its_release_only_for_its_cases(readers):
     assert in_release(planned(readers=readers), "0.9.2") == [("a/0.12.0.1-cpu", ("serving",))]
 
 
-def test_a_target_inside_the_window_limits_no_cases():
+def test_a_target_inside_the_window_leaves_other_cases_planned():
     plan = planned([golden("a", "0.9.2"), golden("b", "0.9.2")])
     assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
 
@@ -43,12 +43,12 @@ def test_readers_named_by_version_exclude_targets():
     assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
 
 
-def test_the_option_only_promised_includes_targets():
+def test_option_only_promised_also_plans_cells_of_targets():
     plan = planned(only="promised")
     assert [cell.golden.id for cell in plan.cells if not cell.promised] == ["a/0.12.0.1-cpu"]
 
 
-def test_a_target_is_planned_only_if_its_platform_is():
+def test_a_targets_cells_are_planned_only_if_its_platform_is():
     both = Options(platforms=("cpu", "cuda"))
     goldens = [golden("a", "0.12.0.1", options=both)]
     targets = (DeploymentTarget(name="gpu", jaxlib="0.9.2", platform="cuda"),)
@@ -80,7 +80,7 @@ def test_targets_are_added_to_the_readers_of_the_policy(jaxexport, tmp_path):
     assert "serving" not in earlier.out
 
 
-def test_a_pytest_replay_names_the_targets_of_its_release(goldens, here, warm_workers):
+def test_a_replay_in_pytest_names_targets_of_the_running_release(goldens, here, warm_workers):
     """Pytest replays a golden by an old release, outside the window."""
     by_it = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
     old = dataclasses.replace(goldens["waves"], manifest=by_it)

@@ -47,7 +47,7 @@ def reader(name: str) -> Release:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_name_of_a_target_has_its_settings_in_order():
+def test_settings_are_sorted_in_the_name_of_a_targets_reader():
     target = DeploymentTarget("serving", jaxlib=NEWEST, settings=("scipy=1.14.1", "JAX_ENABLE_X64=true", FAST[0]))
     assert target.release == f"{NEWEST}[{FAST[0]};JAX_ENABLE_X64=true;scipy=1.14.1]"
     named = reader(target.release)
@@ -99,7 +99,7 @@ def test_a_policy_with_a_wrong_setting_is_refused(target, says, jaxexport, cwd):
     assert says in jaxexport("policy", "check", code=2).err
 
 
-def test_a_reader_with_settings_may_precede_a_range():
+def test_a_list_may_have_a_reader_with_settings_before_a_range():
     assert comma_separated(f"{WIDE},>=0.11,<0.12") == (WIDE, ">=0.11,<0.12")
 
 
@@ -129,7 +129,7 @@ def test_cells_share_an_execution_if_settings_match():
     assert plain == narrow != wide, "without a setting, the golden's own flag counts, which is off"
 
 
-def test_flags_and_packages_reach_the_environment():
+def test_settings_become_variables_and_installed_packages():
     named = reader(f"{NEWEST}[{FAST[0]};{FAST[1]};JAX_ENABLE_X64=true;scipy=1.14.1]")
     assert variables_of(named) == {"JAX_ENABLE_X64": "true", "XLA_FLAGS": f"{FAST[0]} {FAST[1]}"}
     assert packages_of(named) == {"scipy": "scipy==1.14.1"}
@@ -158,13 +158,13 @@ def judged(verdict: Verdict, name: str = NARROW, target: str = "JAX_ENABLE_X64=f
 @pytest.mark.parametrize(
     ("verdict", "judgement"), [(Verdict.PASS, "bonus"), (Verdict.ERROR, "owed"), (Verdict.NUMERICS, "broken")]
 )
-def test_settings_have_no_promise_but_can_be_owed(verdict, judgement):
+def test_cells_with_settings_are_not_promised_but_can_be_owed(verdict, judgement):
     assert judged(verdict).judgement == judgement
     assert judged(verdict, NEWEST).promised, "without settings, the window says it"
     assert judged(verdict, WIDE).deployed == (), "the target has other settings"
 
 
-def test_reports_say_that_settings_have_no_promise():
+def test_reports_say_that_readers_with_settings_have_no_promise():
     other = judged(Verdict.NUMERICS)
     assert "nothing is promised" in window_line(other)
     assert "JAX promises nothing about settings" in promise_line(other.reader)
@@ -181,7 +181,7 @@ def test_a_reader_with_settings_has_causes_of_its_own():
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_forecast_follows_the_setting():
+def test_the_forecast_of_a_golden_depends_on_settings():
     artifact = read(ROOT / "golden/tests.compat.test_dtypes.test_wide_dtype[float64]/0.12.0.1-cpu/artifact.jaxexport")
     known = {
         name: forecast(artifact, find_reader(name, Terms(shipped_entries())), "cpu", settings).runs.answer

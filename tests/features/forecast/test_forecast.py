@@ -68,7 +68,7 @@ def test_each_day_lists_its_events():
     assert [each.in_days for each in found.days] == [(each.day - day("2026-11-01")).days for each in found.days]
 
 
-def test_adopted_goldens_need_a_release_that_runs_them():
+def test_leaving_adopted_goldens_need_a_release_that_is_kept():
     adopted = msgspec.structs.replace(GOLDENS[2].manifest, test="")
     found = look_ahead([*GOLDENS[:2], Golden(adopted, GOLDENS[2].folder)], when=day("2026-11-01"))
     texts = {
@@ -139,7 +139,7 @@ def test_the_forecast_counts_goldens_a_runtime_cannot_read(stored_goldens):
     )
 
 
-def test_a_forecast_of_no_golden_says_none():
+def test_a_runtime_foreseen_to_read_no_golden_is_shown_as_reading_none():
     reasons = {f"reason {number}": [f"a{number}", *["b"] * number] for number in range(5)}
     nothing = ForeseenReader("litert==2.3.0", ("phone",), None, 15, reasons, {}, {})
     assert foreseen_line(nothing) == (
@@ -337,7 +337,7 @@ def test_a_retirement_names_the_obligations_that_end():
         ("newest", []),
     ],
 )
-def test_only_readers_that_the_policy_tests_with_retire(readers, retired):
+def test_a_reader_retires_only_if_the_policy_selects_it(readers, retired):
     found = look_ahead(policy=Policy(readers=readers), days=183, when=day("2026-11-01"))
     assert [subject for _, kind, subject in events(found) if kind == "retires"] == retired
     prunable = {str(each.day) for each in found.days for event in each.events if event.kind is EventKind.PRUNABLE}
@@ -360,7 +360,7 @@ def test_readers_that_have_retired_are_listed_under_today():
     assert look_ahead(policy=kept, days=9, when=when).retired == ()
 
 
-def test_a_reader_retires_once():
+def test_a_retirement_is_an_event_before_its_day_and_listed_after():
     policy, last = Policy(readers="0.10.2"), day("2026-12-15")
     for when, is_retired in ((last - datetime.timedelta(1), False), (last, True)):
         found = look_ahead(policy=policy, days=1, when=when)
@@ -368,7 +368,7 @@ def test_a_reader_retires_once():
         assert (("2026-12-15", "retires", "0.10.2") in events(found)) is not is_retired
 
 
-def test_a_bar_ends_on_the_day_its_goldens_leave_the_window():
+def test_a_writers_bar_ends_on_the_day_its_goldens_leave():
     wide = figure()
     bars = {bar.find("title").text: bar.find("rect") for bar in wide.iter("g") if bar.find("title") is not None}
     ends = {title.split(",")[0]: float(bar.get("x")) + float(bar.get("width")) for title, bar in bars.items()}
@@ -385,7 +385,7 @@ def test_the_picture_labels_windows_that_have_ended():
     assert "leaves on 2027-04-19, in 148 days" in texts
 
 
-def test_entries_of_the_same_issue_are_separate_events():
+def test_known_failures_of_the_same_issue_are_separate_events():
     entries = [
         KnownFailure(
             ("a",), (writer,), ("*",), "crash", "run", "m", "r", "me", "issue/1", TODAY, expires=day("2026-12-24")
@@ -397,6 +397,6 @@ def test_entries_of_the_same_issue_are_separate_events():
     assert len(set(subjects)) == 2
 
 
-def test_a_reader_that_closes_may_be_untested():
+def test_a_reader_leaving_the_window_is_shown_as_tested_or_not():
     (closing, *_) = [each for one in look_ahead(days=30, when=day("2026-11-01")).days for each in one.events]
     assert closing.text.startswith("reader 0.12.0 (built 2026-10-16), whether you test with it or not, is outside")

@@ -54,7 +54,7 @@ def test_numbers_within_the_noise_are_no_wrong_forecast():
 
 
 @pytest.mark.parametrize(("verdict", "is_asked"), [(Verdict.NUMERICS, True), (Verdict.CRASH, False)])
-def test_other_numbers_may_be_due_to_what_the_user_asks_for(verdict, is_asked):
+def test_a_wrong_forecast_of_numbers_mentions_the_tolerances(verdict, is_asked):
     works, failed = result(forecast="yes", reader="0.9.2"), result(verdict, forecast="yes")
     (finding,) = wrong_forecasts(run_of([works, failed]))
     assert ("the tolerances that you ask for" in finding.text) is is_asked

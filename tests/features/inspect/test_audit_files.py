@@ -86,7 +86,7 @@ def test_inspect_names_an_unknown_operation(jaxexport, tmp_path):
     assert "vhlo.tanh_v9: operation; UNKNOWN: is unknown to this version" in out
 
 
-def test_calls_that_the_serializer_writes_are_accepted(jaxexport):
+def test_calls_that_jaxlibs_serializer_writes_are_accepted(jaxexport):
     golden = DATA.parents[2] / "golden" / "tests.compat.test_programs.test_special_functions" / "0.6.2-cpu"
     ended = jaxexport("audit", golden / "artifact.jaxexport", code=0)
     assert "ok    mhlo.erf (CHLO operation) is written by jaxlib's own serializer" in ended.out

@@ -40,7 +40,7 @@ def test_goldens_of_one_case_count_once_with_all_writers(folder, jaxexport):
     assert line.split() == ["float32", "1", "1", "1", "0.9.2,", "0.12.0.1"]
 
 
-def test_formats_and_features_are_reported(rows):
+def test_coverage_reports_formats_and_features_of_artifacts(rows):
     assert {"serialization format 5, 6, 7, 8 or 9", "serialization format 12", "calling convention 10"} <= set(
         rows["formats"]
     )

@@ -46,7 +46,7 @@ WHEN = "2026-10-20"  # the stored screens have the releases up to this day
 
 
 @pytest.mark.parametrize("path", sorted(SCREENS.glob("*.txt")), ids=lambda path: path.stem)
-def test_the_screen_of_an_artifact_has_not_changed(path, monkeypatch):
+def test_the_screen_of_each_artifact_is_as_recorded(path, monkeypatch):
     writer, _, name = path.stem.partition("-")
     artifact = read_bytes((DATA / writer / f"{name}.jaxexport").read_bytes(), f"{name}.jaxexport")
     terms = Terms(tuple(release for release in shipped_entries() if release.built <= WHEN))
@@ -71,7 +71,7 @@ def test_every_artifact_fits_a_screen_and_the_schema(path):
     assert facts["nbytes"] == path.stat().st_size
 
 
-def test_an_object_that_lacks_a_key_fails_the_schema(jaxexport):
+def test_inspect_json_without_a_required_key_fails_the_schema(jaxexport):
     facts = facts_of(jaxexport, FILES[0])
     del facts["modules"][0]["needs"]["stablehlo"]
     with pytest.raises(jsonschema.ValidationError, match="'stablehlo' is a required property"):
@@ -176,7 +176,7 @@ def test_a_main_that_contradicts_its_envelope_is_shown(jaxexport, tmp_path):
     assert facts_of(jaxexport, path)["main"] == {"checked": True, "problems": [sentence]}
 
 
-def test_main_is_not_checked_for_a_future_convention(jaxexport, tmp_path):
+def test_main_is_not_checked_if_the_convention_is_too_new(jaxexport, tmp_path):
     fields = {"calling_convention_version": NEWEST + 1, "vjp": None, "module_kept_var_idx": (0,)}
     path = changed(tmp_path, "0.12.0.1/mlp", **fields)
     message = f"calling convention {NEWEST + 1}, which is not known here: @main was not checked"
@@ -213,7 +213,7 @@ def test_a_jax_with_one_possible_jaxlib_names_it(jaxexport, tmp_path):
     assert facts["writer"]["jaxlib"] == "0.11.2"
 
 
-def test_a_disabled_check_limits_the_readers(jaxexport):
+def test_a_disabled_check_limits_the_releases_that_load_it(jaxexport):
     (folder,) = OLD_GOLDENS.iterdir()
     golden = folder / "0.4.26-jax0.4.27-cpu" / "artifact.jaxexport"
     out = jaxexport("inspect", golden).out
@@ -287,7 +287,7 @@ def test_mlir_option_with_a_newer_module_is_one_error(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
-def test_the_quick_entry_prints_what_the_command_prints(option, monkeypatch, capsys):
+def test_inspect_started_the_fast_way_prints_the_same(option, monkeypatch, capsys):
     import export_core.cli.app
     import export_core.cli.entry
 
@@ -353,12 +353,12 @@ KNOWN = Path(__file__).parents[3] / "studies" / "known" / "golden"
     ],
     ids=lambda value: value.name if isinstance(value, Path) else "",
 )
-def test_doubts_about_a_runtime_are_all_shown(golden, expected):
+def test_known_reasons_why_a_runtime_may_fail_are_shown(golden, expected):
     shown = screen(describe(read(golden / "0.12.0.1-cpu" / "artifact.jaxexport"), TERMS))
     assert expected in " ".join(shown.split())
 
 
-def test_shipped_entries_are_those_of_the_calendar():
+def test_the_releases_shipped_for_inspect_are_the_calendars():
     assert shipped_entries() == calendar_entries(load_calendar())
 
 

@@ -97,7 +97,7 @@ def test_check_has_the_reason_why_a_release_cannot_load_it():
         ),
     ],
 )
-def test_a_check_says_apart_why_an_artifact_may_not_run(file, reader, platform, known):
+def test_a_load_check_says_why_a_loaded_artifact_may_not_run(file, reader, platform, known):
     found = export_core.check(file, reader.removeprefix("jaxlib=="), platform)
     assert (found.loads, found.compiles, found.known) == (True, "no", known)
     assert str(found).startswith(f"{reader.replace('==', ' ')} loads it; {known}; ")
@@ -143,23 +143,23 @@ def test_checking_for_an_unknown_release_is_an_error():
 
 
 @pytest.mark.parametrize("reader", ["", "iree", "newest", ">=0.11", "iree>=3.9", "0.9.2,0.10.2", "v0.9.2", ("0.9.2",)])
-def test_a_check_is_for_one_release(reader):
+def test_a_load_check_of_several_releases_is_an_error(reader):
     expected = f"reader: expected one release, such as 0.12.0.1 or iree==3.13.0, found {reader!r}."
     with pytest.raises(ReleaseError, match=f"^{re.escape(expected)}$"):
         export_core.check(CHOLESKY, reader)
 
 
-def test_jaxlib_is_named_without_its_name():
+def test_a_reader_written_jaxlib_equals_version_is_an_error():
     with pytest.raises(ReleaseError, match=r"^reader: releases of jaxlib are named without its name"):
         export_core.check(CHOLESKY, "jaxlib==0.9.2")
 
 
-def test_checking_other_bytes_is_an_error():
+def test_checking_bytes_that_are_no_artifact_is_an_error():
     with pytest.raises(ArtifactError):
         export_core.check(b"PK\x03\x04 and more")
 
 
-def test_the_check_imports_nothing_heavy():
+def test_a_load_check_imports_neither_jax_nor_numpy():
     code = f"""
 import sys, export_core
 assert "export_core.artifact" not in sys.modules
@@ -241,7 +241,7 @@ def test_a_runtimes_name_alone_means_its_newest_release(jaxexport):
     assert line.startswith("reader        pjrt 0.12.0.1 loads it; ")
 
 
-def test_exporting_with_a_refusing_reader_is_suggested(jaxexport):
+def test_exporting_again_with_the_refusing_reader_is_suggested(jaxexport):
     line = jaxexport("inspect", CHOLESKY, "--readers", "0.9.2", code=1).out.splitlines()[-1]
     assert line.endswith("; export it again with jax 0.9.2, or try `jaxexport convert FILE --for 0.9.2 -o OUT`")
 
@@ -351,5 +351,5 @@ def test_a_check_for_an_unknown_platform_is_refused(platform, hint):
         export_core.check(DATA / "0.9.2" / "mlp.jaxexport", "0.9.2", platform)
 
 
-def test_the_package_lists_its_functions():
+def test_dir_of_export_core_lists_its_functions():
     assert {"check", "export_artifact", "write_golden"} <= {*dir(export_core)}

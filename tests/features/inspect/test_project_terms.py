@@ -51,7 +51,7 @@ def test_an_unknown_writer_is_not_guessed(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("stored_in", [RELEASES, FILE, PROJECT_FILE, "--policy"])
-def test_every_command_knows_the_projects_release(jaxexport, tmp_path, stored_in):
+def test_every_command_knows_a_release_that_the_project_adds(jaxexport, tmp_path, stored_in):
     path = written_by_0_13_0(tmp_path)
     policy = "releases:\n" + textwrap.indent(RELEASE, "  ") + POLICY
     words = []
@@ -95,7 +95,7 @@ def test_inspect_and_audit_report_a_broken_policy_alike(jaxexport, tmp_path):
     assert jaxexport("inspect", MLP).code == 2
 
 
-def test_stored_terms_and_the_policy_share_defaults():
+def test_the_parsed_policy_stored_for_inspect_has_its_defaults():
     assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(stored_terms.POLICY_FILES)
     assert stored_terms.PROJECT_FILE == PROJECT_FILE
     assert terms.Terms(shipped_entries()) == terms_of(Policy())
@@ -149,7 +149,7 @@ NO_TERMS = b"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945\n[
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"0" * 64 + b"\n[null, 9999, 1, {}]", b"\xff\n\xff", NO_TERMS])
-def test_damaged_stored_terms_are_parsed_again(jaxexport, project, data):
+def test_inspect_parses_the_policy_again_if_its_copy_is_damaged(jaxexport, project, data):
     path = unlisted(project)
     facts = facts_of(jaxexport, path)
     (file,) = stored(project)
@@ -159,7 +159,7 @@ def test_damaged_stored_terms_are_parsed_again(jaxexport, project, data):
     assert file.read_bytes() != data
 
 
-def test_terms_unused_for_long_are_deleted(jaxexport, project):
+def test_stored_policies_unused_for_long_are_deleted(jaxexport, project):
     facts_of(jaxexport, MLP)
     (old,) = stored(project)
     long_ago = time.time() - (STORED_DAYS + 1) * 86_400

@@ -235,7 +235,7 @@ def test_each_array_of_a_call_is_shown_with_its_path(copied, jaxexport):
     assert any(line.strip().startswith("derivative by args[0]['x']  float64[2,3]") for line in lines), "its noise"
 
 
-def test_the_screen_names_outputs_that_jump(copied, jaxexport):
+def test_the_screen_counts_elements_moved_out_of_proportion(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     text = path.read_text()
     assert "noise:\n" in text

@@ -90,7 +90,7 @@ def test_a_job_carries_its_goldens_to_another_machine(goldens, here, tmp_path):
     assert (ended.verdict, ended.message) == (Verdict.PASS, "")
 
 
-def test_a_remote_users_comparator_runs_in_its_own_process(goldens, here, tmp_path):
+def test_in_a_remote_job_a_users_comparator_has_its_own_process(goldens, here, tmp_path):
     (tmp_path / "our_checks.py").write_text(
         "import sys\ndef f(expected, actual): return 'wrong'\ndef ends(*_): sys.exit(0)\n"
     )
@@ -157,7 +157,7 @@ def test_a_worker_without_the_jobs_runtime_runs_nothing(cells):
     reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
     (ended,) = run_job(make_job([dataclasses.replace(cells[0], reader=reader)], OPTIONS)).outcomes
     assert (ended.verdict, ended.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    assert ended.message.startswith("this machine does not know acme 1.0: Expected a runtime of jaxlib, iree,")
+    assert ended.message.startswith("this machine does not know acme 1.0: Expected one of the runtimes jaxlib, iree,")
 
 
 class LosesJobs(ThreadPoolExecutor):
@@ -231,7 +231,7 @@ def vanishing(pool: OneThenSilence) -> Anywhere:
     return Anywhere(pool, trouble=lambda _: "the scheduler is lost" if pool.ended.is_set() else "")
 
 
-def test_all_jobs_left_end_as_not_run_if_the_engine_is_lost(cells, monkeypatch):
+def test_all_jobs_left_are_not_run_if_the_scheduler_is_lost(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
     found = on(vanishing(OneThenSilence()), runnable, run=passes)
@@ -240,7 +240,7 @@ def test_all_jobs_left_end_as_not_run_if_the_engine_is_lost(cells, monkeypatch):
     assert any(outcome.message == "infrastructure: the scheduler is lost" for outcome in found.values())
 
 
-def test_the_message_names_a_lost_engine(cells):
+def test_cells_not_sent_say_that_the_scheduler_is_lost(cells):
     found = on(vanishing(LostWhileSending()), cells[:2], run=passes)
     assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
         (Verdict.NOT_RUN, "infrastructure: the scheduler is lost")
@@ -392,7 +392,7 @@ class Client:
         return {"workers": dict(self.workers)}
 
 
-def test_a_scheduler_that_does_not_answer_soon_is_waited_for_aloud(monkeypatch):
+def test_waiting_for_a_slow_dask_scheduler_is_reported(monkeypatch):
     shown: queue.Queue[str] = queue.Queue()
 
     def client(*_: object, **__: object) -> Client:

@@ -188,7 +188,7 @@ def test_ctrl_c_ends_a_run_and_reports_the_cells_left(small, cluster):
     assert not (small / "interrupted" / "summary.json").exists()
 
 
-def test_the_rest_ends_as_not_run_if_the_scheduler_dies(small, cluster):
+def test_cells_left_are_not_run_if_the_scheduler_dies(small, cluster):
     process = start(small, "lost", "--readers", READERS, "--executor", f"dask:{cluster.address}")
     wait_for(lambda: lines_of(small / "lost"), "a first result")
     cluster.scheduler.kill()

@@ -73,7 +73,7 @@ def edge(bisection: Bisection) -> tuple[str, str]:
     return bisection.last_good.jaxlib, bisection.first_bad.jaxlib
 
 
-def test_a_short_window_is_run_whole_and_its_edge_found(bisect):
+def test_few_releases_are_all_run_and_the_first_bad_one_found(bisect):
     replay = FakeReplay(since("0.11.1"))
     ended = bisect(replay, "--reader", "0.12.0.1")
     assert ended.code == 0
@@ -93,7 +93,7 @@ def test_a_short_window_is_run_whole_and_its_edge_found(bisect):
     assert "jaxlib 0.11.0 (built 2026-07-16): pass" in ended.err.splitlines()
 
 
-def test_an_intermittent_failure_is_shown_in_stretches(bisect):
+def test_an_intermittent_failure_is_shown_in_ranges_of_releases(bisect):
     history = {"0.8.1": REFUSED, "0.8.2": REFUSED} | dict.fromkeys(
         ("0.9.0", "0.8.3", "0.9.0.1", "0.9.1", "0.9.2"), CRASH
     )
@@ -103,7 +103,7 @@ def test_an_intermittent_failure_is_shown_in_stretches(bisect):
     assert "after it   jaxlib 0.9.0 (built 2026-01-20)" in ended.out, "which crashes"
 
 
-def test_a_long_window_is_searched_unless_all_is_given(bisect):
+def test_many_releases_are_searched_unless_option_all_is_given(bisect):
     replay = FakeReplay(since("0.6.1"))
     words = ("--reader", "0.12.0.1", "--good", "0.5.0")
     ended = bisect(replay, *words, "--json")
@@ -183,7 +183,7 @@ def test_no_release_is_good_if_the_writer_fails_alike(reader, bisect):
         assert "Name another release" not in ended.err
 
 
-def test_a_release_that_cannot_run_leaves_the_edge_open(bisect):
+def test_bisect_exits_3_if_a_release_between_cannot_run(bisect):
     replay = FakeReplay(among({"0.10.2": NOT_RUN, "0.11.0": CRASH}))
     bisection = found(bisect(replay, "--reader", "0.11.0", "--json"))
     assert (bisection.exit_code, edge(bisection)) == (3, ("0.10.1", "0.11.0"))
@@ -234,7 +234,7 @@ def test_bisecting_numbers_without_noise_is_bad_input(bisect):
     assert_bad_input(ended, "in jaxlib 0.11.0 on cpu ended in crash, so it has no numbers to compare")
 
 
-def test_a_release_without_numbers_leaves_the_edge_open(bisect):
+def test_bisect_exits_3_if_a_release_between_gives_no_numbers(bisect):
     sizes = {"0.10.1": off(0), "0.10.2": CRASH, "0.11.0": off(10, Verdict.NUMERICS)}
     bisection = found(bisect(FakeReplay(among(sizes, off(0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
     assert (edge(bisection), bisection.exit_code) == (("0.10.1", "0.11.0"), 3), "0.10.2 gave no numbers"
@@ -263,7 +263,7 @@ def test_release_candidates_from_wheels_are_bisected(bisect, tmp_path):
     assert str(bisection.first_bad.built) == "2026-11-10"
 
 
-def test_nightlies_are_tried_only_around_the_edge(bisect, tmp_path):
+def test_nightlies_are_tried_only_between_good_and_bad_release(bisect, tmp_path):
     days = [f"0.13.0.dev202611{day:02}" for day in range(1, 21)]
     old = "0.12.1.dev20261001"
     tags = {"jax": "py3-none-any", "jaxlib": "cp312-cp312-manylinux_2_27_x86_64"}
@@ -322,14 +322,14 @@ def is_edge(row: list[IsBad], edge: tuple[int, int]) -> bool:
 
 
 @given(ROWS)
-def test_trying_all_finds_the_edge_next_to_the_bad_end(row):
+def test_trying_all_finds_the_last_change_before_the_bad_end(row):
     edge = edge_in(row)
     assert is_edge(row, edge)
     assert False not in row[edge[1] :]
 
 
 @given(ROWS)
-def test_a_search_finds_an_edge_and_asks_no_release_twice(row):
+def test_a_search_finds_a_change_and_runs_no_release_twice(row):
     asked: list[int] = []
 
     def ask(place: int) -> IsBad:
@@ -343,7 +343,7 @@ def test_a_search_finds_an_edge_and_asks_no_release_twice(row):
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
-def test_the_search_finds_the_edge_of_a_lasting_failure(good, bad):
+def test_the_search_finds_where_a_lasting_failure_begins(good, bad):
     row: list[IsBad] = [False] * good + [True] * bad
     asked: list[int] = []
     edge = find_edge(len(row), lambda place: asked.append(place) or row[place])
@@ -382,7 +382,7 @@ def test_commit_links_come_from_the_version_file_of_jaxlib(tmp_path):
     assert commits_between(bad, good, folders) == links, "from the older to the younger"
 
 
-def test_unchanged_packages_are_not_listed():
+def test_packages_unchanged_between_good_and_bad_are_not_listed():
     calendar = load_calendar()
     changes = changes_between(release("0.12.0"), release("0.12.0.1"), calendar)
     assert [change.name for change in changes] == ["jaxlib"]

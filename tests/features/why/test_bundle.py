@@ -80,7 +80,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_the_script_runs_with_jax_alone(choice, tmp_path):
+def test_the_bundles_script_runs_with_jax_alone(choice, tmp_path):
     folder = bundle(tmp_path / "b", choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=1e-3)
     assert "export_core" not in (folder / SCRIPT).read_text()
     done = run(folder)
@@ -93,7 +93,7 @@ def test_the_script_runs_with_jax_alone(choice, tmp_path):
     ("measured", "off", "expected"),
     [(0.5, 0.5, True), (0.5, 0.3, True), (0.5, 0.1, False), (None, np.nan, True), (None, 0.5, False)],
 )
-def test_the_script_compares_with_the_measured_difference(measured, off, expected):
+def test_the_bundles_script_compares_by_the_measured_difference(measured, off, expected):
     results, writer = [jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]
     assert bundle_script.differs(results, writer, measured) is expected
 
@@ -120,7 +120,7 @@ def test_a_bundle_has_the_artifact_a_script_and_an_issue(choice, tmp_path):
     assert str(ROOT) not in text
 
 
-def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, monkeypatch):
+def test_the_bundles_issue_has_last_good_and_first_bad_release(choice, tmp_path, monkeypatch):
     choice = choice_of(CASE, "0.9.2", "0.10.2")
     replay = FakeReplay(lambda jaxlib: PASS if jaxlib in ("0.9.2", "0.10.0") else CRASH)
     monkeypatch.setattr(cached_replay, "replay_here", replay)
@@ -137,10 +137,10 @@ def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, mon
     assert "\n- commits: jax: https://github.com/jax-ml/jax/compare/jax-v0.10.0...jax-v0.10.2\n" in text
     assert dict(explanation.evidence)["first bad"].startswith("jaxlib 0.10.1 ")
     assert not any("jaxexport bisect" in step for step in explanation.steps)
-    assert "Pin: it works in jaxlib 0.9.2, 0.10.0." in explanation.steps
+    assert "Read it with a release in which it works: jaxlib 0.9.2, 0.10.0." in explanation.steps
 
 
-def test_the_issue_shows_the_newest_release_that_works(choice, tmp_path):
+def test_the_bundles_issue_shows_the_newest_release_that_works(choice, tmp_path):
     works, crashes = judged(choice, Verdict.PASS, stage=Stage.COMPARE), judged(choice, Verdict.CRASH)
     unknown = Release(jax="0.1; ls | @all", jaxlib="<img src=x>", built=datetime.date(2026, 9, 1))
     readers = (*(choice.release(name) for name in ("0.10.2", "0.11.1")), unknown)
@@ -153,7 +153,7 @@ def test_the_issue_shows_the_newest_release_that_works(choice, tmp_path):
     assert r"jaxlib \<img src=x\> | 2026-09-01 | pass |" in text
 
 
-def test_untrusted_text_in_the_issue_is_escaped(choice, tmp_path):
+def test_untrusted_text_in_the_bundles_issue_is_escaped(choice, tmp_path):
     message = "\x1b[2J[here](https://example.org) @all\r# Heading\n```\n</details>\N{RIGHT-TO-LEFT OVERRIDE}"
     left = reduced(tmp_path / "reduced", choice)
     for verdict in (Verdict.CRASH, Verdict.NUMERICS):
@@ -174,13 +174,13 @@ def test_untrusted_text_in_the_issue_is_escaped(choice, tmp_path):
         assert r"(\<b\>@" in outside
 
 
-def test_an_existing_folder_is_refused(choice, tmp_path):
+def test_a_bundle_is_not_written_into_an_existing_folder(choice, tmp_path):
     with pytest.raises(WhyError, match=r"exists\. Name a new folder."):
         bundle(tmp_path, choice)
     assert not any(tmp_path.iterdir())
 
 
-def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
+def test_a_bundle_of_a_golden_that_registers_modules_is_refused(choice, tmp_path):
     golden = choice.cell.golden
     options = msgspec.structs.replace(golden.manifest.options, register=("my_nodes",))
     golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, options=options))
@@ -271,19 +271,19 @@ def test_a_module_that_cannot_be_written_as_text_is_refused(choice, tmp_path):
         program_in(reduced(tmp_path / "reduced", choice), choice, judged(choice, Verdict.CRASH), refused="it died")
 
 
-def test_a_difference_to_infinity_is_not_measured(choice, tmp_path):
+def test_a_bundle_measures_no_difference_from_infinity(choice, tmp_path):
     folder = reduced(tmp_path / "reduced", choice, units=8.0)
     (folder / OUTPUTS).write_bytes(to_npz([leaf_of(np.array([np.inf], np.float32))]))
     assert program_in(folder, choice, judged(choice, Verdict.NUMERICS)).measured is None
 
 
-def test_the_program_of_another_cell_is_refused(choice, tmp_path):
+def test_a_reduced_program_of_another_cell_is_refused(choice, tmp_path):
     folder = reduced(tmp_path / "reduced", choice, cell="another in 0.9.2-jax0.9.2 on cpu")
     with pytest.raises(WhyError, match="found that of another"):
         explain(choice, judged(choice, Verdict.CRASH), ReductionFolder(folder))
 
 
-def test_the_reduced_program_is_shown_as_evidence(choice, tmp_path):
+def test_an_explanation_shows_the_reduced_program(choice, tmp_path):
     first = DivergingOperation("stablehlo.add %0, %1 : tensor<6xbf16>", 2, 3, 5)
     folder = reduced(tmp_path / "reduced", choice, units=64.0, first_diverging=first)
     evidence = dict(explain(choice, judged(choice, Verdict.NUMERICS), ReductionFolder(folder)).evidence)

@@ -16,6 +16,7 @@ from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.base.errors import ExportCompatError
 from export_core.features.why.choice import Asked, Choice, choose
+from export_core.features.why.explain.explanation import explain, result_of
 from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result
@@ -54,7 +55,7 @@ def refusal(**asked: Any) -> str:
     return str(refused.value)
 
 
-def test_options_name_a_cell_without_a_stored_run(project):
+def test_options_choose_a_cell_if_there_is_no_stored_run(project):
     choice = chosen(case="*test_f", writer="0.9.2", reader="0.10.2")
     assert (str(choice.cell.key), choice.cell.mode, choice.result) == (CELL, Mode.RUN, None)
 
@@ -94,6 +95,17 @@ def test_printed_commands_repeat_the_options_of_the_run(project):
     assert "--timeout 9 --memory 0.5" in choice.reproduce
 
 
+@pytest.mark.parametrize(("folder", "is_named"), [("from-ci", True), (".jaxexport", False)])
+def test_printed_commands_name_results_in_another_folder(folder, is_named, project):
+    stored(failing(), folder=folder)
+    choice = chosen(cell=CELL, results=Path(folder))
+    steps = " ".join(explain(choice, result_of(choice, print)).steps)
+    for command in (choice.command("bisect"), steps):
+        assert ("--results from-ci" in command) is is_named
+    assert "--results" not in choice.command("bisect").replace("--results from-ci", "")
+    assert "jaxexport bisect" in steps
+
+
 def test_printed_commands_pass_the_policys_variables(project, monkeypatch):
     (project / "export_compat.yaml").write_text("environment: [XLA_FLAGS, OUR_TOKEN]\n")
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX")
@@ -116,7 +128,7 @@ def test_the_reproduce_command_repeats_day_and_reader(project):
     assert "--readers 0.11.2-jax0.11.2" in other.reproduce, "the jaxlib alone means another jax"
 
 
-def test_a_golden_or_a_case_needs_a_reader_beside_it(project):
+def test_a_cell_named_by_golden_or_case_needs_a_reader(project):
     assert str(chosen(cell=f"{CASE}/0.9.2-cpu", reader="0.10.2-jax0.10.2").cell.key) == CELL
     assert str(chosen(cell=CASE, writer="0.9.2-cpu", reader="0.10.2").cell.key) == CELL
     assert "or a cell with its reader" in refusal(cell=CASE)
@@ -131,7 +143,7 @@ def test_the_only_failing_cell_of_a_run_is_chosen(project):
     assert str(chosen(case=CASE, results=Path("ci")).cell.key) == CELL
 
 
-def test_a_causes_id_chooses_its_example(project):
+def test_naming_a_cause_by_id_chooses_its_example_cell(project):
     judged = stored(failing(), failing("0.11.0", Verdict.ERROR), failing("0.11.1", Verdict.ERROR))
     assert str(chosen(cell=judged[0].cause).cell.key) == CELL
     assert chosen(cell=judged[1].cause).cell.reader.jaxlib == "0.11.0"
@@ -150,14 +162,14 @@ def passed() -> Path:
     return Path("passed")
 
 
-def test_the_results_of_another_golden_do_not_count(project):
+def test_a_stored_result_of_another_golden_is_not_used(project):
     judged = stored(failing())
     assert chosen(cell=CELL).result
     finished(Path(".jaxexport"), *judged, plan={"goldens": {judged[0].golden: "another"}})
     assert chosen(cell=CELL).result is None
 
 
-def test_the_mode_is_that_of_the_result_by_default(tmp_path):
+def test_a_chosen_cell_has_the_mode_of_its_stored_result(tmp_path):
     for_cuda = encode(read_bytes(artifact_by("0.9.2")).envelope._replace(platforms=("cuda",)))
     made = manifest(CASE, "0.9.2", options=Options(platforms=("cuda",)))
     write_golden(GoldenStore(tmp_path / "golden"), made, {**files(), ARTIFACT: for_cuda})
@@ -176,7 +188,7 @@ def test_an_ambiguous_choice_lists_the_cells(project):
     assert "0.11.1" not in message, "it works"
 
 
-def test_the_example_of_a_cause_stands_for_its_cells(project):
+def test_the_example_cell_of_a_cause_says_how_many_fail_alike(project):
     refused = result(Verdict.REFUSED, reader="0.6.2", stage=Stage.DESERIALIZE, promised=False)
     stored(failing(), failing("0.11.0"), result(reader="0.11.1"), refused)
     choice = chosen()
@@ -185,7 +197,7 @@ def test_the_example_of_a_cause_stands_for_its_cells(project):
     assert (choice.cell.key, choice.alike) == (cause.example, {Judgement.BROKEN: 2})
 
 
-def test_explain_without_words_shows_the_only_cause(project, jaxexport, monkeypatch):
+def test_explain_without_arguments_shows_the_only_cause(project, jaxexport, monkeypatch):
     stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
     whole = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
     assert "It is the cause of 2 broken cells." in whole
@@ -206,7 +218,7 @@ def test_explain_leaves_out_readers_of_a_later_day(project, jaxexport):
     assert "found only later ones. Choose a later --as-of." in too_early
 
 
-def test_explain_counts_causes_as_the_screen_of_the_run(project, jaxexport):
+def test_explain_counts_causes_as_the_report_of_the_run(project, jaxexport):
     """Cells that fail alike are one cause, whether they are broken, owed or outside the window."""
     broken = [failing(reader, judgement=Judgement.BROKEN) for reader in ("0.10.2", "0.11.0")]
     owed = failing("0.8.1", judgement=Judgement.OWED, promised=False, deployed=("edge",))
@@ -302,7 +314,7 @@ def test_explain_judges_a_stored_cell_by_its_own_policy(project, jaxexport):
     assert "(9 days)" in shown
 
 
-def test_a_policy_that_changes_cells_runs_the_cell_again(project):
+def test_a_stored_result_is_not_used_if_the_policy_has_changed(project):
     stored(failing())
     (project / "other.yaml").write_text("allow: {ours: tested}")
     day = datetime.date(2026, 11, 21)
@@ -323,7 +335,7 @@ CELLS = ("0.6.2", "0.9.1"), ("0.10.2", "0.9.2")
 """The readers and the writers of two cells with one cause, of which the first is outside the window."""
 
 
-def test_explain_without_words_takes_the_worst_judgement(project):
+def test_explain_without_arguments_takes_the_worst_judgement(project):
     outside, known = (failing(reader, Verdict.ERROR, writer=writer) for reader, writer in CELLS)
     judged = stored(outside, known, policy=msgspec.convert(KNOWN, Policy))
     assert [one.judgement for one in judged] == [Judgement.OUTSIDE, Judgement.KNOWN]

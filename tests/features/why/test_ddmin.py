@@ -26,7 +26,7 @@ def first_by(is_interesting: Callable[[frozenset[int]], bool], asked: list[tuple
 
 
 @given(st.lists(SUBSETS, min_size=1, max_size=3))
-def test_a_smallest_subset_is_found_for_a_monotonic_test(needed):
+def test_the_smallest_subset_is_found_for_a_monotonic_predicate(needed):
     def is_interesting(subset):
         return any(part <= subset for part in needed)
 
@@ -47,11 +47,11 @@ def test_no_single_item_of_the_result_can_be_removed(interesting):
     assert not any(frozenset(left) - {item} in interesting for item in left)
 
 
-def test_minimizing_no_items_asks_nothing():
+def test_minimizing_an_empty_list_runs_no_test():
     assert minimize((), first_by(lambda subset: False, [])) == ()
 
 
-def test_one_item_of_a_thousand_is_found_by_few_questions():
+def test_one_item_of_a_thousand_is_found_in_25_tries():
     asked: list[tuple[int, ...]] = []
     assert minimize(range(1000), first_by(lambda subset: 617 in subset, asked)) == (617,)
     assert len(asked) <= 25

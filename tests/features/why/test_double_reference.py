@@ -73,7 +73,7 @@ def exact(here, warm_workers, forked_workers, editor, tmp_path):
     return exact
 
 
-def test_constants_keep_their_float32_value(doubled):
+def test_float32_constants_keep_their_value_in_float64(doubled):
     text = doubled("""
   func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
     %0 = stablehlo.constant dense<[0.1, 0x7F800000]> : tensor<2xf32>
@@ -117,7 +117,7 @@ def test_lapack_and_fft_run_in_double_precision(exact):
     np.testing.assert_allclose(spectrum, np.fft.ifft(np.fft.fft(a.astype(np.float64)) * factor), atol=1e-14)
 
 
-def test_values_are_not_rounded_to_bfloat16(exact):
+def test_the_float64_reference_does_not_round_to_bfloat16(exact):
     x = np.linspace(0, 1, 7, dtype=np.float32)
     (found,) = exact(lambda x: (x.astype(jnp.bfloat16) * x * jnp.bfloat16(0.1)).astype(jnp.float32), x)
     np.testing.assert_array_equal(found, x.astype(np.float64) ** 2 * float(jnp.bfloat16(0.1)))
@@ -153,7 +153,7 @@ def test_a_program_of_integers_has_no_reference(editor):
         (1.0, 1.5, "both are far from float64 (1.50e+00 and 1.00e+00): a different sign or order, not rounding"),
     ],
 )
-def test_the_side_with_the_smaller_error_is_nearer(written, read, sentence):
+def test_of_writer_and_reader_the_smaller_error_is_called_nearer(written, read, sentence):
     """One element of two is wrong, by an error relative to the output."""
     outputs = (leaves(np.float32([1 + error, 1])) for error in (written, read))
     assert sentences(*outputs, leaves(np.ones(2))) == [f"output 0 float32[2]: {sentence}"]
@@ -173,14 +173,14 @@ def test_the_side_with_the_smaller_error_is_nearer(written, read, sentence):
         (1e-2, 0, "float64", None),  # double precision is what the reader itself computes in
     ],
 )
-def test_only_far_stored_outputs_are_contradicted(written, read, dtype, for_stored):
+def test_float64_contradicts_stored_outputs_only_if_far_off(written, read, dtype, for_stored):
     """One element of two is wrong, by an error relative to the output."""
     outputs = (leaves(np.asarray([1 + error, 1]).astype(jnp.dtype(dtype))) for error in (written, read))
     (line,) = nearer(*outputs, leaves(np.ones(2)))
     assert line.for_stored is for_stored
 
 
-def test_one_contradicted_output_among_many_decides():
+def test_a_contradicted_output_counts_even_if_not_listed():
     outputs = [np.float32([1 + 1e-2, 1]), *[np.float32([1 + 0.5])] * 5]
     read = [np.float32([1, 1]), *[np.float32([1 + 0.4])] * 5]
     lines = nearer(leaves(*outputs), leaves(*read), leaves(*[np.ones(len(one)) for one in outputs]))
@@ -198,7 +198,7 @@ def test_a_sum_that_rounds_to_zero_is_explained_by_float64(exact):
     assert sentences(one, zero, reference) == [found.format("-inf", "finite", "writer")]
 
 
-def test_a_root_of_a_rounding_error_is_explained_by_float64(exact):
+def test_nan_from_the_root_of_a_rounding_error_is_explained(exact):
     """0.1 + 0.2 - 0.3 of float32 is 0 where it is rounded twice, and -7.5e-09 where it is not rounded."""
     x = np.float32([[0.1, 0.2, 0.3], [1, 1, 1]])
     reference = leaves(*exact(lambda x: jnp.sqrt(x[:, 0] + x[:, 1] - x[:, 2]), x))
@@ -229,7 +229,7 @@ def test_float64_says_which_side_is_right_about_nan(written, read, reference, se
     assert [words for words in sentence if words not in line] == []
 
 
-def test_elements_that_are_not_finite_come_before_errors():
+def test_nan_and_infinity_are_explained_before_finite_errors():
     written, read = np.float32([1, np.nan, 2, np.nan]), np.float32([1 + 1e-6, 1, 2, np.nan])
     rounded, same = np.float32([1 + 1e-3]), np.float32([1])
     lines = sentences(leaves(rounded, written), leaves(same, read), leaves(same, np.float64([1, 1, 2, np.nan])))
@@ -272,7 +272,7 @@ def test_calls_on_several_devices_have_no_reference():
         (np.float32([1, 2, 3]), "no reference in double precision: run once more in jaxlib 0.12.0.1, alone, it gives"),
     ],
 )
-def test_the_text_is_about_the_outputs_of_the_second_run(read, sentence, monkeypatch):
+def test_the_explanation_is_of_outputs_of_the_repeated_run(read, sentence, monkeypatch):
     """A NaN of the second run is explained by float64. Where nothing differs in it, the text says so of that run."""
     written = (leaf_of(np.float32([1, 2, 3])),)
     monkeypatch.setattr(who_is_right, "from_npz", lambda _: written)

@@ -153,7 +153,7 @@ SINES = """
 """
 
 
-def test_a_size_changes_everywhere_or_is_refused(editor, edited):
+def test_a_dimensions_size_changes_everywhere_or_is_refused(editor, edited):
     assert ("size", 4, 2) in editor.summary(parts_of(SINES)).edits["size"]
     _, text = edited(SINES, ("size", 4, 2))
     assert "4" not in text

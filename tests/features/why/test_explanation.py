@@ -11,7 +11,14 @@ import pytest
 
 from export_core.features.why.choice import Asked, Choice, WhyError, choose
 from export_core.features.why.explain import explanation
-from export_core.features.why.explain.explanation import Explanation, FailureCause, Reference, explain, result_of
+from export_core.features.why.explain.explanation import (
+    Explanation,
+    FailureCause,
+    Reference,
+    explain,
+    explanation_lines,
+    result_of,
+)
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
@@ -88,14 +95,14 @@ def test_a_cause_is_reported_with_what_to_do(case, writer, reader, verdict, resu
     assert unexpected not in text
 
 
-def test_an_existing_target_is_not_advised_again():
+def test_declaring_a_target_is_not_advised_if_it_is_declared():
     choice = choice_of(DERIVATIVE, "0.12.0.1", "0.8.1")
     result = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
     assert "`deployed:`" in " ".join(explain(choice, judged(choice, Verdict.ERROR)).earlier)
     assert "`deployed:`" not in " ".join(explain(choice, result).earlier)
 
 
-def test_wrong_numbers_are_explained_with_a_reference():
+def test_wrong_numbers_are_explained_with_a_float64_reference():
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
     result = judged(
         choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=0.5, looks_like="rounding: errors of both signs"
@@ -106,7 +113,7 @@ def test_wrong_numbers_are_explained_with_a_reference():
     assert next(text for text in found.steps if "to JAX" in text).startswith("If that operation is wrong, report it")
 
 
-def test_advice_names_the_goldens_and_the_policy_that_were_asked():
+def test_advised_commands_name_the_given_goldens_and_policy():
     choice = choice_of(CHOLESKY, "0.11.0", "0.11.0")
     choice = replace(choice, run=RunOptions(goldens=Path("g"), policy_file="../p.yaml"))
     (step,) = explain(choice, judged(choice, Verdict.ERROR)).steps
@@ -165,7 +172,7 @@ def own_numbers(*references: Reference, processors: str = BOTH, **changes: Any) 
     ],
     ids=["size", "not finite", "one reference", "all", "one against one"],
 )
-def test_contradicted_outputs_of_a_golden_are_doubted(references, changes, why, processors):
+def test_stored_outputs_that_a_reference_contradicts_are_doubted(references, changes, why, processors):
     found = own_numbers(*references, processors=processors, **changes)
     assert found.cause is FailureCause.STORED
     assert f"the golden's stored outputs are in doubt: {why}" in found.because
@@ -183,7 +190,7 @@ def test_contradicted_outputs_of_a_golden_are_doubted(references, changes, why, 
     [([], FAR), ([NOBODY], FAR), ([STORED], FAR), ([STORED], AT_1_PERCENT), ([STORED, NOBODY], AS_A_NAN)],
     ids=["size", "no reference", "a reference", "far from the reader", "not finite in the reader"],
 )
-def test_uncontradicted_outputs_blame_the_processor(references, changes):
+def test_the_processor_is_blamed_if_no_reference_contradicts(references, changes):
     found = own_numbers(*references, **changes)
     assert found.cause is FailureCause.PROCESSOR
     assert found.steps[0].startswith("Replay it on the processor that wrote it")
@@ -191,12 +198,12 @@ def test_uncontradicted_outputs_blame_the_processor(references, changes):
     assert found.earlier == ("A matrix on the processor that reads the golden, on the day it was written.",)
 
 
-def test_flags_that_change_numbers_are_left_out_first():
+def test_replaying_without_flags_that_change_numbers_comes_first():
     found = own_numbers(processors=f"{BOTH} with XLA_FLAGS=--xla_cpu_enable_fast_math=true", **AT_1_PERCENT)
     assert (found.cause, found.steps[0][:40]) == (FailureCause.STORED, "Replay it without these XLA_FLAGS first:")
 
 
-def test_near_numbers_on_the_same_processor_blame_the_test():
+def test_small_changes_on_the_same_processor_blame_the_test():
     found = own_numbers(processors="", **FAR)
     assert found.cause is FailureCause.OWN_WRITER
     assert found.earlier[0].startswith("`pytest --update-goldens` replays each golden")
@@ -207,7 +214,7 @@ def test_near_numbers_on_the_same_processor_blame_the_test():
     [([READER], None, True), ([READER, STORED], None, False), ([READER], Verdict.PASS, False), ([NOBODY], None, False)],
     ids=["contradicted", "one against one", "its writer replays it", "nobody knows"],
 )
-def test_contradicted_outputs_are_replayed_in_their_writer(references, own, is_first):
+def test_replaying_contradicted_outputs_in_their_writer_is_advised(references, own, is_first):
     choice = choice_of(CHOLESKY, *NEWEST)
     stored = [judged(choice_of(CHOLESKY, "0.11.0", "0.11.0"), own)] if own else []
     found = explain(replace(choice, stored=(*stored,)), judged(choice, Verdict.NUMERICS, **FAR), references=references)
@@ -224,7 +231,7 @@ def with_its_writer(
     return replace(choice_of(case, writer, reader), stored=(in_writer,))
 
 
-def test_a_reader_that_fails_as_the_writer_doubts_the_golden_too():
+def test_a_golden_is_doubted_if_reader_and_writer_differ_alike():
     choice = with_its_writer("0.12.0.1", **AT_1_PERCENT)
     found = explain(choice, judged(choice, Verdict.NUMERICS, **AT_1_PERCENT, message="0.01 off (3e4 times the noise)"))
     assert found.cause is FailureCause.STORED
@@ -233,14 +240,14 @@ def test_a_reader_that_fails_as_the_writer_doubts_the_golden_too():
     assert not any("its own writer first" in step or "to JAX" in step for step in found.steps)
 
 
-def test_a_reader_that_crashes_as_the_writer_blames_no_release():
+def test_no_release_is_blamed_if_reader_and_writer_crash_alike():
     choice = with_its_writer("0.12.0.1", Verdict.CRASH, **SEGV)
     found = explain(choice, judged(choice, Verdict.CRASH, **SEGV))
     assert found.cause is FailureCause.OWN_WRITER
     assert not any("bisect" in step or "to JAX" in step for step in found.steps)
 
 
-def test_a_writer_that_fails_otherwise_is_explained_first():
+def test_explaining_a_writer_that_fails_otherwise_is_advised_first():
     choice = with_its_writer("0.12.0.1", Verdict.CRASH, **SEGV)
     found = explain(choice, judged(choice, Verdict.NUMERICS, **FAR), references=[READER])
     assert found.cause is FailureCause.NUMBERS
@@ -255,7 +262,7 @@ def in_iree(choice: Choice, *references: Reference, **changes: Any) -> Explanati
     return explain(choice, known, references=references)
 
 
-def test_a_known_issue_of_a_runtime_is_not_the_cause_of_a_changed_golden():
+def test_a_runtimes_known_issue_does_not_explain_a_changed_golden():
     golden = {"case": "tests.compat.test_dtypes.test_dtype[float32]", "writer": "0.12.0.1"}
     alone = choice_of(**golden, reader="iree==3.13.0")
     with_writer = with_its_writer("iree==3.13.0", **golden, **AT_1_PERCENT)
@@ -292,6 +299,36 @@ def test_stored_results_are_listed_by_build_date():
     stored = [judged(choice_of(CHOLESKY, "0.11.0", reader), Verdict.PASS) for reader in ("0.11.1", "0.11.0")]
     found = explain(replace(choice, stored=(*stored,)), judged(choice, Verdict.ERROR))
     assert [row.reader.jaxlib for row in found.releases] == ["0.11.0", "0.11.1", "0.12.0.1"]
+
+
+def test_a_jaxlib_with_two_jax_is_listed_with_its_jax():
+    choice = choice_of(CHOLESKY, "0.12.0.1", "0.11.2")
+    pairs = ("0.12.0-jax0.12.0", "0.12.0-jax0.12.0.1")
+    readers = [choice.release(pair) for pair in pairs]
+    works = judged(choice, Verdict.PASS)
+    stored = (*(msgspec.structs.replace(works, reader=reader) for reader in readers),)
+    found = explain(replace(choice, stored=stored), judged(choice, Verdict.ERROR))
+    text = "\n".join(explanation_lines(found, choice, 120))
+    assert (
+        "\n  2026-10-16  jaxlib 0.12.0 (jax 0.12.0)   pass\n  2026-10-16  jaxlib 0.12.0 (jax 0.12.0.1) pass\n" in text
+    )
+    step = "Read it with a release in which it works: jaxlib 0.12.0 (jax 0.12.0), 0.12.0 (jax 0.12.0.1)."
+    assert step in found.steps
+
+
+def test_no_heading_is_printed_without_a_text_below_it():
+    choice = choice_of(DERIVATIVE, "0.12.0.1", "0.11.2")
+    wrong = msgspec.structs.replace(judged(choice, Verdict.NUMERICS, **FAR), deployed=("edge",))
+    found = explain(choice, wrong)
+    assert found.earlier == ()
+    assert "What would have shown it earlier" not in "\n".join(explanation_lines(found, choice, 120))
+
+
+def test_the_forecast_of_a_target_would_have_shown_it_earlier():
+    choice = choice_of(CHOLESKY, "0.12.0.1", "0.9.2")
+    crashed = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
+    asked = f"`jaxexport can-i-deploy {CHOLESKY}/0.12.0.1-cpu --to edge"
+    assert any(text.startswith(asked) for text in explain(choice, crashed).earlier)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def reduced(here, warm_workers, forked_workers, tmp_path) -> Callable[..., Reduc
     return reduced
 
 
-def test_only_the_failing_call_is_left_even_if_interrupted(golden_of, reduced, tmp_path):
+def test_a_resumed_reduction_leaves_only_the_failing_call(golden_of, reduced, tmp_path):
     golden = golden_of(uses_an_unknown_call, np.arange(2, dtype=np.float32), np.int32(1))
     seen: list[str] = []
 
@@ -148,7 +148,7 @@ fails_backwards.defvjp(
 )
 
 
-def test_a_failing_derivative_is_reduced_alone(golden_of, reduced, tmp_path):
+def test_a_failing_derivative_is_reduced_without_its_function(golden_of, reduced, tmp_path):
     """Arguments of a derivative are flat, so that no module that registers pytree nodes is needed."""
     x = np.float32([3, 4])
     golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
@@ -217,7 +217,7 @@ def test_resume_refuses_a_folder_without_a_reduction(lines, golden_of, reduced, 
     assert (folder / STEPS).read_bytes() == lines
 
 
-def test_resume_refuses_other_files_goldens_and_programs(golden_of, reduced, tmp_path):
+def test_resuming_a_reduction_refuses_other_files_and_goldens(golden_of, reduced, tmp_path):
     """A folder may come from another machine: its program is audited, and other files in it are not lost."""
     folder = tmp_path / "reduced"
     golden = golden_of(uses_an_unknown_call, np.arange(2, dtype=np.float32), np.int32(1))
@@ -267,7 +267,7 @@ def test_reduce_works_from_another_machines_results(
     assert first.startswith(f"{cell}: error in stage ")
     assert left == f"  stablehlo.custom_call @{TARGET}"
     assert written == "written: out"
-    assert report == f"to report it: jaxexport explain '{cell}' --reduced out --bundle DIR"
+    assert report == f"to report it: jaxexport explain '{cell}' --results ci --reduced out --bundle DIR"
     explained = jaxexport("explain", "--results", "ci", "--reduced", "out")
     assert "  reduced to 1 operation of " in explained.out
     assert "a command of another machine" not in explained.out
@@ -290,9 +290,9 @@ def refused(jaxexport, tmp_path, monkeypatch) -> Callable[..., None]:
     ("words", "message"),
     [
         ("", ("Missing option", "--output")),
-        ("-o .", (".: is the current folder, which is not replaced.",)),
-        ("-o link", ("link: is the current folder, which is not replaced.",)),
-        ("-o out --good 0.10.2", ("--good 0.10.2: is the release in which the cell fails.",)),
+        ("-o .", (".: expected a folder that can be replaced, found the current folder.",)),
+        ("-o link", ("link: expected a folder that can be replaced, found the current folder.",)),
+        ("-o out --good 0.10.2", ("--good 0.10.2: expected a release in which the cell works, found this one",)),
         ("-o out --good 0.10.3", ("0.10.3",)),
         ("-o mine", ("mine: expected no folder or an empty one, found files in it.", "--resume")),
     ],
@@ -317,7 +317,7 @@ def leaves(*arrays: Any) -> list[Leaf]:
     return [leaf_of(np.asarray(array)) for array in arrays]
 
 
-def test_a_divergence_is_measured_by_the_largest_element():
+def test_a_difference_is_measured_in_ulps_of_the_largest_element():
     one = np.array([1.0, 1e-6], np.float32)
     other = np.array([1.0 + 2**-22, 1e-6], np.float32)
     assert divergence(leaves(one), leaves(other)).units == 2

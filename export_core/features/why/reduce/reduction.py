@@ -101,7 +101,7 @@ class Reduced(NamedTuple):
 
 @dataclass(frozen=True)
 class ReductionFolder:
-    """A folder that always holds the smallest program so far; it is replaced all or nothing."""
+    """A folder with the smallest program so far, which is replaced as a whole by a smaller one."""
 
     path: Path
 
@@ -111,7 +111,9 @@ class ReductionFolder:
         Raises `WhyError` if something in the folder would be lost, or if there is nothing to continue.
         """
         if self.path.resolve() == Path.cwd():  # which is replaced with each smaller program
-            raise WhyError(f"{self.path}: is the current folder, which is not replaced. Name another folder.")
+            raise WhyError(
+                f"{self.path}: expected a folder that can be replaced, found the current folder. Name another one."
+            )
         if self.path.is_symlink():
             raise WhyError(f"{self.path}: expected no folder or an empty one, found a symbolic link. Name another one.")
         if golden := golden_around(self.path.parent):
@@ -231,7 +233,7 @@ def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume:
         raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. {way}.")
     second = choice.plan.calendar.release(good or cell.golden.manifest.writer.jaxlib)
     if second == cell.reader and good:
-        raise WhyError(f"--good {good}: is the release in which the cell fails. Name one in which it works.")
+        raise WhyError(f"--good {good}: expected a release in which the cell works, found this one, in which it fails.")
     with choice.environments(notify) as environments:
         failing = environments.build(cell.placement)
         other: Environment | None = None
@@ -467,8 +469,9 @@ def _check_reducible(cell: Cell, call: Check, outcome: Result) -> None:
         raise NotReproducedError(f"{cell.key} cannot be run here: {message}")
     if outcome.verdict is Verdict.ERROR and outcome.stage is Stage.COMPARE:
         raise WhyError(f"{what}: {message}: the cause is outside the module, so a smaller module cannot show it.")
-    if call.refused is not None or call.mesh or call.spread:
+    if call.refused is not None:
+        raise WhyError(f"{what}: the call {call.name} has to be refused. Only a call that has results can be reduced.")
+    if call.mesh or call.spread:
         raise WhyError(
-            f"{what}: it fails in the call {call.name}, which has another mesh or has to be refused: such "
-            "calls cannot be reduced."
+            f"{what}: the call {call.name} is made on another mesh. Only calls on the artifact's mesh can be reduced."
         )

@@ -237,7 +237,7 @@ def prices_with_single_slopes(strikes, *, rate=0.03, factor=1.0, half=0.5, rough
 
 
 def _planets():
-    """Return the places and the velocities of three bodies in a plane."""
+    """Return the positions and the velocities of three bodies."""
     x = np.array([[0, 0, 0], [1, 0, 0.1], [0, 1.7, 0]], np.float64)
     v = np.array([[0, 0, 0], [0, 1, 0], [-0.76, 0.05, 0.02]], np.float64)
     return np.stack([x, v])

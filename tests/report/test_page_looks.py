@@ -342,14 +342,30 @@ def test_a_phone_counts_failing_columns_beyond_the_map(opened):
     assert_accessible(page)
 
 
-@pytest.mark.parametrize(
-    ("broken", "words"),
-    [(0, "← 2 columns with known failures"), (1, "← 1 column with failures, 1 with known ones")],
-)
-def test_a_phone_counts_columns_with_known_failures(broken, words, opened):
-    failing = [Judgement.BROKEN] * broken + [Judgement.KNOWN] * 2
+def test_a_phone_begins_with_failures_where_the_newest_readers_have_none(opened):
     cells = [result(case="t.a", reader=reader) for reader in READERS]
-    for reader, judgement in zip(READERS, failing[:2], strict=False):
+    cells.append(result(Verdict.CRASH, Judgement.BROKEN, case="t.b", reader=READERS[0], cause="c"))
+    page = opened(shown=document(cells), size=SIZES["phone"])
+    assert all(is_on_phone(page, ".map a[data-fails]"))
+    assert all(is_on_phone(page, ".map .names .writer"))
+    expect(page.locator(".beyond button").first).to_be_hidden()
+    assert_accessible(page)
+
+
+@pytest.mark.parametrize(
+    ("failing", "words"),
+    [
+        ([Judgement.KNOWN] * 2, "← 2 columns with known failures"),
+        ([Judgement.BROKEN, Judgement.KNOWN], "← 1 column with failures, 1 with known ones"),
+    ],
+    ids=["known", "both"],
+)
+def test_a_phone_counts_columns_with_known_failures(failing, words, opened):
+    broken = Judgement.BROKEN in failing
+    cells = [result(case="t.a", reader=reader) for reader in READERS]
+    if broken:  # a failure that is on the screen, with which the map begins
+        cells.append(result(Verdict.CRASH, Judgement.BROKEN, case="t.c", reader=READERS[-1], cause="d"))
+    for reader, judgement in zip(READERS, failing, strict=False):
         cells.append(result(Verdict.CRASH, judgement, case="t.b", reader=reader, cause="c"))
     page = opened(shown=document(cells), size=SIZES["phone"])
     left, right = page.locator(".beyond button").all()
@@ -357,10 +373,11 @@ def test_a_phone_counts_columns_with_known_failures(broken, words, opened):
     assert not right.is_visible()
     assert_accessible(page)
     squares = f".map a[data-{'fails' if broken else 'known'}]"
-    assert not any(is_on_phone(page, squares))
+    shown = sum(is_on_phone(page, squares))
+    assert shown == broken
     left.click()
     expect(left).not_to_have_text(words)
-    assert any(is_on_phone(page, squares))
+    assert is_on_phone(page, squares)[0]
 
 
 def is_on_phone(page: Any, selector: str) -> list[bool]:

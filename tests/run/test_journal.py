@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -500,6 +501,12 @@ def test_a_run_that_names_every_writer_and_case_is_whole(jaxexport, project):
         assert "less than a whole run" not in out
     assert json.loads((project / ".jaxexport" / SUMMARY).read_text())["selection"]["whole"] is True
     assert not (project / ".jaxexport" / "whole").exists()
+
+
+def test_a_printed_command_of_a_cell_outside_the_window_ends_with_0(jaxexport, project):
+    jaxexport("matrix", "t.a", "--readers", "0.9.2", "--as-of", "2026-11-21", code=3)
+    (outside,) = read_results(project / ".jaxexport")
+    jaxexport(*shlex.split(outside.reproduce)[1:], code=0)
 
 
 def test_a_policy_with_fewer_readers_sets_a_whole_run_aside(jaxexport, project):

@@ -23,7 +23,7 @@ from export_core.releases import load_calendar
 from export_core.run import read_run
 from export_core.run.session import Observer, failing_softly, run_matrix
 
-CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
+CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu", promised=True)
 
 
 def reproduced(options: RunOptions, cell: Cell = CELL, **selection: object) -> list[str]:
@@ -36,6 +36,12 @@ def test_a_reproduce_command_runs_one_cell_into_another_folder():
         "jaxexport", "matrix", "--cases", "t.test_f[a b;$(rm)]", "--writers", "0.9.2", "--readers", "0.10.2",
         "--platforms", "cpu", "--no-cache", "--results", ".jaxexport/reproduced",
     ]  # fmt: skip
+
+
+def test_reproduce_accepts_a_cell_outside_the_window_alone():
+    outside = dataclasses.replace(CELL, promised=False)
+    assert ("--unpromised", "reproduced") in itertools.pairwise(reproduced(RunOptions(), outside))
+    assert "--unpromised" not in reproduced(RunOptions(), dataclasses.replace(outside, deployed=("serving",)))
 
 
 def test_reproduce_commands_have_openblas_kernel_mode_and_folder(monkeypatch):

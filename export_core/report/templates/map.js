@@ -30,6 +30,7 @@ for (const room of document.querySelectorAll(".map, .scroll")) {
   const middle = today?.getBoundingClientRect(), { left, right } = room.getBoundingClientRect();
   if (today && room.matches(".scroll")) room.scrollLeft += middle.left - (names?.getBoundingClientRect().right ?? left) - 48;
   else room.scrollLeft += middle ? middle.right - right + 24 : room.scrollWidth;
+  room.dispatchEvent(new Event("scroll")); // the browser's own comes later, and what follows asks where the names are
 }
 // What fails beyond an edge is counted: on a narrow screen the map begins with readers that may all be green.
 for (const room of document.querySelectorAll(".map")) {
@@ -59,6 +60,12 @@ for (const room of document.querySelectorAll(".map")) {
       button.textContent = side ? `${words} →` : `← ${words}`;
     }
   };
+  // A map that began beside all of its failures would look green: it begins with the nearest of them.
+  const hidden = room.scrollWidth > room.clientWidth ? sides.map(({ beyond }) => beyond(failing).length) : [0, 0];
+  if (failing.length && hidden[0] + hidden[1] === failing.length) {
+    sides[hidden[0] ? 0 : 1].button.click();
+    room.dispatchEvent(new Event("scroll"));
+  }
   room.before(make("p", { className: "beyond screen" }, ...sides.map(({ button }) => button)));
   room.addEventListener("scroll", update, { passive: true });
   addEventListener("resize", update);

@@ -49,13 +49,13 @@ def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
 
 
 class Elsewhere(NamedTuple):
-    """A weakening field that a report shows in another place than its list of what was accepted."""
+    """Where a report shows a field that makes checks say less, if it is not in the list of what was accepted."""
 
     place: str  # A field of the summary, a judgement, or the summary of pytest.
 
 
 class AsField(NamedTuple):
-    """A weakening field that a report shows as another field, into which its value is written."""
+    """The field that a report shows in place of a field that makes checks say less: it holds that field's value."""
 
     kind: type
     name: str

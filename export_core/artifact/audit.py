@@ -251,7 +251,7 @@ WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
 
 
 def only_jax(targets: Iterable[str]) -> str:
-    """Return why no runtime but jaxlib compiles these custom calls, and what to do. They are from `calls_of_jax`."""
+    """Return why no runtime but jaxlib compiles the custom calls that `calls_of_jax` returned, and what to do."""
     named = list(targets)
     kinds = {"Python callbacks" if "callback" in target else "LAPACK" for target in named}
     instead = " and ".join(sorted(kinds))

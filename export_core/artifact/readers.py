@@ -329,7 +329,8 @@ def _older(reader: Reader, since: str) -> str:
 def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tuple[bool, str]]:
     """Yield the reasons why a reader does not load a module, or may not load it.
 
-    Each is behind a bool: true if the reader certainly does not load the module, false if that is not known.
+    Each is a pair of a bool and a text. True means that the reader certainly does not load the module, False that it
+    may load it.
     """
     smallest = version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the

@@ -220,7 +220,7 @@ class _Lister:
         return self._heads[key]
 
     def _own(self, name: str, attributes: int, properties: int) -> dict[str, int]:
-        """Return the numbers of an operation's attributes by name, from its properties and its dictionary."""
+        """Return the indexes of an operation's attributes by name, from its properties and its dictionary."""
         own: dict[str, int] = {}
         if properties >= 0 and name != "builtin.module":  # which has the name and the visibility of the module
             names = self._names.get(name.removeprefix("vhlo."), ())

@@ -367,7 +367,7 @@ _SAME = frozenset(("copy", "copy_p", "optimization_barrier", "sharding_constrain
 
 
 def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the result numbers of each factorization that a function returns, its factors in order.
+    """Return the comparator of each factorization that a function returns, and the indexes of its factors, in order.
 
     They are read from the primitives of its closed jaxpr. The jaxpr has these primitives on every platform, even if jax
     lowers a factorization to other operations (QDWH).

@@ -42,7 +42,7 @@ StoredResults = dict[Place, Result]
 
 
 class StoredEvidence(NamedTuple):
-    """The stored results that count, and the places of those that do not since their golden was changed."""
+    """The stored results that count, and the cells of those that do not count, since their golden was changed."""
 
     results: StoredResults
     of_other_content: frozenset[Place]

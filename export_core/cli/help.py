@@ -31,7 +31,7 @@ class HelpfulCommand(click.Command):
         self.page, self.examples, self.section = page, examples, section
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """Return click's parser, which also takes an option in its other number, such as `--case` for `--cases`."""
+        """Return click's parser, which also takes an option in singular or plural, such as `--case` for `--cases`."""
         parser = super().make_parser(ctx)
         for param in self.get_params(ctx):
             if other := [_OTHER_NUMBER[name] for name in param.opts if name in _OTHER_NUMBER]:

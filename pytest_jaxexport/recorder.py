@@ -82,7 +82,7 @@ class Exported:
     """What `export_golden` returns: `also` and `refused` add calls that the exported function must take, or refuse."""
 
     def __init__(self, checks: GoldenChecks | None, ledger: Ledger, *, to_write: bool) -> None:
-        """`checks` is None in a second process, which exports and runs nothing."""
+        """Store what further calls need. `checks` is None in a second process, which exports but runs nothing."""
         self.checks = checks
         self.to_write = to_write
         self._ledger = ledger
@@ -642,7 +642,10 @@ class Recorder:
         return hint
 
     def _can_rename(self, old: str, produced: ProducedGolden) -> bool:
-        """Return whether the case `old` can be renamed to the case just written: it has equals of all its goldens."""
+        """Return whether `rename_case` can rename the case `old` to the case that was just written.
+
+        The new case may only have goldens that `old` has too, with equal content.
+        """
         try:
             rename_case(self._store, old, produced.manifest.case, produced.manifest.test, dry_run=True)
         except GoldenError:

@@ -673,7 +673,7 @@ class Recorder:
         return GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code)
 
     def _more_seeds(self, test: str) -> str:
-        """Return the sentence that other hash seeds give the same export, with the command that tries more seeds."""
+        """Return a text that says that other hash seeds give the same export, and which command tries more seeds."""
         return (
             f"{len(self._second_exports)} processes with other hash seeds export what this one does. If you changed "
             f"nothing, try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"

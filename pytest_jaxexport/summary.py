@@ -53,7 +53,10 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: S
 
 
 def updating(repeated: Sequence[str], value: str = "") -> str:
-    """Return the command of pytest that writes goldens, with the options of this run; `value` is that of its option."""
+    """Return the command of pytest that writes goldens, with the options of this run.
+
+    `value` follows --update-goldens, such as ``=missing``.
+    """
     return shlex.join(["pytest", f"--update-goldens{value}", *repeated])
 
 

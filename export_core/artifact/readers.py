@@ -50,7 +50,7 @@ NO_DEVICES = "jax before 0.8.2 finds no number of devices: artifacts have it in 
 
 
 def fails_when_called(reasons: Sequence[str]) -> bool:
-    """Return whether a reader deserializes an artifact in spite of these reasons, and fails only when it calls it.
+    """Return whether a reader deserializes an artifact in spite of these reasons, and fails only at the first call.
 
     jax before 0.8.2 takes such an artifact for one that was exported for 0 devices.
     """

@@ -67,7 +67,7 @@ class GoldenChecks:
     def __init__(self, produced: ProducedGolden, same: Golden | None = None) -> None:
         """Make the checks that the options of the case ask for.
 
-        Its custom calls must have been audited before, since `whole` compiles the artifact.
+        The artifact's custom calls must have been audited before, since `whole` compiles the artifact.
 
         Args:
             produced: the golden without its checks.

@@ -38,9 +38,9 @@ Show = Callable[[Any], list[str]]
 def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
     """Return a jaxpr as text, ending in a line break, and in figures.
 
-    It takes what `jax.make_jaxpr(f)(...)` returns, or `jax.jit(f).trace(...).jaxpr`, in any release since 0.4.24. Its
-    class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is recognised by its
-    fields.
+    `closed_jaxpr` is what `jax.make_jaxpr(f)(...)` returns or `jax.jit(f).trace(...).jaxpr`, since 0.4.24.
+    The class of jaxprs has moved (jax.core, jax._src.core), and ClosedJaxpr is gone since 0.12. So a jaxpr is
+    recognised by its fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(

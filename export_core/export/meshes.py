@@ -130,7 +130,7 @@ def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) ->
     """Return the spec of each argument as text, None if it is not on a mesh; () if readers need not be told the specs.
 
     Without specs, readers place arguments as the artifact wants them on a mesh of its own axes, `axes`, and whole on
-    any other mesh. Specs are returned only if that would give other parts to devices.
+    any other mesh. Specs are returned only if devices would then get other parts of arrays than here.
     """
     leaves = arguments.flat()
     on_meshes = _meshes(arguments)

@@ -318,7 +318,7 @@ def settings_of_export(produced: ProducedGolden) -> AbstractContextManager[None]
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
     """Export a case; return jax's `Exported`, how its trees were flattened, and the artifact.
 
-    Jax's check is left out only for allowed targets that jax refuses: what is allowed for other tests, in the policy or
+    Jax's check is left out only for allowed targets that jax refuses. What is allowed for other tests, in the policy or
     in a module's marker, must not change an artifact that never calls it. Raises `ExportError` if jax refuses.
     """
     called: set[str] = set()

@@ -231,10 +231,10 @@ def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) 
 
 
 def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) -> None:
-    """Raise `GoldenError` unless the record of its conversion is listed, and its artifact can be a converted one.
+    """Raise `GoldenError` unless a golden that claims to be converted has the record of that, and such an artifact.
 
-    `by_writer` is whether nothing in the artifact contradicts its writer. Then it has to be encoded as `jaxexport
-    convert` encodes an envelope, which no jax does.
+    `by_writer` is whether nothing in the artifact contradicts its writer. Then the artifact has to be encoded as
+    `jaxexport convert` encodes an envelope, which no jax does.
     """
     origin, name = golden.manifest.converted_from, f"{ARTIFACT}{SUFFIX}"
     where = f"{golden.folder / MANIFEST}: converted_from"

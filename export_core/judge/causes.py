@@ -272,9 +272,9 @@ def differs_alike(result: Result, other: Result) -> bool:
 
 
 def _without_refuted_issues(results: list[Result]) -> list[Result]:
-    """Return the results, without known issues about numbers of a runtime where another one gives the same numbers.
+    """Return the results, without the known issues of a runtime if another runtime gives the same wrong numbers.
 
-    Then the fault is not in that runtime, but in the golden's stored outputs or its writer.
+    In that case the fault is not in the first runtime, but in the golden's stored outputs or its writer.
     """
     known = {result.golden for result in results if _is_runtimes_issue(result)}
     others: dict[str, list[Result]] = {}

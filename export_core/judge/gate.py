@@ -175,7 +175,7 @@ def summarize(
 
     A run is incomplete if nothing was planned, a result is missing or given twice, or no cell covers what the policy
     requires. A run without a promised cell is incomplete too, unless the policy accepts that or the run is a shard. A
-    golden that calls a new target too early is a broken promise even if no reader of this run lacks the target: readers
+    golden that calls a new target too early is a broken promise even if no reader of this run lacks the target. Readers
     that lack it are deployed, and not all of them are published.
 
     Args:

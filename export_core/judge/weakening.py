@@ -55,7 +55,7 @@ class Elsewhere(NamedTuple):
 
 
 class AsField(NamedTuple):
-    """The field that a report shows in place of a field that makes checks say less: it holds that field's value."""
+    """Another field, which reports show, that holds the value of a field that makes checks say less."""
 
     kind: type
     name: str

@@ -37,7 +37,7 @@ class Uses(tuple[tuple[str, str], ...]):
 
     @cached_property
     def by_operation(self) -> Mapping[str, list[tuple[str, str]]]:
-        """The pairs whose globs name one operation without wildcards, by that operation without ``(body)``."""
+        """The pairs whose globs name one operation without wildcards, by its name without ``(body)``."""
         found: dict[str, list[tuple[str, str]]] = {}
         for glob, pattern in self:
             operation, is_plain = _operation_of(glob)
@@ -47,7 +47,7 @@ class Uses(tuple[tuple[str, str], ...]):
 
     @cached_property
     def of_any_operation(self) -> list[tuple[str, str]]:
-        """All other pairs."""
+        """The pairs whose globs name operations by wildcards, so that they may match any operation."""
         return [(glob, pattern) for glob, pattern in self if not _operation_of(glob)[1]]
 
 

@@ -225,7 +225,8 @@ def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecas
 def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], platform: str = "") -> list[Forecast]:
     """Return what runtimes would do with an artifact that was converted for each of them.
 
-    A conversion removes what keeps them from loading it; its other operations stay. `readers` are no jaxlibs.
+    A conversion removes what keeps a runtime from loading the artifact; other operations stay. `readers` are no
+    jaxlibs.
     """
     about = About(artifact).converted
     found = [Forecast(LoadResult(reader, True, ())) for reader in readers]

@@ -132,7 +132,7 @@ class Measured(NamedTuple):
     def _is_seen(self, seen: Mapping[str, int], of: str, places: int) -> bool:
         """Return whether releases count as running an operation with an element type, though not seen to do so.
 
-        They do if they ran the operation with another type and other operations with this type: a runtime with `types`
+        They do if they ran the operation with another type, and other operations with this type. A runtime with `types`
         computes an operation in the same way for all element types. `seen` is the operation's entry in `operations`.
         """
         kinds = [kind for kind in of.replace("->", ",").split(",") if kind]

@@ -322,7 +322,7 @@ def adjoint(matrix: Array) -> Array:
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """Return the order of rows after the swaps that LAPACK's pivots ask for, which are counted from 0.
+    """Return the order of rows after the swaps that LAPACK's pivots ask for; rows are counted from 0.
 
     Pivots that are out of range are clipped.
     """

@@ -182,8 +182,8 @@ def _lent(noise: Array) -> Array:
     """Return the least noise that any element counts as having: few runs may by chance have moved it only a little.
 
     It is the lower quartile of the noise of n elements times √(ln n / ln `DRAWS`). The root is the ratio of the largest
-    of n normal draws to the largest of `DRAWS`: a reader moves some of 10,000 elements farther than the writer's few
-    runs moved any.
+    of n normal draws to the largest of `DRAWS`. Without it, a reader would move some of 10,000 elements farther than
+    the writer's few runs moved any.
     """
     if not noise.size:
         return np.asarray(0.0)

@@ -121,7 +121,7 @@ class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
 
 
 def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
-    """Return the shipped entries, with the entries of a newer or a project's own file before them.
+    """Return the shipped entries, after the entries of `file`, which is a newer list or a project's own.
 
     An entry of the file replaces a shipped entry with its id. Raises `PolicyError` for a file that cannot be read, or
     an entry that is wrong.

@@ -197,7 +197,7 @@ def promise_of(
 
 
 def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Promise:
-    """Return the promise to a reader that has not been run, about a golden."""
+    """Return the promise that a reader runs a golden, as it is known before the cell is run."""
     manifest = golden.manifest
     converted, devices = manifest.converted_from is not None, manifest.options.devices
     return promise_of(reader, manifest.writer.built, windows, devices=devices, converted=converted)

@@ -94,7 +94,7 @@ _COMMAND = re.compile(rf"`(?:\w+=[^`]* )?jaxexport ({'|'.join(_TAKES)})((?: [^`]
 def asked_of(run: Run) -> dict[str, str]:
     """Return the options that named the goldens, the policy and the day of a run, and its folder, with their values.
 
-    Those of the command that judged the run come before those of the command that made it.
+    An option of the command that judged the run counts before the same option of the command that made it.
     """
     made = run.plan.options if run.plan and isinstance(run.plan.options, list) else []
     asked = asked_in(made) | asked_in(shlex.split(run.options))

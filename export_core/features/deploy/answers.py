@@ -147,7 +147,7 @@ def deployability(
     as_of: datetime.date,
     unmatched: Sequence[tuple[Unmatched, DeploymentTarget]] = (),
 ) -> Deployability:
-    """Answer for each artifact in its deployment targets.
+    """Return the answer for each artifact in each deployment target that it is asked about in.
 
     Args:
         pairs: Each artifact with a target that it is asked about in.

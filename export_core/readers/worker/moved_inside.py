@@ -518,10 +518,10 @@ class Operands:
 
 
 def doublings(terms: int) -> int:
-    """Return how many times the units by which a sum of this many terms moves are doubled.
+    """Return how often to double the number of units by which the result of a sum of this many terms is moved.
 
     n terms of the same sign that are added one after another are off by about 0.17 √n units: each of the n roundings is
-    off by up to half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
+    off by up to half a unit of what is summed up so far. So the sum is moved by √n / 4 units, in powers of two.
     """
     return max(0, (terms // TERMS).bit_length() + 1) // 2
 
@@ -575,7 +575,7 @@ def is_walked(op: Any) -> bool:
 
 
 def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
-    """Yield the operations inside an operation; each is followed by the operations inside it if `into` is true."""
+    """Yield the operations inside an operation; each is followed by those inside it if `into` returns True for it."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:

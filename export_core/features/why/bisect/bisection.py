@@ -352,8 +352,8 @@ def find_edge(count: int, ask: Callable[[int], IsBad]) -> tuple[int, int]:
     """Return the indexes of a good release and of the next bad one in a row of `count` releases, by binary search.
 
     The row begins with a good release and ends with a bad one. If it has several such pairs, any of them is found.
-    Releases between the two gave no answer. `ask` returns whether the release with an index is bad, and None for no
-    answer; it is called at most once for an index, and for neither end of the row.
+    Releases between the two gave no answer. `ask` returns whether the release with an index is bad, or None for no
+    answer. It is called at most once for an index, and for neither end of the row.
     """
     good, bad = 0, count - 1
     silent: set[int] = set()

@@ -461,7 +461,7 @@ def _number(word: str, dtype: np.dtype[Any]) -> Any:
 def _keep_bits(cast: Any) -> list[Any]:
     """Make a bit cast from or to a narrow float use the same bits as before.
 
-    Returns its result if that keeps the narrow type, else nothing.
+    Returns a list with the cast's result if that keeps the narrow type, else an empty list.
     """
     (operand,), (result,) = cast.operands, cast.results
     if _NARROW.search(str(operand.type)):

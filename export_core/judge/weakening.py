@@ -49,7 +49,7 @@ def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
 
 
 class Elsewhere(NamedTuple):
-    """Where a report shows a field that makes checks say less, if it is not in the list of what was accepted."""
+    """A field that makes checks say less, and that a report shows at `place`, not in its list of what was accepted."""
 
     place: str  # A field of the summary, a judgement, or the summary of pytest.
 

@@ -223,7 +223,7 @@ class Rewriting:
                 for region in op.regions:
                     for inner in region.blocks:
                         planned += self._planned(inner)
-            planned.append(self.operands.unmoved_terms(op) if self._is_open(op, short_name(op)) else [])
+            planned.append(self.operands.terms_to_move(op) if self._is_open(op, short_name(op)) else [])
         return planned
 
     def _walk(self, block: Any, numbers: Any, planned: Iterator[list[int]]) -> None:
@@ -404,7 +404,7 @@ class Operands:
                 if callee(op) in called:
                     self.calls.setdefault(callee(op), []).append(op)
 
-    def unmoved_terms(self, op: Any) -> list[int]:
+    def terms_to_move(self, op: Any) -> list[int]:
         """Return the indexes of the operands that must be moved as terms of this operation.
 
         These are the operands of a sum that nothing has moved yet, and all factors of a complex product or quotient.

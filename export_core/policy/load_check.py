@@ -66,7 +66,7 @@ class LoadCheck:
 
     @property
     def ok(self) -> bool | None:
-        """True if the artifact loads and all its custom calls are promised (for a bare module: listed).
+        """True if the artifact loads with all custom calls promised (for a bare module: listed).
 
         False also if the reader is known not to compile or run the artifact, or to compute other numbers. None if it is
         not known whether the artifact loads.

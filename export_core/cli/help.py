@@ -212,7 +212,7 @@ def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str
 
 
 def _every_command(ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
-    """Yield all commands and groups, each behind the words that call it, such as ``jaxexport goldens list``."""
+    """Yield all commands and groups, each with the words that call it first, such as ``jaxexport goldens list``."""
     groups: list[tuple[str, click.Command]] = [(ctx.find_root().command_path, ctx.find_root().command)]
     for words, group in groups:
         for name, command in group.commands.items() if isinstance(group, click.Group) else ():

@@ -198,7 +198,7 @@ def produce(
 def export_again(case: Case) -> tuple[bytes, Flags]:
     """Return the artifact of a case, which is exported but not run, and the settings of jax for the export.
 
-    It shows whether a different process exports the same bytes. Raises what `produce` raises.
+    A second process calls this, to show whether it exports the same bytes. Raises what `produce` raises.
     """
     export = _export_case(case, reproducible=True)
     return export.data, export.flags

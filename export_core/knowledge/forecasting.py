@@ -498,7 +498,7 @@ def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
 def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
     """Return the four answers of a forecast, in the order of the questions.
 
-    The worst of all found about a question and the questions before it is its answer, with all reasons for that answer.
+    The answer to a question is the worst that was found about it or about a question before it, with all the reasons.
     """
     if not found:
         return _ALL_YES

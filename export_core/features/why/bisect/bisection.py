@@ -300,7 +300,8 @@ def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
 def between(first: Release, second: Release, calendar: Calendar) -> list[Release]:
     """Return the releases of a calendar from `first` to `second` by build date, both included, in this order.
 
-    Each jaxlib is paired with the jax that was published with it. For another runtime they are its own releases.
+    Each jaxlib is paired with the jax that was published with it. If the two are of another runtime, the releases are
+    that runtime's.
     """
     if first.runtime:
         row = runtime_readers(f"{first.family}>=0{parts_of(first.name)[2]}", calendar)

@@ -52,12 +52,13 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: S
         yield f"no golden by {missing[0]['writer']} yet of {cases}: {update} adds it"
 
 
-def updating(repeated: Sequence[str], value: str = "") -> str:
+def updating(repeated: Sequence[str], value: str = "", tests: Sequence[str] = ()) -> str:
     """Return the command of pytest that writes goldens, with the options of this run.
 
-    `value` follows --update-goldens, such as ``=missing``.
+    `value` follows --update-goldens, such as ``=missing``. `tests` are the words that choose tests; without them, all
+    goldens are meant.
     """
-    return shlex.join(["pytest", f"--update-goldens{value}", *repeated])
+    return shlex.join(["pytest", f"--update-goldens{value}", *repeated, *tests])
 
 
 def _written(events: Sequence[WrittenCase]) -> Iterator[str]:

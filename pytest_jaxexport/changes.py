@@ -358,7 +358,7 @@ def _blank(line: str, bound: frozenset[str]) -> str:
 
 
 def _pairs(then: list[str], now: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of paired lines: equal lines, and lines that were replaced by as many other lines."""
+    """Yield the indexes of paired lines: equal lines, and lines that were replaced by as many other lines."""
     # Without autojunk, which ignores lines that occur often: without their names, many lines of a program are equal.
     for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, then, now, autojunk=False).get_opcodes():
         if kind == "equal" or (kind == "replace" and i2 - i1 == j2 - j1):

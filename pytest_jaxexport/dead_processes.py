@@ -14,10 +14,13 @@ from export_core.base.cache_folder import cache_path
 
 
 class RunningTest:
-    """The file of this process. If it cannot be written, nothing is recorded, and no test fails for it."""
+    """A record, in a file of this process, of the test that runs: if the process dies, a later run reads which it was.
+
+    If the file cannot be written, nothing is recorded, and no test fails for that.
+    """
 
     def __init__(self, root: Path) -> None:
-        """`root` is the root directory of the run."""
+        """Open and lock the file of this process; `root` is the root directory of the run."""
         from filelock import FileLock, Timeout  # here, since `tests_of_dead_processes` mostly needs none
 
         self._root = root

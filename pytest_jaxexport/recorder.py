@@ -86,7 +86,7 @@ class Exported:
     """What `export_golden` returns: `also` and `refused` add calls that the exported function must take, or refuse."""
 
     def __init__(self, checks: GoldenChecks | None, ledger: Ledger, *, to_write: bool) -> None:
-        """`checks` is None in a second process, which exports and runs nothing."""
+        """Store what further calls need. `checks` is None in a second process, which exports but runs nothing."""
         self.checks = checks
         self.to_write = to_write
         self._ledger = ledger
@@ -655,7 +655,10 @@ class Recorder:
         return hint
 
     def _can_rename(self, old: str, produced: ProducedGolden) -> bool:
-        """Return whether the case `old` can be renamed to the case just written: it has equals of all its goldens."""
+        """Return whether `rename_case` can rename the case `old` to the case that was just written.
+
+        The new case may only have goldens that `old` has too, with equal content.
+        """
         try:
             rename_case(self._store, old, produced.manifest.case, produced.manifest.test, dry_run=True)
         except GoldenError:
@@ -683,7 +686,7 @@ class Recorder:
         return GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code)
 
     def _more_seeds(self, test: str) -> str:
-        """Return the sentence that other hash seeds give the same export, with the command that tries more seeds."""
+        """Return a text that says that other hash seeds give the same export, and which command tries more seeds."""
         return (
             f"{len(self._second_exports)} processes with other hash seeds export what this one does. If you changed "
             f"nothing, try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"

@@ -36,7 +36,10 @@ _Value = TypeVar("_Value")
 
 
 class _Ahead(NamedTuple):
-    """The replay of a case that began before its test asks for it; `replayed` is None if it has to be done then."""
+    """The replay of a case that began before its test asks for it.
+
+    The result of `replayed` is None if the goldens are to be replayed only when the test asks.
+    """
 
     goldens: Future[list[Golden]]
     replayed: Future[Replayed | None]
@@ -164,7 +167,7 @@ class Replayer:
         self._own.close()
 
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
-        """Return the goldens of a case if all are of this test and register no Python modules; else none."""
+        """Return the goldens of a case if all are of this test and register no Python modules; else an empty list."""
         goldens = self._verified(case)
         # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse
         # at once (gh-106905), and pytest parses too; `replayed` waits for this thread.

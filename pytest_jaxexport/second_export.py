@@ -179,7 +179,10 @@ class ForkedExport(SecondExport):
     """
 
     def __init__(self, config: pytest.Config, flags: Flags, fork: Callable[[Path, str], bool]) -> None:
-        """`fork` has a fork run a program that connects itself with the socket at an address."""
+        """Store `fork`, which is called with a program and the address of a socket.
+
+        It has a fork of the worker run the program, which connects to the socket.
+        """
         super().__init__(config, 0, flags)
         self._fork = fork
         self._connection: socket.socket | None = None

@@ -53,9 +53,10 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: S
 
 
 def updating(repeated: Sequence[str], value: str = "", tests: Sequence[str] = ()) -> str:
-    """Return the command of pytest that writes goldens, with the options of this run; `value` is that of its option.
+    """Return the command of pytest that writes goldens, with the options of this run.
 
-    `tests` are the words that choose tests; without them, all goldens are meant.
+    `value` follows --update-goldens, such as ``=missing``. `tests` are the words that choose tests; without them, all
+    goldens are meant.
     """
     return shlex.join(["pytest", f"--update-goldens{value}", *repeated, *tests])
 

@@ -92,7 +92,7 @@ class Artifact:
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
-        """The modules of the function and its nested VJPs, by order.
+        """The function's module, then those of its first, second … VJP.
 
         For a SavedModel, the modules of all functions that jax exported into it.
         """
@@ -110,7 +110,7 @@ class Artifact:
 
     @cached_property
     def unread(self) -> tuple[tuple[str, Unread], ...]:
-        """The parts of the artifact and its nested VJPs that this reader does not know, each behind its place.
+        """The parts of the artifact and its nested VJPs that this reader does not know, each as (where it is, part).
 
         Empty if all that jaxlib could run has been read. Raises `ArtifactError` if a module cannot be read.
         """

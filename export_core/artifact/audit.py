@@ -133,7 +133,7 @@ def judge_calls(
     reasons = allow or {}
 
     def judge(target: str, name: str, place: str) -> tuple[str, bool, str, str]:
-        """Return the standing of a target, whether that is acceptable, the message and the advice."""
+        """Return the standing of a target (such as stable), whether it is acceptable, the message and the advice."""
         listed = all(target in stable for stable in (writer_stable, reader_stable) if stable is not None)
         if listed and writer_stable is not None:
             of_a_bare_module = "listed as stable, which counts for artifacts of jax.export only"
@@ -251,7 +251,7 @@ WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
 
 
 def only_jax(targets: Iterable[str]) -> str:
-    """Return why no runtime but jaxlib compiles these custom calls, and what to do. They are from `calls_of_jax`."""
+    """Return why no runtime but jaxlib compiles the custom calls that `calls_of_jax` returned, and what to do."""
     named = list(targets)
     kinds = {"Python callbacks" if "callback" in target else "LAPACK" for target in named}
     instead = " and ".join(sorted(kinds))

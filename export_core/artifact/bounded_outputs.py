@@ -33,7 +33,7 @@ class Bounded(NamedTuple):
 
 
 def bounded_outputs(artifact: Artifact, numbers: Collection[int]) -> Mapping[int, Bounded]:
-    """Return the bounds of the outputs with these numbers, by number.
+    """Return the bounds of an artifact's outputs, by the index of the output; `numbers` are the indexes asked for.
 
     An output without bounds is left out. Empty if the module cannot be read.
     """
@@ -149,7 +149,7 @@ class _Bounds(Trace):
         return made is not None and made.made_by.name == name
 
     def _made(self, value: Value) -> Value | None:
-        """Return the float value that a value is made of by changes of shape and float type alone.
+        """Return the float value from which a value is made by nothing but changes of its shape and float type.
 
         None if that is an argument of main, or not a float.
         """

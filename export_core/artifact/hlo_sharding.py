@@ -90,7 +90,7 @@ def _in_groups(devices: Sequence[int], replicas: int) -> tuple[int, ...]:
 
 
 def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[list[int], int]:
-    """Return the numbers of a mesh's axes, first those that `spec` uses, and the number of replicas of each part.
+    """Return the indexes of a mesh's axes, first those that `spec` uses, and the number of replicas of each part.
 
     The number of replicas is the product of the sizes of the axes that `spec` does not use.
     """

@@ -145,7 +145,7 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
     Args:
         what: "argument" or "result".
         types: the types of all arguments or results of `main`.
-        start: the number of the first one after the platform index.
+        start: the index of the first one after the platform index.
         tokens: how many tokens the calling convention asks for.
         avals: the declared values, each with its name for messages.
     """

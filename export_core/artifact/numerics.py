@@ -58,7 +58,7 @@ def has_factorization(targets: Iterable[str]) -> bool:
 
 
 def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the output numbers of each factorization, in the order that the comparator takes.
+    """Return, for each factorization, its comparator and the indexes of its outputs in the comparator's order.
 
     `factors` has the factor that each output is, or None. A factorization that lacks a required factor is left out.
     """
@@ -71,7 +71,7 @@ def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, .
 
 
 def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the output numbers of each factorization that the artifact's function returns.
+    """Return the comparator and the indexes of the outputs of each factorization that an artifact's function returns.
 
     Empty if the module cannot be read.
     """

@@ -50,7 +50,7 @@ NO_DEVICES = "jax before 0.8.2 finds no number of devices: artifacts have it in 
 
 
 def fails_when_called(reasons: Sequence[str]) -> bool:
-    """Return whether a reader deserializes an artifact in spite of these reasons, and fails only when it calls it.
+    """Return whether a reader deserializes an artifact in spite of these reasons, and fails only at the first call.
 
     jax before 0.8.2 takes such an artifact for one that was exported for 0 devices.
     """
@@ -334,7 +334,8 @@ def _older(reader: Reader, since: str) -> str:
 def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tuple[bool, str]]:
     """Yield the reasons why a reader does not load a module, or may not load it.
 
-    Each is behind a bool: true if the reader certainly does not load the module, false if that is not known.
+    Each is a pair of a bool and a text. True means that the reader certainly does not load the module, False that it
+    may load it.
     """
     smallest = version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the

@@ -42,7 +42,7 @@ class Value(NamedTuple):
 
     @property
     def result(self) -> int:
-        """The number of the value among the results of the operation that makes it."""
+        """The index of the value among the results of the operation that makes it."""
         return self.body.makers[self.number - self.body.arguments][1]
 
     @property

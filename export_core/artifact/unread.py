@@ -86,7 +86,7 @@ class Unread(NamedTuple):
 
 
 def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterator[tuple[str, Unread]]:
-    """Yield all unknown parts of an artifact, each with its place, such as "the envelope", before it.
+    """Yield all unknown parts of an artifact, each as its place, such as "the envelope", and the part.
 
     Raises `ArtifactError` if a module cannot be read.
     """

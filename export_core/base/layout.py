@@ -24,7 +24,7 @@ def aligned(
 
     Args:
         rows: the texts of each row.
-        right: the numbers of the columns that are aligned right; all others are aligned left.
+        right: the indexes of the columns that are aligned right; all others are aligned left.
         least: the least widths of the first columns.
         gap: the text between columns.
         indent: the text before each line.

@@ -31,7 +31,7 @@ class HelpfulCommand(click.Command):
         self.page, self.examples, self.section = page, examples, section
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """Return click's parser, which also takes an option in its other number, such as `--case` for `--cases`."""
+        """Return click's parser, which also takes an option in singular or plural, such as `--case` for `--cases`."""
         parser = super().make_parser(ctx)
         for param in self.get_params(ctx):
             if other := [_OTHER_NUMBER[name] for name in param.opts if name in _OTHER_NUMBER]:
@@ -213,7 +213,7 @@ def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str
 
 
 def _every_command(ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
-    """Yield all commands and groups, each behind the words that call it, such as ``jaxexport goldens list``."""
+    """Yield all commands and groups, each with the words that call it first, such as ``jaxexport goldens list``."""
     groups: list[tuple[str, click.Command]] = [(ctx.find_root().command_path, ctx.find_root().command)]
     for words, group in groups:
         for name, command in group.commands.items() if isinstance(group, click.Group) else ():

@@ -292,7 +292,7 @@ def plain(value: Any) -> Any:
 
 
 def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattened | None]:
-    """Return an `Exported` whose trees can be serialized, and how they were flattened; None if they were not.
+    """Return an `Exported` whose trees can be serialized, and how they were flattened, or None if they need not be.
 
     jax.export can serialize tuples, lists, dicts whose keys are strings, None, and nodes registered with
     `jax.export.register_pytree_node_serialization` or `register_namedtuple_serialization`. Only the trees differ; the

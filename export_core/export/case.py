@@ -43,7 +43,8 @@ class ExportOptions:
     """How a function is exported. Every field is a keyword of the marker, which explains it.
 
     `in_specs` says how each argument is sharded: a `PartitionSpec` or a tree of them, None for one that is replicated.
-    `symbolic_shapes` says its shape, as `jax.export.symbolic_args_specs` takes it; a single text is for all arguments.
+    `symbolic_shapes` says the shape of each argument, as `jax.export.symbolic_args_specs` takes it; a single text is
+    for all arguments.
     Both are for the positional arguments in order, or by position and name (`{0: …, "mask": …}`).
     """
 

@@ -67,7 +67,7 @@ class GoldenChecks:
     def __init__(self, produced: ProducedGolden, same: Golden | None = None) -> None:
         """Make the checks that the options of the case ask for.
 
-        Its custom calls must have been audited before, since `whole` compiles the artifact.
+        The artifact's custom calls must have been audited before, since `whole` compiles the artifact.
 
         Args:
             produced: the golden without its checks.
@@ -179,8 +179,8 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
 def require_values(produced: ProducedGolden, reason: str | None = None) -> ProducedGolden:
     """Return the golden, with `reason` in its options if its outputs show nothing about the function.
 
-    The outputs of derivatives do not count: those of a function that only returns NaN may be numbers. Nor do calls with
-    made inputs for which the function gives NaN or infinities, since nobody chose these inputs.
+    The outputs of derivatives do not count: a function that only returns NaN may have derivatives that are numbers. Nor
+    do calls with made inputs for which the function gives NaN or infinities, since nobody chose these inputs.
 
     Args:
         produced: the golden, with its checks.

@@ -38,9 +38,9 @@ Show = Callable[[Any], list[str]]
 def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
     """Return a jaxpr as text, ending in a line break, and in figures.
 
-    It takes what `jax.make_jaxpr(f)(...)` returns, or `jax.jit(f).trace(...).jaxpr`, in any release since 0.4.24. Its
-    class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is recognised by its
-    fields.
+    `closed_jaxpr` is what `jax.make_jaxpr(f)(...)` returns or `jax.jit(f).trace(...).jaxpr`, since 0.4.24.
+    The class of jaxprs has moved (jax.core, jax._src.core), and ClosedJaxpr is gone since 0.12. So a jaxpr is
+    recognised by its fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
@@ -367,7 +367,7 @@ _SAME = frozenset(("copy", "copy_p", "optimization_barrier", "sharding_constrain
 
 
 def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the result numbers of each factorization that a function returns, its factors in order.
+    """Return the comparator of each factorization that a function returns, and the indexes of its factors, in order.
 
     They are read from the primitives of its closed jaxpr. The jaxpr has these primitives on every platform, even if jax
     lowers a factorization to other operations (QDWH).

@@ -98,7 +98,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
     """Return the arguments on the mesh of an artifact, sharded as it wants them, unless they are on a mesh already.
 
     `jax.jit` places them by its in_shardings; a call of the artifact does not. Arguments on several meshes are placed,
-    too: jax would give the results the mesh of the first one, and fail if it has too few axes for them (since 0.9.1).
+    too: jax would put the results on the mesh of the first argument, and since 0.9.1 fail if that has too few axes.
     """
     leaves = arguments.flat()
     if any(map(_is_spread, leaves)) and len(_meshes(arguments)) < 2:
@@ -130,7 +130,7 @@ def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) ->
     """Return the spec of each argument as text, None if it is not on a mesh; () if readers need not be told the specs.
 
     Without specs, readers place arguments as the artifact wants them on a mesh of its own axes, `axes`, and whole on
-    any other mesh. Specs are returned only if that would give other parts to devices.
+    any other mesh. Specs are returned only if devices would then get other parts of arrays than here.
     """
     leaves = arguments.flat()
     on_meshes = _meshes(arguments)

@@ -198,7 +198,7 @@ def produce(
 def export_again(case: Case) -> tuple[bytes, Flags]:
     """Return the artifact of a case, which is exported but not run, and the settings of jax for the export.
 
-    It shows whether a different process exports the same bytes. Raises what `produce` raises.
+    A second process calls this, to show whether it exports the same bytes. Raises what `produce` raises.
     """
     export = _export_case(case, reproducible=True)
     return export.data, export.flags
@@ -318,7 +318,7 @@ def settings_of_export(produced: ProducedGolden) -> AbstractContextManager[None]
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
     """Export a case; return jax's `Exported`, how its trees were flattened, and the artifact.
 
-    Jax's check is left out only for allowed targets that jax refuses: what is allowed for other tests, in the policy or
+    Jax's check is left out only for allowed targets that jax refuses. What is allowed for other tests, in the policy or
     in a module's marker, must not change an artifact that never calls it. Raises `ExportError` if jax refuses.
     """
     called: set[str] = set()

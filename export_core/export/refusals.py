@@ -138,7 +138,7 @@ def known_advice(text: str) -> str:
 
 
 def _advice_about_sizes(text: str) -> str:
-    """Return what to tell jax about symbolic sizes that it knows too little of; empty for another message."""
+    """Return what to tell jax, for its message that it knows too little of symbolic sizes; empty for other messages."""
     if compared := _COMPARED.search(text):
         left, comparison, right = compared.groups()
         above = comparison in (">", "<=")  # one branch holds from the next size on

@@ -283,7 +283,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def computed_on(self) -> str:
-        """The instruction set with which the outputs were computed, or else their noise; empty where nobody knows."""
+        """The instruction set with which the outputs, or else their noise, were computed; "" if neither is known."""
         return self.instruction_set or (self.noise.instruction_set if self.noise else "")
 
     @property

@@ -231,10 +231,10 @@ def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) 
 
 
 def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) -> None:
-    """Raise `GoldenError` unless the record of its conversion is listed, and its artifact can be a converted one.
+    """Raise `GoldenError` unless a golden that claims to be converted has the record of that, and such an artifact.
 
-    `by_writer` is whether nothing in the artifact contradicts its writer. Then it has to be encoded as `jaxexport
-    convert` encodes an envelope, which no jax does.
+    `by_writer` is whether nothing in the artifact contradicts its writer. Then the artifact has to be encoded as
+    `jaxexport convert` encodes an envelope, which no jax does.
     """
     origin, name = golden.manifest.converted_from, f"{ARTIFACT}{SUFFIX}"
     where = f"{golden.folder / MANIFEST}: converted_from"
@@ -278,7 +278,7 @@ contradict. `python -m tools.jax_goldens` adds those of a new jax.
 
 @functools.cache
 def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
-    """Return the days of JAX's data that have each StableHLO module, by the module's SHA-256."""
+    """Return the dates of JAX's own goldens that hold a StableHLO module, by the module's SHA-256."""
     table: dict[str, list[datetime.date]] = {}
     for line in JAX_GOLDENS.read_text(encoding="ascii").splitlines():
         day, module = line.split()
@@ -287,9 +287,9 @@ def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
 
 
 def is_jax_golden(artifact: Artifact, writer: Writer) -> bool:
-    """Return whether JAX has the artifact's module as a golden, and `writer` may stand for the build that wrote it.
+    """Return whether JAX itself has a golden with the artifact's module, and `writer` may stand for its writer.
 
-    It may if it was built between the day of JAX's data and the first release after that day that this package knows.
+    It may if it was built between the date of JAX's golden and the first known release from that day on.
     """
     calendar = load_calendar()
     built = [calendar.built(version) for version in calendar.versions()]

@@ -41,7 +41,7 @@ _DISABLED_CHECKS = {"platform": "the platform", "shape_assertions": "shapes", "A
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """A thing that was accepted for a reason, and the cases whose goldens have that thing."""
+    """Something that goldens have and that makes a check say less, why it was accepted, and in which cases."""
 
     what: str  # What was accepted.
     reason: str  # Why.
@@ -85,7 +85,7 @@ def _order(name: str) -> tuple[str, datetime.date, str]:
 
 
 def _of_each(tell: Callable[[Golden, Policy], Told]) -> Teller:
-    """Return a teller that calls `tell` for each golden in turn."""
+    """Return a function of several goldens, which yields what `tell` yields for each of them in turn."""
 
     @functools.wraps(tell)
     def tell_all(goldens: Sequence[Golden], policy: Policy) -> Told:
@@ -156,7 +156,10 @@ def conversion(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def derived_origin(golden: Golden, _: Policy) -> Told:
-    """Yield an entry for each derived part of an adopted golden, and if a release that is not its writer ran it."""
+    """Yield an entry for each fact about an adopted golden that was derived, since its artifact does not name it.
+
+    There is one more entry if a release other than the golden's writer computed its outputs.
+    """
     origin, writer = golden.manifest.origin, golden.manifest.writer
     if origin is None:
         return

@@ -123,8 +123,9 @@ class Cause(msgspec.Struct, frozen=True):
 def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> tuple[list[Result], list[Cause]]:
     """Return the results of a whole run or shard, failing ones with the id of their cause, and the causes.
 
-    A known issue of a runtime about numbers is taken from a cell where another runtime gives the same numbers. The
-    causes are those of `causes_in`. Without a `calendar`, only the readers of the run are known releases.
+    If a known issue explains a cell's wrong numbers by its runtime, but another runtime gives the same numbers, the
+    cell no longer has that issue. The causes are those of `causes_in`. Without a `calendar`, only the readers of the
+    run are known releases.
     """
     results = _without_refuted_issues(list(results))
     changes = _changes(results)
@@ -187,7 +188,8 @@ class Point(NamedTuple):
 class FailingStretch(NamedTuple):
     """Failing results of a golden whose readers are neighbours by build date.
 
-    `before` and `after` are the releases just outside that work; None if there is none.
+    `before` and `after` are the neighbouring releases that work, just before and after the results; None if there is
+    no such neighbour.
     """
 
     results: tuple[Result, ...]
@@ -245,7 +247,7 @@ def failing_alike_in_writer(result: Result, results: Iterable[Result]) -> Result
     """Return the cell among `results` in which the golden of a failing cell fails alike in its own writer, or None.
 
     Two cells fail alike if they have the same `cell_signature`, or if their numbers differ from the stored outputs
-    alike (`differs_alike`). A signature that names another runtime or a known issue is never that of the own writer.
+    alike (`differs_alike`). A cell in a runtime other than jaxlib never has the signature of the own writer's cell.
     """
     signature = cell_signature(result)
     own = (one for one in results if one.golden == result.golden and fails_in_own_writer(one))
@@ -259,7 +261,7 @@ _ALIKE = 0.1
 def differs_alike(result: Result, other: Result) -> bool:
     """Return whether two cells of the same golden differ from its stored outputs in the same way.
 
-    False if rounding may explain the numbers of `other`, since rounding differs in each release, or a known issue does.
+    False if a known issue or rounding may explain the numbers of `other`: rounding differs in each release.
     """
     if result.verdict is not Verdict.NUMERICS or not other.is_beyond_rounding or other.upstream:
         return False
@@ -270,9 +272,9 @@ def differs_alike(result: Result, other: Result) -> bool:
 
 
 def _without_refuted_issues(results: list[Result]) -> list[Result]:
-    """Return the results, without known issues about numbers of a runtime where another one gives the same numbers.
+    """Return the results, without the known issues of a runtime if another runtime gives the same wrong numbers.
 
-    Then the fault is not in that runtime, but in the golden's stored outputs or its writer.
+    In that case the fault is not in the first runtime, but in the golden's stored outputs or its writer.
     """
     known = {result.golden for result in results if _is_runtimes_issue(result)}
     others: dict[str, list[Result]] = {}

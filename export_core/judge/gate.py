@@ -175,8 +175,8 @@ def summarize(
 
     A run is incomplete if nothing was planned, a result is missing or given twice, or no cell covers what the policy
     requires. A run without a promised cell is incomplete too, unless the policy accepts that or the run is a shard. A
-    golden that calls a new target too early is a broken promise even if no reader of this run shows it: such readers
-    are deployed, and not all of them are published.
+    golden that calls a new target too early is a broken promise even if no reader of this run lacks the target. Readers
+    that lack it are deployed, and not all of them are published.
 
     Args:
         results: All results of the run, with the ids of their causes.

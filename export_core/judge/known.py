@@ -31,7 +31,10 @@ Entry = TypeVar("Entry", bound=KnownFailure | Quirk)
 
 
 class Scope(NamedTuple):
-    """The properties of a cell that an entry of the policy matches: the writer is a jaxlib, the reader a name."""
+    """The properties of a cell that an entry of the policy matches.
+
+    `writer` is the version of the writer's jaxlib, and `reader` the name of the reader.
+    """
 
     case: str
     writer: str
@@ -209,7 +212,10 @@ _NOUNS = {"known_failures": "known failure", "quirks": "quirk"}
 
 
 def expired_by_noun(policy: Policy, as_of: datetime.date) -> dict[str, list[KnownFailure | Quirk]]:
-    """Return the entries that have expired as of a day, the first to expire first, by what they are called."""
+    """Return the entries that have expired as of a day, by the noun for such an entry, such as ``quirk``.
+
+    The entries of a noun are sorted by the day on which they expired.
+    """
     by_noun = {noun: expired_among(getattr(policy, table), as_of) for table, noun in _NOUNS.items()}
     return {noun: sorted(past, key=lambda entry: entry.expires or as_of) for noun, past in by_noun.items() if past}
 

@@ -254,7 +254,7 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
 
 
 def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[str]]) -> Iterator[Unmatched]:
-    """Yield the patterns of a policy's entry that match nothing, in one sentence unless it is a deployment target.
+    """Yield the patterns of a policy's entry that match nothing: one sentence, or one for each in a deployment target.
 
     An entry without `platforms` covers all platforms, of which few projects have every one: that is not reported.
     """
@@ -280,7 +280,10 @@ def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[st
 
 
 def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
-    """Yield an entry's patterns that match goldens on their own but not together: cases with writers, or a platform."""
+    """Yield the patterns of an entry that match no golden together, though each matches one.
+
+    They are its `cases` and its `writers`, or, of a deployment target, its `cases` and its platform.
+    """
     own = [golden.manifest for golden in goldens if _any_matches([golden.manifest.case], getattr(entry, "cases", "*"))]
     if isinstance(entry, DeploymentTarget):
         here = [manifest.case for manifest in own if entry.platform in manifest.runs_on]

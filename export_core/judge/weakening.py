@@ -49,13 +49,13 @@ def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
 
 
 class Elsewhere(NamedTuple):
-    """A weakening field that a report shows at `place`, and not in its list of what was accepted."""
+    """A field that makes checks say less, and that a report shows at `place`, not in its list of what was accepted."""
 
     place: str  # A field of the summary, a judgement, or the summary of pytest.
 
 
 class AsField(NamedTuple):
-    """A weakening field that a report shows as another field, into which its value is written."""
+    """Another field, which reports show, that holds the value of a field that makes checks say less."""
 
     kind: type
     name: str

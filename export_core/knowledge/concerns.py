@@ -37,7 +37,7 @@ class Uses(tuple[tuple[str, str], ...]):
 
     @cached_property
     def by_operation(self) -> Mapping[str, list[tuple[str, str]]]:
-        """The pairs whose globs name one operation, with or without its body, by that operation."""
+        """The pairs whose globs name one operation without wildcards, by its name without ``(body)``."""
         found: dict[str, list[tuple[str, str]]] = {}
         for glob, pattern in self:
             operation, is_plain = _operation_of(glob)
@@ -47,7 +47,7 @@ class Uses(tuple[tuple[str, str], ...]):
 
     @cached_property
     def of_any_operation(self) -> list[tuple[str, str]]:
-        """All other pairs."""
+        """The pairs whose globs name operations by wildcards, so that they may match any operation."""
         return [(glob, pattern) for glob, pattern in self if not _operation_of(glob)[1]]
 
 
@@ -287,7 +287,10 @@ def _contains(module: Module, text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _coded(text: str) -> tuple[str, tuple[str, int]] | None:
-    """Return the kind, and dialect and code, in a text such as ``sdy attribute 12``; None for any other text."""
+    """Return what a text such as ``sdy attribute 12`` names: "attribute" or "type", then its dialect and its code.
+
+    None for any other text.
+    """
     words = text.split(" ")
     is_code = len(words) == 3 and words[1] in ("attribute", "type") and words[2].isdecimal()
     return (words[1], (words[0], int(words[2]))) if is_code else None
@@ -384,9 +387,10 @@ def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
 
 
 def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:
-    """Return operations of which an artifact has one if it has all the properties in `concerns`.
+    """Return operations of which an artifact must have at least one to have all the properties in `concerns`.
 
-    Empty if the properties name no operations, or name them by patterns. An artifact has custom calls by an operation.
+    Empty if the properties name no operations, or name them by patterns. For custom calls, it is the operation that
+    makes such calls.
     """
     if "calls" in concerns:
         return frozenset((CALL,))

@@ -78,7 +78,7 @@ class Forecast:
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """The answers to the four questions, which alike readers share."""
+        """The answers to the four questions, in order; readers that behave alike share one tuple of answers."""
         if not self._answers:  # Half of all readers, of which a command shows `by_bytes` alone.
             self._answers = (Answer(NO, tuple(map(Reason, self.by_bytes.reasons))),) * 4
         return self._answers
@@ -225,7 +225,8 @@ def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecas
 def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], platform: str = "") -> list[Forecast]:
     """Return what runtimes would do with an artifact that was converted for each of them.
 
-    A conversion removes what keeps them from loading it; its other operations stay. `readers` are no jaxlibs.
+    A conversion removes what keeps a runtime from loading the artifact; other operations stay. `readers` are no
+    jaxlibs.
     """
     about = About(artifact).converted
     found = [Forecast(LoadResult(reader, True, ())) for reader in readers]
@@ -242,7 +243,7 @@ def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], plat
 
 
 class _Kind(NamedTuple):
-    """All that decides what a release of a consumer does with an artifact: releases alike in it get equal answers."""
+    """All that decides what a release of a consumer does with an artifact: releases of equal kind get equal answers."""
 
     era: int  # How many of `_Consumer.dates` are not after its build date; -1 if that date is not known.
     missing: frozenset[str]  # The custom-call targets of the artifact that a jaxlib does not promise to have.
@@ -321,7 +322,7 @@ class _Consumer:
 
     @property
     def asked(self) -> list[Entry]:
-        """The consumer's entries for its platform and settings that may be about the artifact, by its operations."""
+        """The consumer's entries for its platform and settings, but those that need operations the artifact lacks."""
         known, key = self.about.asked, (self.name, self.platform, self.settings)
         if (entries := known.get(key)) is None:
             entries = known[key] = _asked(*key).among(self.about.operations)
@@ -384,13 +385,16 @@ class _Consumer:
         return _answers(facts)
 
     def _by_entries(self, reader: Reader) -> Iterator[Found]:
-        """Yield what the entries say that hold for a reader."""
+        """Yield what those entries say that hold for a reader by its build date."""
         for entry in self.entries:
             if _holds_for(entry, reader.release.built):
                 yield from _by_entry(entry, self.about, reader)
 
     def _by_failures(self, kind: _Kind) -> Iterator[Found]:
-        """Yield what a runtime has failed with in each program that was run."""
+        """Yield what follows if the artifact has operations with which releases of this kind failed in every program.
+
+        Nothing is yielded if it has no such operations. The programs are those that were run to measure the runtime.
+        """
         if kind.places and (failed := self.unmeasured(kind.places).failed):
             reason = Reason(f"this release failed in each program with {failed} that was run")
             if self.name != "stablehlo":  # The interpreter compiles nothing.
@@ -445,7 +449,7 @@ class _Consumer:
 
 
 class _Asked(NamedTuple):
-    """A consumer's entries for a platform and settings. The other fields have places in `entries`."""
+    """A consumer's entries for a platform and settings. The other fields hold indexes into `entries`."""
 
     entries: Sequence[Entry]
     by_operation: Mapping[str, Sequence[int]]  # The entries that are about artifacts with some operations, by those.
@@ -494,7 +498,7 @@ def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
 def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
     """Return the four answers of a forecast, in the order of the questions.
 
-    The worst of all found about a question and the questions before it is its answer, with all reasons for that answer.
+    The answer to a question is the worst that was found about it or about a question before it, with all the reasons.
     """
     if not found:
         return _ALL_YES

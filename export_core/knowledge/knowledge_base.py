@@ -56,7 +56,7 @@ def _rows() -> dict[str, list[list[Any]]]:
 
 
 def consumers_of(name: str) -> tuple[str, ...]:
-    """Return the consumers whose entries hold for a consumer: itself, and the ones that run it (`_PARTS`)."""
+    """Return the consumers whose entries hold for a consumer: itself, and the runtimes that run it (`_PARTS`)."""
     return name, *_PARTS.get(name, ())
 
 

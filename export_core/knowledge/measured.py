@@ -14,7 +14,10 @@ MEASURED = os.path.join(os.path.dirname(__file__), "data", "measured.json")  # n
 
 
 class Measured(NamedTuple):
-    """The operations that releases of one runtime were seen to run."""
+    """The operations that releases of one runtime were seen to run.
+
+    Sets of releases are numbers: bit 0 stands for the first of `releases`. Methods take such a set as `places`.
+    """
 
     releases: tuple[str, ...]  # The releases that were measured, the oldest build first.
     operations: Mapping[str, Mapping[str, int]]
@@ -45,7 +48,7 @@ class Measured(NamedTuple):
     def ran_all(self, needed: Mapping[str, frozenset[str]]) -> int:
         """Return the releases that ran all operations of an artifact, with the element types in `needed`, as bits.
 
-        If nothing is needed, that is true of releases outside those measured too: all bits are set.
+        If nothing is needed, all bits are set, also those that stand for releases that were not measured.
         """
         releases = -1
         for name, types in needed.items():
@@ -59,7 +62,7 @@ class Measured(NamedTuple):
         return releases
 
     def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: int) -> list[str]:
-        """Return the operations of an artifact that releases run in some forms only.
+        """Return the operations of an artifact that all of the given releases run in some forms only.
 
         Args:
             needed: The element types of each operation of the artifact.
@@ -72,7 +75,7 @@ class Measured(NamedTuple):
         ]
 
     def unseen(self, needed: Mapping[str, frozenset[str]], places: int) -> dict[str, frozenset[str]]:
-        """Return the operations of an artifact, with element types, that not all of some releases were seen to run.
+        """Return the operations of an artifact, with the element types, that a given release was not seen to run.
 
         Args:
             needed: The element types of each operation of the artifact.
@@ -89,7 +92,7 @@ class Measured(NamedTuple):
         return found
 
     def failing(self, unseen: Mapping[str, frozenset[str]], places: int) -> dict[str, frozenset[str]]:
-        """Return those of the operations that `unseen` returns with which all of some releases fail.
+        """Return those of the operations in `unseen`, with the element types, that all of the given releases fail with.
 
         Args:
             unseen: Operations, each with its element types.
@@ -127,10 +130,10 @@ class Measured(NamedTuple):
         )
 
     def _is_seen(self, seen: Mapping[str, int], of: str, places: int) -> bool:
-        """Return whether releases run an operation with an element type with which they were not seen to run it.
+        """Return whether releases count as running an operation with an element type, though not seen to do so.
 
-        `seen` is the operation's entry in `operations`. A runtime with `types` computes an operation in the same way
-        for all element types that it has.
+        They do if they ran the operation with another type, and other operations with this type. A runtime with `types`
+        computes an operation in the same way for all element types. `seen` is the operation's entry in `operations`.
         """
         kinds = [kind for kind in of.replace("->", ",").split(",") if kind]
         return (
@@ -156,7 +159,7 @@ class Measured(NamedTuple):
 
 
 def _has(releases: int, places: int) -> bool:
-    """Return whether all of some releases, given as bits, are among `releases`."""
+    """Return whether all the releases in `places` are among `releases`; both are given as bits."""
     return not places & ~releases
 
 

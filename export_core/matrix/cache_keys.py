@@ -111,7 +111,7 @@ def runs_code_outside_the_key(golden: Golden) -> bool:
 
 @functools.cache
 def hash_of_code() -> str:
-    """Return a hash of this program's code and tables that run a cell and decide its outcome, here or elsewhere."""
+    """Return a hash of this program's code and tables that run cells, here or on other machines, or decide outcomes."""
     # With executors: machines that exchange jobs must have the same `tool`. Without judge: every run judges its cells.
     executors = [f"features/{name}" for name, feature in features().items() if feature.executor]
     names = "artifact", "base", "goldens", "knowledge", "matrix", "numbers", "policy", "readers", "releases", *executors

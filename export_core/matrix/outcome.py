@@ -54,9 +54,9 @@ def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = No
     """Return why an artifact must not be compiled anywhere; empty if no problems were found.
 
     A problem is a part that our artifact reader does not know, or a custom-call target that the writer's release never
-    promised and nobody allows. A converted artifact may also have the targets that the release promises for which it
-    was made. A target that the cell's reader no longer promises is not a problem: the cell shows whether it still
-    works.
+    promised and nobody allows. A converted artifact may also have the targets that are promised by the release for
+    which it was converted. A target that the cell's reader no longer promises is not a problem: the cell shows whether
+    it still works.
 
     `artifact` is audited in place of the golden's own, such as a part of it.
     """
@@ -256,8 +256,9 @@ def _finite(error: float | None) -> float | None:
 def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
     """Compare what a worker brought back with the golden.
 
-    The first call that differs is the `problem`. If it does not look like rounding, later calls are not compared, but
-    their bits are read. In a cell that was only compiled, there are only refusals to compare.
+    The first call that differs is the `problem`. If that difference does not look like rounding, later calls are not
+    compared: only the digests of their outputs are. In a cell that was only compiled, there are only refusals to
+    compare.
     """
     problem = ""
     differences: list[Difference] = []

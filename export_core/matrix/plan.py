@@ -225,7 +225,8 @@ def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
 def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
     """Return sentences about what this run does not test; empty if it tests everything.
 
-    They are about goldens without a cell on its platforms, and about the further platforms of other goldens.
+    They are about goldens without a cell on the platforms in `modes`, and about platforms for which other goldens were
+    exported and that are not in `modes`.
     """
     tested = [golden for golden in goldens if not modes.keys().isdisjoint(golden.manifest.replayed_on)]
     others = [left for golden in tested if (left := {*golden.manifest.options.platforms} - modes.keys())]
@@ -307,9 +308,9 @@ def _is_selected(golden: Golden, selection: Selection, cases: Collection[str]) -
 
 
 def without_needless(selection: Selection, goldens: Sequence[Golden]) -> Selection:
-    """Return the selection without --cases and --writers if these choose all `goldens`: it is not a part of them.
+    """Return the selection without --cases and --writers if these two options leave out none of `goldens`.
 
-    A name among them that matches nothing stays, since it is an error of the plan.
+    If a name in them matches nothing, both stay, so that making the plan fails with that name.
     """
     cases = {golden.manifest.case for golden in goldens}
     lost = {*selection.writers}.difference(golden.manifest.writer.jaxlib for golden in goldens)

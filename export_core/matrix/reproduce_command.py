@@ -51,7 +51,7 @@ def with_settings(command: str, added: Sequence[str], variables: Mapping[str, st
 
 
 def command_parts(command: str) -> tuple[list[str], list[str]]:
-    """Return the settings of variables with which a printed command begins, as a shell takes them, and its words.
+    """Return the settings of variables at the start of a printed command, quoted for a shell, and its other words.
 
     Both are empty if the text is not a command that a shell can read: results of others may hold any text.
     """

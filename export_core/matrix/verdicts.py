@@ -304,7 +304,7 @@ class Judgement(StrEnum):
 
     @property
     def fails_run(self) -> bool:
-        """Whether one such cell is enough for an exit code that is not 0."""
+        """Whether one cell with this judgement is enough for an exit code that is not 0."""
         return self.facts.exit_code is not ExitCode.KEPT
 
     @property

@@ -173,8 +173,8 @@ def compare_leaves(
 def comparison_of(check: Check, how: Comparison) -> Comparison:
     """Return the comparison for a call: for a derivative (VJP), `allclose` replaces comparators of certain outputs.
 
-    These are factorizations, whose derivatives are no factorizations, and a user's own function. `exact` and `shape`
-    hold for any outputs.
+    Replaced are the comparators of factorizations, since a derivative is no factorization, and a user's own function.
+    `exact` and `shape` stay: they can compare any outputs.
     """
     is_for_any = how.compare in WITHOUT_TOLERANCE
     return structs.replace(how, compare="allclose") if check.vjp and not is_for_any else how
@@ -243,7 +243,7 @@ def _others(failed: Sequence[Difference]) -> str:
 
 
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
-    """Return the largest error of each kind over these outputs or calls, by field; None if none of them has any."""
+    """Return the largest value of each field in `ERRORS` over these outputs or calls; None if all are None there."""
     return {
         name: max((error for one in differences if (error := getattr(one, name)) is not None), default=None)
         for name in ERRORS
@@ -251,7 +251,7 @@ def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:
-    """Return one kind for all outputs that are out of tolerance: the worst, or "" if no output is out of tolerance.
+    """Return the worst kind of difference, such as rounding, of the outputs that are out of tolerance; "" if none is.
 
     Garbage is the worst kind, rounding the least bad. Of the kinds in between, the first that is found is returned.
     """
@@ -479,7 +479,10 @@ class Rules:
     sources: Sources = field(default_factory=dict)  # What set each part of the comparison, for messages.
 
     def of(self, dtype: str, output: int | None = None) -> Rule:
-        """Return the rule for an array of this dtype: an output by its number, or for None a part made from outputs."""
+        """Return the rule for an array of this dtype.
+
+        `output` is the index of the output that is compared; None for an array that is computed from several outputs.
+        """
         noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
         measured = Rule(dtype, noise=noise, factor=self.noise.factor)
         if self.comparison.compare == "exact":

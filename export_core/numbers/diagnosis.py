@@ -306,7 +306,7 @@ def _lost_precision(elements: _Elements, dtype: str) -> str:
 
 
 def _rounding(elements: _Elements, want: Array, got: Array) -> str:
-    """Return a text if the errors look like rounding; empty if they do not.
+    """Return a text that says that the errors look like rounding; empty if they do not.
 
     Such errors are near the allowed ones, small beside the largest element, similar in size, and of both signs. `want`
     and `got` are elements of the whole array.
@@ -365,9 +365,10 @@ def _once(want: Array, got: Array) -> tuple[Array, Array]:
 
 
 def _is_related(want: Array, got: Array) -> bool:
-    """Return whether errors grow with the values or against them, or their sizes fall where the values grow.
+    """Return whether errors rise or fall as the values rise, or are larger where the values are near zero.
 
-    Those of another constant often do; so do those of another frequency, which are largest at the zeros of a wave.
+    The errors of a formula with a different constant often do. Those of a wave with a different frequency are largest
+    where the wave is zero.
     """
     errors, least = got - want, max(_RELATED, 3 / math.sqrt(want.size))
     return abs(_correlation(want.real, errors.real)) > least or _correlation(np.abs(want), np.abs(errors)) < -least
@@ -383,7 +384,7 @@ def _correlation(one: Array, other: Array) -> float:
 def _is_smooth(elements: _Elements) -> bool:
     """Return whether the errors of neighbours along an axis have the same sign, as along the time of an integration.
 
-    The steps of an integration in a narrower type may look so, too: then nothing shows it.
+    An integration that is computed in a narrower type may have such errors too: nothing here tells the two apart.
     """
     want, errors = elements.expected.real, (elements.actual - elements.expected).real
     for axis in range(errors.ndim):

@@ -38,7 +38,7 @@ Factors = Sequence[Array]
 class Sides:
     """The expected and the actual factors of one factorization.
 
-    In its methods, `of` is the number of the output whose dtype decides the tolerance of the part.
+    In its methods, `of` is the index of the output whose dtype decides the tolerance of the part.
     """
 
     expected: Factors
@@ -234,8 +234,8 @@ def schur(sides: Sides) -> list[Part]:
 def eig(sides: Sides) -> list[Part]:
     """Return parts for the eigenvalues w in any order, and for the vectors V of any phase.
 
-    Vectors are compared by their norms and by V diag(w) V^-1. Left vectors make a different matrix in this way, which
-    is as unique as that of the right vectors.
+    Vectors are compared by their norms and by V diag(w) V^-1. For left vectors this product is not the factorized
+    matrix, but it is as unique as for right vectors.
     """
     expected, actual = sides.expected, sides.actual
     name = expected[0].dtype.name
@@ -322,7 +322,7 @@ def adjoint(matrix: Array) -> Array:
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """Return the order of rows after the swaps that LAPACK's pivots ask for, which are counted from 0.
+    """Return the order of rows after the swaps that LAPACK's pivots ask for; rows are counted from 0.
 
     Pivots that are out of range are clipped.
     """

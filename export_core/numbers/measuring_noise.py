@@ -89,7 +89,7 @@ class MeasuredNoise:
 def with_noise(
     manifest: Manifest, files: Mapping[str, bytes], measured: MeasuredNoise
 ) -> tuple[Manifest, dict[str, bytes]]:
-    """Return the manifest and the files of a golden, with its noise."""
+    """Return the manifest and the files of a golden with the noise that was measured added to both."""
     hashes = {**manifest.files, NOISE: sha256(measured.data)}
     return replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
 

@@ -102,8 +102,8 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
 def count_undecided(leaf: Leaf, noise: Array) -> int:
     """Return how many elements of an output would not show a wrong number, since their noise is too large.
 
-    This is the noise by which they are compared, with all its floors. In an output that is zero in all runs no element
-    counts: any other number would be seen.
+    `noise` is the measured noise; elements are judged by `noise_with_floors`, as in a comparison. If an output is zero
+    in all runs, no element counts: any other number would be seen.
     """
     expected, largest = leaf.numpy(), scale_of([leaf])
     if not largest:
@@ -130,7 +130,7 @@ class Whole:
 
     @classmethod
     def of(cls, expected: Array, noise: Array | None) -> Whole:
-        """Return the facts of a flat array that its pieces need. It is itself read in pieces, to save memory."""
+        """Return the facts of a flat array that its pieces need. The array itself is read in pieces, to save memory."""
         spans = [slice(start, start + PIECE) for start in range(0, expected.size, PIECE)]
         largest = max(float(_finite_magnitudes(expected[span]).max()) for span in spans)
         return cls(largest, 0.0 if noise is None else float(_lent(noise)))
@@ -146,8 +146,8 @@ def noise_with_floors(
 ) -> Array:
     """Return the noise by which elements are compared: the measured noise, but at least what rounding gives.
 
-    No element has less than a floor by the noise of the other elements (`_lent`): few runs may move one little by luck.
-    For types of at most 8 bits, which have no floors, it is the measured noise.
+    Another floor follows from the noise of all elements (`_lent`), since few runs may by chance have moved an element
+    only a little. Types of at most 8 bits have no floors: for them, the measured noise is returned.
 
     Args:
         expected: the outputs that the writer saw, or arrays made from them in double precision.
@@ -179,11 +179,11 @@ def _finite_magnitudes(values: Array) -> Array:
 
 
 def _lent(noise: Array) -> Array:
-    """Return the noise that every element has at least, since a few runs may have moved an element little by luck.
+    """Return the least noise that any element counts as having: few runs may by chance have moved it only a little.
 
     It is the lower quartile of the noise of n elements times √(ln n / ln `DRAWS`). The root is the ratio of the largest
-    of n normal draws to the largest of `DRAWS`. Of 10,000 elements, a reader moves some farther than the writer's few
-    runs moved any.
+    of n normal draws to the largest of `DRAWS`. Without it, a reader would move some of 10,000 elements farther than
+    the writer's few runs moved any.
     """
     if not noise.size:
         return np.asarray(0.0)
@@ -298,7 +298,7 @@ def undecided_outputs(
 ) -> Undecided:
     """Return the outputs with elements that would not show a wrong number, by call and output: ``vjp1/0``.
 
-    Elements that jump do not count: they are reported separately, and are what the writer saw in most readers.
+    Elements that jump do not count: they are reported separately, and in most readers equal what the writer saw.
 
     Args:
         golden: the golden.
@@ -394,7 +394,7 @@ def _problems(golden: Golden) -> Sequence[str]:
 
 
 def proves_nothing_text(record: NoiseRecord) -> str:
-    """Return why a golden is refused of which no output would show a wrong number, and what to do."""
+    """Return why a golden is refused if none of its outputs would show a wrong number, and what to do."""
     undecided = "; ".join(_undecided(record.undecided_outputs))
     return f"the numbers of this golden would prove nothing: {undecided}. {WHAT_TO_DO}"
 
@@ -413,7 +413,7 @@ def noise_text(record: NoiseRecord) -> str:
 def knows_inputs_only(record: NoiseRecord) -> bool:
     """Return whether the noise of some call comes from moved inputs alone, and from no moved result inside the program.
 
-    Those could not be moved, or the golden was measured by an older version, which did not move them.
+    Either results inside the program could not be moved, or an older version measured the golden and did not try to.
     """
     kinds = {name.rpartition("/")[2] for name in record.failed}
     return "inside" in kinds or (not record.inside and bool(record.compiled or {"inside 0", "unoptimized"} & kinds))
@@ -453,7 +453,7 @@ def _in_units(leaf: Leaf, noise: Array) -> float:
 
 
 def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None) -> list[str]:
-    """Return lines for a writer about outputs that show nothing, or may not be equal in another release.
+    """Return lines for the person who writes a golden: which outputs show nothing, or may differ in another release.
 
     `paths` are those of `output_paths`, if they are known.
     """
@@ -497,16 +497,16 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
 
 
 class NotSeen(NamedTuple):
-    """The errors that an output does not show."""
+    """How large an error an output may have without failing its comparison, relative to its largest number."""
 
     fraction: float  # The fraction of its largest number below which errors pass unseen.
     dtype: str  # The type of the output.
 
 
 def not_seen(golden: Golden) -> dict[str, NotSeen]:
-    """Return the errors that outputs do not show, by output and its path.
+    """Return how large errors of outputs may pass unseen, by a text with an output's name and its path in the result.
 
-    The fraction follows from the largest noise of its elements, without the elements that show nothing. Only outputs of
+    The fraction follows from the largest noise in the output, without the elements that show nothing. Only outputs of
     floats are included that are compared by noise and have a number other than 0.
     """
     parts: dict[str, NotSeen] = {}

@@ -46,7 +46,7 @@ class OtherRun:
 def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterator[tuple[OtherRun, Sequence[Leaf]]]:
     """Yield runs, each with all its inputs: up to `most`, or up to `FEWEST` if that is more.
 
-    `used` are the numbers of the inputs that the program takes.
+    `used` are the indexes of the inputs that the program takes.
     """
     used = [number for number in used if inputs[number].data.size and inputs[number].dtype != "float0"]
     groups = [group.tolist() for group in np.array_split(np.asarray(used, int), min(len(used), MOST_ALONE) or 1)]

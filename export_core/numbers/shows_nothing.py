@@ -174,9 +174,9 @@ class Output:
         return ""
 
     def is_lost_as(self, given: Leaf, *, same_values: bool) -> bool:
-        """Return whether an input is infinite or NaN in the same elements as this output, which has some.
+        """Return whether an input is infinite or NaN in the same elements as this output, which has such elements.
 
-        With `same_values`, all its elements must have the values of the output.
+        With `same_values`, every element of the input must also have the value of the output's.
         """
         if given.dtype not in FLOATS or given.shape != self.leaf.shape:
             return False
@@ -185,13 +185,13 @@ class Output:
 
     @property
     def may_be_saturated(self) -> bool:
-        """Whether nearly all of its elements, floats, have so few values that these may be the bounds of a function."""
+        """Whether nearly all elements of this float output have so few values that they may be a function's bounds."""
         return self.leaf.dtype in FLOATS and bool(self.few) and not self.is_other_in_a_call
 
     def saturated(self, made: Bounded) -> str:
-        """Return the advice if its elements are at the bounds of `made`, the function that makes it.
+        """Return the advice about an output whose elements are at the bounds of `made`, the function that makes it.
 
-        It is empty if too many elements are not.
+        It is empty if too few elements are at a bound: all must be for a clamp, and nearly all for other functions.
         """
         values = to_double(self.values).reshape(-1)
         # Nothing follows from the elements that a select fills. A softmax with masked elements has zeros there itself.
@@ -392,10 +392,10 @@ class OtherInputs:
             yield VariantRequest(run.name, str(path), str(folder / f"{run.name}.npz"), limited=True)
 
     def ended(self, reply: Reply) -> bool:
-        """Record how a process that ran these variants ended, and return whether one of them ended it.
+        """Record how a process that ran these variants ended, and return whether one of the variants ended it.
 
-        The next process runs none of them again: neither those that ran nor those that were not reached. Only if a call
-        of the golden itself ended the process do all run again, since they may not have been reached.
+        The next process runs none of these variants again, whether or not they were reached. Only if a call of the
+        golden itself ended the process, all of them run again.
         """
         if reply.end != "ok" and not reply.variant:
             return False
@@ -445,13 +445,13 @@ def _remarks(
 
 
 def _used(artifact: Artifact, inputs: int) -> list[int]:
-    """Return the numbers of those inputs that the program takes."""
+    """Return the indexes of those inputs that the program takes."""
     envelope = artifact.envelope
     return [number for number in range(inputs) if envelope is None or number in envelope.module_kept_var_idx]
 
 
 def is_named(leaf: str, names: Iterable[str]) -> bool:
-    """Return whether one of these names is the path of a leaf, or of a part of the tree that holds the leaf."""
+    """Return whether one of these names is the path `leaf`, or the path of a part of the tree that holds that leaf."""
     return any(leaf == name or leaf.startswith((f"{name}[", f"{name}.")) for name in names)
 
 

@@ -118,7 +118,7 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A relaxation for the goldens of one case by one writer: looser tolerances, or custom calls that they may make.
 
-    `writer` may be a glob. It ends as a known failure does.
+    `writer` may be a glob. A quirk ends on the day `expires`, as a known failure does.
     """
 
     case: Text  # The case id of the golden.
@@ -215,7 +215,7 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return day is None or ((self.since or day) <= day <= (self.until or day))
 
     def out_of_force(self, day: datetime.date) -> str:
-        """Return why nothing has to run on this deployment target on a day, by `since` and `until`; "" if it is not so.
+        """Return why this deployment target is not in force on a day, by `since` and `until`; "" if it is in force.
 
         The text follows the target's name: ``its obligation ended on 2027-03-31``.
         """

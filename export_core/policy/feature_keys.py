@@ -18,9 +18,9 @@ Entry = TypeVar("Entry", bound=msgspec.Struct)
 
 @dataclass(frozen=True)
 class FeatureKey(Generic[Entry]):
-    """A table of the policy that belongs to a feature, which names it as its `policy_key`.
+    """A table of the policy that belongs to a feature: the `policy_key` of its `Feature`.
 
-    `entry` is the type of its entries, which needs a field `location`, called ``place`` in JSON. If entries have fields
+    `entry` is the type of the table's entries. It needs a field `location`, called ``place`` in JSON. If it has fields
     `cases`, `writers`, `readers` or `platforms`, the kernel reports patterns in them that match nothing.
     """
 
@@ -64,7 +64,7 @@ def with_feature_keys(policy: type[Entry]) -> type[Entry]:
 
 
 def marker_keywords() -> dict[str, FeatureKey[Any]]:
-    """Return the keys for which the marker has a keyword, by its name."""
+    """Return the keys of features that a test's marker can set too, by name: keyword and key have the same name."""
     return {key.name: key for key in feature_keys() if key.in_marker}
 
 

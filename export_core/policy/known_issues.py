@@ -67,10 +67,10 @@ class Fixture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownIssue(msgspec.Struct, frozen=True):
-    """What is known of some releases of a consumer. A failing cell shows it if it has all that is given.
+    """A known fault of some releases of a consumer. A failing cell shows the issue if all fields that are given fit it.
 
-    Releases are those built from `since` on, and before `mended_in`. A shipped entry that has neither says why, in
-    `any_reader`.
+    The releases are those built from `since` on, and before `mended_in`. A shipped entry with neither of the two says
+    why in `any_reader`.
     """
 
     id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)")]  # A short name, for links and filters.
@@ -121,7 +121,7 @@ class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
 
 
 def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
-    """Return the shipped entries, with the entries of a newer or a project's own file before them.
+    """Return the shipped entries, after the entries of `file`, which is a newer list or a project's own.
 
     An entry of the file replaces a shipped entry with its id. Raises `PolicyError` for a file that cannot be read, or
     an entry that is wrong.

@@ -32,7 +32,8 @@ def find_policy(folder: str | os.PathLike[str], named: str | os.PathLike[str] | 
 def find_locations(policy: Policy, named: str | os.PathLike[str] | None = None) -> Callable[[Key], str]:
     """Return a function that returns the place of a key in the policy file, such as ``export_compat.yaml:12``.
 
-    It returns "" if there is no file, or if the file has another value than `policy`, which was then made otherwise.
+    It returns "" if there is no file, or if the key has another value in the file than in `policy`. Then the value of
+    `policy` is not from the file.
 
     Args:
         policy: the policy whose keys are looked for.

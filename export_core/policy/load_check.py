@@ -66,10 +66,10 @@ class LoadCheck:
 
     @property
     def ok(self) -> bool | None:
-        """True if it loads, every custom call is promised (for a bare module: listed), and nothing is known against it.
+        """True if the artifact loads with all custom calls promised (for a bare module: listed).
 
-        False also if the reader is known not to compile or run it, or to compute other numbers. None if it is not known
-        whether it loads.
+        False also if the reader is known not to compile or run the artifact, or to compute other numbers. None if it is
+        not known whether the artifact loads.
         """
         return False if self.unpromised or self.numbers == NO else self.loads
 
@@ -150,7 +150,7 @@ def _require_one_release(reader: str) -> None:
 def check_load(
     artifact: Artifact, terms: Terms, reader: Reader, platform: str = "", writer: WrittenBy | None = None
 ) -> LoadCheck:
-    """Check an artifact by the terms of a project.
+    """Return whether a reader loads and runs an artifact, and whether that is promised, by the terms of a project.
 
     `platform` is where it is to run; "" is a CPU, or else the first platform of the artifact. Without `writer`, the
     writer is what the bytes show of it. Raises `ArtifactError` for a StableHLO module that cannot be read.

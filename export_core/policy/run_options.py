@@ -40,7 +40,7 @@ class OptionError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of a plan: a shard of several."""
+    """One of several parts into which a plan is split, so that each runs on a machine of its own."""
 
     index: int  # The number of the shard, from 1.
     count: int  # How many shards the plan has.
@@ -416,7 +416,7 @@ def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
 
 
 def option_words(*objects: object, plan: bool = False) -> list[str]:
-    """Return the options by which a command is about the same goldens and runs cells as `objects` say, as words.
+    """Return, as words, the options with which a command takes the goldens and runs the cells as `objects` say.
 
     With `plan`, the options that choose among the cells are added, so that the command makes the same plan.
     """

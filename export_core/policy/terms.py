@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class Terms(NamedTuple):
-    """Releases, oldest build first; the windows of the promise; allowed targets with reasons."""
+    """What a project's policy decides about single artifacts, read without the rest of the policy.
+
+    It has all releases, oldest build first, the windows, and the allowed custom-call targets with reasons.
+    """
 
     releases: tuple[CalendarEntry, ...]
     windows: Windows = Windows()
@@ -23,7 +26,7 @@ class Terms(NamedTuple):
 
 
 class PromisedDays(NamedTuple):
-    """Promised reader dates, for the earliest and the latest possible writer."""
+    """The build dates of readers that are promised to read an artifact, by its earliest and latest possible writer."""
 
     backward_days: int  # The length of the backward window.
     forward_days: int  # The length of the forward window.

@@ -134,7 +134,7 @@ def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None 
 
 
 def _place(check: Check, mesh: dict[str, int]) -> Place:
-    """Return how the arguments of a call are placed. `mesh` is the mesh for which the artifact was exported."""
+    """Return how the arguments of a call are placed on devices. The artifact was exported for `mesh`."""
     if check.spread:
         return "spread"
     if check.in_specs:
@@ -184,12 +184,12 @@ def promise_of(
     """Return the promise to a reader about a golden: the one rule for a plan, a judgement and a forecast.
 
     Args:
-        reader: the release that reads it. Where it has settings, nothing is promised.
-        writer_built: the day on which its writer was built.
+        reader: the release that reads the golden. A release with settings is promised nothing.
+        writer_built: the day on which the golden's writer was built.
         windows: the windows of the policy, which count for jaxlib; another runtime has a promise of its own.
-        devices: how many devices it is for. A number that the reader is not called with is never promised.
-        converted: whether it is an artifact that `jaxexport convert` made, for which nothing is promised.
-        left_out: whether the reader has refused what its own promise leaves out, which is known once it was run.
+        devices: how many devices the golden needs. Nothing is promised if the reader cannot be called with so many.
+        converted: whether `jaxexport convert` made the golden's artifact, for which nothing is promised.
+        left_out: whether the cell was run, and the reader refused something that its own promise excludes.
     """
     promise = promise_to(reader, writer_built, windows)
     excepted = converted or left_out or bool(reader.with_settings) or not has_devices_for(reader, devices)
@@ -197,7 +197,7 @@ def promise_of(
 
 
 def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Promise:
-    """Return the promise to a reader that has not been run, about a golden."""
+    """Return the promise that a reader runs a golden, as it is known before the cell is run."""
     manifest = golden.manifest
     converted, devices = manifest.converted_from is not None, manifest.options.devices
     return promise_of(reader, manifest.writer.built, windows, devices=devices, converted=converted)
@@ -212,10 +212,10 @@ def cannot_pass(cell: Cell) -> str:
 
 
 def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, ModuleCall]]:
-    """Return the module of an artifact and of each of its derivatives, by order, with how it is called.
+    """Return the module of an artifact, then those of its first, second … derivative, each with how it is called.
 
-    The path of the module in each call is still empty. Raises `GoldenError` for a StableHLO module without the envelope
-    of jax.export.
+    Each `ModuleCall` still lacks the path of its module. Raises `GoldenError` for a StableHLO module without the
+    envelope of jax.export.
     """
     if artifact.envelope is None:
         raise GoldenError(

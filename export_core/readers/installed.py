@@ -28,7 +28,7 @@ _IMPORTED = (".py", ".pyc", ".pth", ".so", ".pyd")
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The content of `READY`, for a complete environment."""
+    """The content of the file `READY`, which a build writes into an environment once it is complete."""
 
     checked: str  # The output of the recipe's check.
     lock: str  # `hash_of_installed`, under the key that environments of earlier versions have too.

@@ -19,7 +19,7 @@ from export_core.releases.runtimes import runtime_of
 
 
 class Mode(StrEnum):
-    """The part of a cell that a machine does."""
+    """Whether a cell is run or only compiled."""
 
     RUN = "run"  # It is executed and its outputs are compared.
     COMPILE = "compile"  # It is compiled for a described device, and not executed.
@@ -35,7 +35,7 @@ class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The plugins and the devices of a platform, for compiling without its hardware; the default is the first."""
+    """The plugins and devices of a platform, for compiling without its hardware; the first of each is the default."""
 
     plugins: tuple[str, ...]
     devices: dict[str, Device]

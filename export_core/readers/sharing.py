@@ -20,7 +20,8 @@ def share(folder: Path, others: Iterable[Path]) -> None:
 
     It gets the bytecode of each source file that has the same bytes in both environments. This saves time, since
     compiling what jax imports takes three times as long as importing it. Python itself checks that bytecode fits its
-    source. The notes of any environment will do, since two releases import much the same modules.
+    source. Notes list the modules that cells import: those of any environment will do, since two releases import much
+    the same modules.
     """
     if is_used(folder):
         return

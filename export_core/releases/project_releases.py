@@ -44,10 +44,11 @@ def read_calendar(path: Path) -> CalendarFile:
 
 
 def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
-    """Return the shipped calendar with a project's releases, which change nothing of its own: see `contradiction`.
+    """Return the shipped calendar with a project's releases, which must not contradict it (`contradiction`).
 
     A shipped entry was measured. Since then, its release may have been withdrawn, or built for another CPython: these
-    are taken from the project. With which jaxlib a jax is paired is the project's choice, since it decides no promise.
+    facts are taken from the project. The project also chooses with which jaxlib a jax is paired, since no promise
+    depends on that.
     Raises `ReleaseError` for a release whose date cannot be right.
     """
     for package, version, problem in contradictions(shipped, jaxlib, jax):

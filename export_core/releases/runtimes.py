@@ -43,7 +43,7 @@ SETTINGS = "JAXEXPORT_READER_SETTINGS"
 
 
 class RuntimePromise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The promise of a runtime, in days between the build dates of the writer's jaxlib and its own."""
+    """The promise of a runtime, in days between the build dates of the writer's jaxlib and the runtime's release."""
 
     backward_days: int  # How long after the writer a release may be built that has to read its artifacts.
     forward_days: int  # How long before the writer a release may be built that has to read its artifacts.

@@ -30,7 +30,7 @@ class Windows(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """The promise between two build dates."""
+    """Whether a reader is promised to run an artifact."""
 
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # Their distance, never negative.

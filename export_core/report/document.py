@@ -166,7 +166,7 @@ class Document:
     def headline(self) -> tuple[str, str]:
         """Two lines: what the run shows, with its numbers; then all counts, the date and the exit code.
 
-        That the run does not count any more comes before everything else.
+        The first line of an outdated run begins with ``OUTDATED, was``.
         """
         line, counts = headline(self.run.summary, self.run.readers)
         return (f"OUTDATED, was {line}" if self.run.changed else line), counts

@@ -89,7 +89,7 @@ def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object
 
 
 def _cell(result: Result, reader: str, run: Run, findings: Sequence[Finding]) -> Xml.Element:
-    """Return the test case of a cell; `findings` are those about it alone, and first that of its cause."""
+    """Return the test case of a cell; `findings` are the finding of its cause, if any, then those about it alone."""
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
     if place := source_line(result.test):

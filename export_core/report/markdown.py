@@ -172,7 +172,10 @@ def _in_summary(finding: Finding) -> str:
 
 
 def _with_addresses(text: str, escape: Callable[[str], str], code: str) -> str:
-    """Return an escaped text, whose web addresses become code: no link, no mention, and whole where they are copied."""
+    """Return a text with its web addresses as code, which is no link and is copied whole, and the rest escaped.
+
+    `code` is the format of code, in which ``{}`` stands for the address.
+    """
     parts, end = [], 0
     for match in _URL.finditer(text):
         address = match[0].rstrip(".,;:!?')*&")

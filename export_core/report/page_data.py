@@ -227,7 +227,7 @@ def _distance(expected: str, found: str) -> str:
 
 
 def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
-    """Return the pieces of a text, in which the index of a value stands for that value: so many cells share pieces."""
+    """Return the pieces of a text, in which the index of a value stands for the value: then many cells share pieces."""
     for mark, value in zip(_MARKS, values, strict=True):
         text = text.replace(value, mark) if value else text
     return tuple(_MARKS.get(piece, piece) for piece in re.split("([\0-\2])", text))
@@ -250,7 +250,7 @@ def _release(named: MapRelease, platform: str = "") -> dict[str, str]:
 def filter_link(**terms: str | Sequence[str]) -> str:
     """Return a link to the page's table, filtered by these terms, such as ``judgement="broken", writer="0.9.2"``.
 
-    Of several values, one is enough. None of them may have special characters then.
+    If a term has several values, a cell with any one of them is shown; such values may not have special characters.
     """
     words = (term(name, of) if isinstance(of, str) else f"{name}:{','.join(of)}" for name, of in terms.items())
     return f"#filter={_quoted(' '.join(words))}"

@@ -145,9 +145,9 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
 
 
 def _just_before_writers(plan: Plan) -> list[str]:
-    """Return the readers that `window` adds as what was deployed just before a writer: a jaxlib with an older jax.
+    """Return the readers that `window` has only since they were deployed just before a writer: with an older jax.
 
-    The counts explain them, since nobody named them and their jaxlib is there twice.
+    The line of counts explains these readers. Nobody named them, and the same jaxlib is also a reader with another jax.
     """
     named, spelled = {*plan.selection.named}, plan.spelled
     pairs = (reader.pair for reader in plan.readers if not reader.runtime and spelled.get(reader) == reader.pair)

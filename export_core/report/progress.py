@@ -120,7 +120,10 @@ class TimeLeft:
         )
 
     def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:
-        """Return the mean cost of cells of these kinds, averaged with `weight` imaginary cells of cost `expected`."""
+        """Return the mean cost of cells of these kinds, averaged with `weight` imaginary cells of cost `expected`.
+
+        A kind is the name of a reader, and whether the cells are promised.
+        """
         cells = weight + sum(self._cells.get(kind, 0) for kind in kinds)
         return (weight * expected + sum(self._costs.get(kind, 0.0) for kind in kinds)) / cells if cells else 0.0
 

@@ -87,9 +87,9 @@ class Square:
 
     @property
     def counted_judgements(self) -> tuple[Judgement, ...]:
-        """The judgements that the number counts: all that fail the run, or else the worst.
+        """The judgements whose cells are counted by the number in the square: all that fail the run, or else the worst.
 
-        Empty if the colour says all: the cells work, or all fail.
+        Empty if the colour alone says all: the cells work, or all of them fail.
         """
         if self.look in (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE):
             return ()

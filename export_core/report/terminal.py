@@ -108,7 +108,7 @@ def _print_short(console: Console, document: Document) -> None:
 def _shares(sizes: Sequence[int]) -> list[int]:
     """Return how many findings of each kind to show, given how many there are: at least one, `MOST_SHOWN` in all.
 
-    What the others leave goes to the first kinds.
+    Room that kinds with few findings leave goes to the first kinds with more findings.
     """
     shares = [min(size, 1) for size in sizes]
     for place, size in enumerate(sizes):
@@ -155,7 +155,8 @@ def _evidence(finding: Finding, folder: Path | None, *, is_worst: bool, is_first
     difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
     Advice follows for the worst finding (`is_worst`), for the first of a kind (`is_first`) if the kind has its own, and
     for calls that only jax registers.
-    Any other cell that fails has the command that says why, how to reproduce it, and what to do. `folder` has the run.
+    Any other cell that fails has the command that says why, how to reproduce it, and what to do. `folder` is that of
+    the run.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):

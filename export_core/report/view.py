@@ -249,7 +249,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
 
 
 def _in_own_writers(group: Sequence[Result], run: Run) -> list[Result]:
-    """Return those cells of a run in which the goldens of these cells fail in their own writers."""
+    """Return the cells of a run that show that a golden of the cells in `group` fails in its own writer."""
     goldens = {result.golden for result in group}
     return [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
 

@@ -94,7 +94,7 @@ _COMMAND = re.compile(rf"`(?:\w+=[^`]* )?jaxexport ({'|'.join(_TAKES)})((?: [^`]
 def asked_of(run: Run) -> dict[str, str]:
     """Return the options that named the goldens, the policy and the day of a run, and its folder, with their values.
 
-    Those of the command that judged the run come before those of the command that made it.
+    An option of the command that judged the run counts before the same option of the command that made it.
     """
     made = run.plan.options if run.plan and isinstance(run.plan.options, list) else []
     asked = asked_in(made) | asked_in(shlex.split(run.options))
@@ -258,7 +258,10 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
 
 
 def _stale_facts(summary: Summary) -> str:
-    """Return which entries have expired, when and whose they are, and how many others are no longer true."""
+    """Return how many entries of the policy have expired, the first day and their owners, then how many other defects.
+
+    Known failures and quirks are counted apart. The text is "" if there is nothing to say.
+    """
     past = expired_by_noun(msgspec.convert(summary.policy, Policy), summary.as_of)
     facts = []
     for noun, entries in past.items():
@@ -287,7 +290,7 @@ def _listed_until(summary: Summary) -> str:
 
 
 def first_end(entries: Sequence[KnownFailure], as_of: datetime.date) -> str:
-    """Return the first last day of known failures in words, as every medium says it.
+    """Return in words when the first of some known failures ends, as every medium says it.
 
     Examples are ``until 2026-12-01``, ``the first until 2026-12-01`` and ``permanent``. A day before `as_of` has
     ``expired on`` in place of ``until``.
@@ -602,7 +605,7 @@ def owed_to(results: Iterable[Result]) -> str:
 
 
 def listed_briefly(results: Iterable[Result], policy: Policy, as_of: datetime.date) -> str:
-    """Return the issues of the entries that list these cells, and the first last day of an entry; "" if none lists one.
+    """Return the issues of the entries that list these cells, and when the first of them ends; "" if none lists one.
 
     An example is ``#7, until 2026-12-01``.
     """

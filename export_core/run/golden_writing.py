@@ -118,7 +118,7 @@ class OwnReader:
 
     @functools.cached_property
     def cache(self) -> OutcomeCache:
-        """The stored outcomes of earlier runs. Only one thread may use them, through this connection."""
+        """The stored outcomes of earlier runs: a connection to their database, which only one thread may use."""
         return OutcomeCache(cache_folder())
 
     @property

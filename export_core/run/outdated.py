@@ -102,7 +102,7 @@ def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
 def _changed_among(recorded: Mapping[str, str], goldens: Mapping[str, Golden]) -> str:
     """Return a text that names those goldens that are not as recorded; "" if all are.
 
-    `recorded` has the hash of each, and `goldens` each of the folder, by id.
+    `recorded` has the hash of each golden of the run by its id, and `goldens` all goldens of the folder by id.
     """
     others, lost = [], []
     for name, found in sorted(recorded.items()):

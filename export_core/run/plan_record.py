@@ -165,7 +165,8 @@ class PlanRecord(msgspec.Struct, frozen=True):
     def has_changed_until(self, other: PlanRecord) -> bool:
         """Return whether a later plan differs in something that no option decides, such as the commit.
 
-        Then no command continues this run. A changed policy or golden is found only if both commands name the same.
+        Then no command continues this run. Changes inside the policy or the goldens count only if both commands name
+        the same policy, or the same folder of goldens.
         """
         if self.tool != other.tool:
             return True

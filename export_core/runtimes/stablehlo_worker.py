@@ -121,9 +121,9 @@ def to_attribute(value: Any) -> Any:
 
 
 def return_bits(module: Any, kinds: list[str]) -> None:
-    """Change `main` so that it returns results which the binding can read; `from_attributes` takes them.
+    """Change `main` so that MLIR's Python binding can read its results; `from_attributes` makes arrays of them again.
 
-    `kinds` are the dtypes of the results before.
+    `kinds` are the dtypes of the results before the change.
     """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import func

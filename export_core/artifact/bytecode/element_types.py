@@ -25,9 +25,9 @@ _ELEMENTS = frozenset(PLAIN_TYPES["vhlo"].values()) - {"index"}  # Those whose n
 def element_types(module: Module) -> Mapping[str, Set[str]]:
     """Return the element types of operands and results for each kind of operation in a module.
 
-    Operations are named such as `stablehlo.add`. A name such as `stablehlo.reduce(add)` has the operations of the body,
-    which are then not listed by themselves. Types are written such as `i32,f32->f32`, each type once, with `?f32` for
-    arrays that have a symbolic dimension. Operations in `FLOW` have no types.
+    Operations are named such as `stablehlo.add`. A name such as `stablehlo.reduce(add)` also names the operations of
+    the body, which are then not listed by themselves. Types are written such as `i32,f32->f32`, each type once, with
+    `?f32` for arrays that have a symbolic dimension. Operations in `FLOW` have no types.
 
     Raises:
         ArtifactError: the module cannot be read.

@@ -176,7 +176,7 @@ class _Lister:
     def _begin_function(self, attributes: int, properties: int) -> dict[int, list[int]]:
         """Begin the lines of a function, and return its arguments that depend on the platform alone.
 
-        Such an argument is the platform index. It is returned by its number, with its value on each platform.
+        Such an argument is the platform index. The dict has its value on each platform, by the argument's number.
         """
         texts, own = self._texts, self._own("vhlo.func_v1", attributes, properties)
         name, visibility = (str(texts.attribute(own[key])) if key in own else "" for key in _SYMBOL)
@@ -220,7 +220,7 @@ class _Lister:
         return self._heads[key]
 
     def _own(self, name: str, attributes: int, properties: int) -> dict[str, int]:
-        """Return the numbers of an operation's attributes by name, from its properties and its dictionary."""
+        """Return the indexes of an operation's attributes by name, from its properties and its dictionary."""
         own: dict[str, int] = {}
         if properties >= 0 and name != "builtin.module":  # which has the name and the visibility of the module
             names = self._names.get(name.removeprefix("vhlo."), ())

@@ -191,7 +191,10 @@ class Contents:
         self.tables.spend(24, at)  # what decoding one takes, in operations
 
     def properties(self, op: Operation) -> dict[str, int]:
-        """Return the number of each property's attribute by name. Before bytecode 5, properties were attributes."""
+        """Return an operation's properties: for each name, the index of an attribute in the module's table.
+
+        Before bytecode 5, properties were attributes.
+        """
         name = self.tables.op_names[op.name]
         if op.properties < 0:
             return self.values.own_attributes(op.attributes)
@@ -246,7 +249,7 @@ class Contents:
                 self.constants.append(constant)
 
     def value_of_constant(self, op: Operation) -> int:
-        """Return the number of the attribute that has the value of a constant operation."""
+        """Return the index, in the module's table, of the attribute that has the value of a constant operation."""
         named = self.properties(op)
         if "value" not in named:
             raise self.tables.error("the value of a constant", "none", op.at)

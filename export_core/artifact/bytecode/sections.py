@@ -142,7 +142,7 @@ MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a
 class Entries:
     """The places of all attributes or all types of a module.
 
-    They are a packed array of their ends, with the range of them that belongs to each dialect.
+    Only the position where each one ends is stored, in a packed array, and which range of them each dialect has.
     """
 
     def __init__(self, first: int, code: str) -> None:
@@ -389,7 +389,7 @@ class Tables:
         return pairs
 
     def properties(self, index: int, count: int) -> list[int]:
-        """Return the numbers of the attributes that properties `index` hold, in alphabetical order of their names.
+        """Return the indexes of the attributes that properties `index` hold, in alphabetical order of their names.
 
         Raises `ArtifactError` if they are fewer than `count`, or too long to be read as numbers.
         """

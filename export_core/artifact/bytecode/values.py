@@ -112,7 +112,7 @@ class Values:
             raise cursor.error(f"at most {self.most_nodes} parts in an attribute or type", "more", advice=LIMIT)
 
     def reference(self, cursor: Cursor) -> int:
-        """Read the number of an attribute at a cursor, and check it."""
+        """Read the index of an attribute at a cursor, and return it. Raises `ArtifactError` if there is no such one."""
         return cursor.index(len(self.tables.attributes), "attribute")
 
     def _type_ref(self, cursor: Cursor) -> int:
@@ -161,7 +161,7 @@ class Values:
         return known
 
     def entries(self, cursor: Cursor, most: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the numbers of the name and of the value of each entry of a dictionary at a cursor.
+        """Yield the indexes of the name and of the value of each entry of a dictionary at a cursor, both attributes.
 
         Raises `ArtifactError` for more than `most` entries.
         """
@@ -172,9 +172,9 @@ class Values:
             yield self.reference(cursor), self.reference(cursor)
 
     def own_attributes(self, index: int) -> dict[str, int]:
-        """Return the numbers of an operation's attributes by name.
+        """Return the indexes of an operation's attributes by name.
 
-        `index` is the number of its dictionary of attributes, or -1 if it has none.
+        `index` is that of its dictionary of attributes, or -1 if it has none.
         """
         if (known := {} if index < 0 else self._names_of.get(index)) is None:
             dialect, code, cursor = self.attribute_entry(index)
@@ -287,8 +287,8 @@ class Values:
     def read_frequent_types(self) -> None:
         """Decode the types without parts, and the tensors of these: nearly all types. The first call does it.
 
-        One loop over the bytes takes a third of the time of decoding types one by one. All others are left to `type`,
-        and damaged ones are among those.
+        One loop over the bytes takes a third of the time of decoding types one by one. All other types, and damaged
+        ones, are left to `type`.
         """
         if self._has_frequent_types:
             return

@@ -21,7 +21,7 @@ HAS_REST = _SUCCESSORS | _REGIONS | _USES  # what `rest` reads
 
 
 class Operation(NamedTuple):
-    """An operation that a hook gets, with numbers of entries in the module's tables."""
+    """An operation that a hook gets; its numbers are indexes of entries in the module's tables."""
 
     name: int  # The number of its name.
     at: int  # The place of its first byte in the file.
@@ -40,7 +40,8 @@ class Uses:
     """The different uses of operations in a module, which `walk` gathers.
 
     The name of an operation with a body, such as a reduction, names the operations of the body too:
-    ``stablehlo.reduce(add)``. These are then not uses of their own. Their number is bounded by that of operations.
+    ``stablehlo.reduce(add)``. The operations of the body are then not uses of their own. There are at most as many uses
+    as operations.
     """
 
     def __init__(self, names: Sequence[str], with_body: Collection[str], left_out: Collection[str]):

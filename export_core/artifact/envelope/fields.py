@@ -211,7 +211,7 @@ class Envelope(NamedTuple):
 
     @property
     def levels(self) -> "tuple[Envelope, ...]":
-        """This envelope and those of its nested derivatives, by order."""
+        """This envelope, then those of its nested derivatives: of the first derivative, the second, and so on."""
         return (self,) if self.vjp is None else (self, *self.vjp.levels)
 
     def shown(self) -> tuple[str, ...]:

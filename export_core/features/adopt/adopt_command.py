@@ -199,7 +199,7 @@ def _check_options(file: str | None, folder: str | None, stated: Mapping[str, An
 
 
 def _stated_candidate(stated: Mapping[str, Any]) -> Candidate:
-    """Return the single artifact that options describe; each option is called as a field of artifacts.yaml."""
+    """Return the single artifact that options describe; an option has the name of the field in artifacts.yaml."""
     from export_core.features.adopt.archive import Candidate, ListedArtifact, candidate_of
     from export_core.goldens.adopted_mesh import parse_mesh
 

@@ -299,7 +299,7 @@ class Adoption:
     def _run(self, drafts: list[_Draft]) -> list[_Draft]:
         """Compute the outputs of drafts, each in the environment of its writer, in a cold process.
 
-        Returns the drafts whose made inputs give outputs that are not finite: they get none.
+        Returns the drafts whose made inputs give outputs that are not finite: these drafts get no outputs.
         """
         outside = []
         by_id = {draft.id: draft for draft in drafts}

@@ -97,7 +97,8 @@ class Archive:
     """The folder of an archive, and how its files are named.
 
     `listed` is the file of its list; if it is None, the list in the folder is used, if there is one. `inputs` and
-    `outputs` are the naming rule. `writer` wrote all artifacts for which the list names no writer.
+    `outputs` are the rule by which the files of arrays are named after an artifact's file. `writer` wrote all artifacts
+    for which the list names no writer.
     """
 
     folder: Path

@@ -117,7 +117,8 @@ def exported(model: Artifact, function: int, jax: str) -> Artifact:
 def _avals_of(module: Module, name: str, number: int, *, several: bool) -> tuple[tuple[Aval, ...], tuple[Aval, ...]]:
     """Return the types of the arguments and results of `main`, in the serialization format `number`.
 
-    A module names its symbolic dimensions but not their places: if there are several, they cannot be told apart.
+    A module names its symbolic dimensions, but does not say which name each has in a shape. So several cannot be told
+    apart.
     `several` is whether `main` first takes the index of a platform.
     """
     constants = (attributes.get(CONSTANT) for f in module.functions for attributes in f.arg_attrs)

@@ -74,7 +74,7 @@ def write_goldens(
         writers: what `choose_writers` chose.
         install: pip requirements of the tests; if empty, the project in the working folder is installed, if it has a
             pyproject.toml.
-        pytest_args: handed to pytest after its own.
+        pytest_args: further arguments of pytest, after those that this function gives it.
         constraints: pip constraints on the versions of the packages in the environments.
         steps: shows progress while an environment is built.
 

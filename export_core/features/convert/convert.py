@@ -187,7 +187,7 @@ def _about_replacing(calls: Iterable[str], reader: Reader) -> str:
 
 
 def _misses_shardings(envelope: Envelope | None, reader: Reader) -> bool:
-    """Return whether the artifact has named shardings without XLA's form beside them, which this reader needs.
+    """Return whether the reader needs shardings in XLA's form, and the artifact has only named ones.
 
     Such a reader would load the artifact without its shardings.
     """
@@ -198,7 +198,7 @@ def _misses_shardings(envelope: Envelope | None, reader: Reader) -> bool:
 
 
 def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, plain: bool) -> ModuleJob:
-    """Return the work on modules for a reader.
+    """Return what has to be done to the modules of an artifact so that a reader takes them.
 
     Raises `ConversionRefused` if the reader's StableHLO version is not known.
     """

@@ -17,7 +17,7 @@ class Exceeded(msgspec.Struct, frozen=True, gc=False):
     whose: str = ""  # For `max_growth`: where that value is from, `writer` or `baseline`.
 
     def __str__(self) -> str:
-        """``temp_bytes 168,984,580, more than 101,391,782, which is 1.2 times the 84,493,152 of its writer``."""
+        """Return ``temp_bytes 168,984,580, more than 101,391,782, which is 1.2 times the 84,493,152 of its writer``."""
         # Whole numbers and no units: the policy has the limit as a whole number too.
         text = f"{self.figure} {self.found:,.0f}, more than {self.allowed:,.0f}"
         if self.against is None:

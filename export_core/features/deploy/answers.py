@@ -121,7 +121,7 @@ class Question:
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`. `results` is the results
     folder that was asked about: the command writes to the folder inside it for `to`, the value of `--to`. `cases` are
     all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
-    compared. `of_other_content` has the places with a stored result that does not count, since the golden was changed.
+    compared. `of_other_content` has the cells with a stored result that does not count, since the golden was changed.
     """
 
     calendar: Calendar
@@ -147,7 +147,7 @@ def deployability(
     as_of: datetime.date,
     unmatched: Sequence[tuple[Unmatched, DeploymentTarget]] = (),
 ) -> Deployability:
-    """Answer for each artifact in its deployment targets.
+    """Return the answer for each artifact in each deployment target that it is asked about in.
 
     Args:
         pairs: Each artifact with a target that it is asked about in.

@@ -42,7 +42,7 @@ StoredResults = dict[Place, Result]
 
 
 class StoredEvidence(NamedTuple):
-    """The stored results that count, and the places of those that do not since their golden was changed."""
+    """The stored results that count, and the cells of those that do not count, since their golden was changed."""
 
     results: StoredResults
     of_other_content: frozenset[Place]
@@ -334,9 +334,10 @@ def targets_named(
 
 
 def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy, day: datetime.date) -> dict[str, str]:
-    """Return why deployment targets are not in force on a day, by name: the target that was named, or all left out.
+    """Return why deployment targets are not in force on a day, by the name of the target.
 
-    `targets` are those that `name`, the value of --to, means.
+    They are the target that was named, or for `all` those that `all` leaves out. `targets` are those that `name`, the
+    value of --to, means.
     """
     asked = [target for target in policy.deployed if target not in targets] if name == ALL else targets
     reasons = {target.name: target.out_of_force(day) for target in asked}
@@ -375,9 +376,9 @@ def asked_pairs(
 ) -> tuple[list[tuple[Subject, DeploymentTarget]], dict[str, list[str]]]:
     """Return each artifact with each target to ask about, and by target the goldens that are left out.
 
-    A golden that does not run on the target's platform is left out. It is not left out if a name that the user gave, or
-    a pattern in the `cases` of the target, means no golden that runs there; a glob that the user gave never keeps it.
-    The newest golden of a case is never left out if an older one runs there: the next deployment lacks the platform.
+    A golden that does not run on the target's platform is left out, with two exceptions. It is asked about if an exact
+    name that the user gave, or a pattern in the `cases` of the target, means no golden that runs there. The newest
+    golden of a case is asked about if an older one runs there: the next deployment lacks the platform.
 
     Args:
         subjects: The artifacts.

@@ -119,7 +119,7 @@ class ForeseenReader(msgspec.Struct, frozen=True):
 
 
 class ForecastDay(msgspec.Struct, frozen=True):
-    """A day on which something happens."""
+    """A day of a forecast with its events, and with what a jaxlib built that day must do."""
 
     day: datetime.date  # The day.
     in_days: int  # The days until then, from `as_of`.
@@ -459,7 +459,7 @@ def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:
 
 
 def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
-    """Yield lines on each day on which something happens, with a new release's obligations when they change."""
+    """Yield lines about each day with events; where the obligations of a new release change, they are added."""
     goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
     yield from map(deployed_line, forecast.deployed)
@@ -502,7 +502,7 @@ def _obligation_lines(release: Obligations) -> Iterator[str]:
 
 
 def deployed_line(reader: DeployedReader) -> str:
-    """Return a line on what a reader in use is promised to run, without a full stop."""
+    """Return a line that says what a reader in use is promised to run, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     start = (
         f"{targets}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
@@ -517,7 +517,7 @@ def deployed_line(reader: DeployedReader) -> str:
 
 
 def foreseen_line(reader: ForeseenReader) -> str:
-    """Return a line on which goldens a reader is forecast to read and to run, without a full stop."""
+    """Return a line that says which goldens a reader is forecast to read and to run, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     unread, not_run, in_doubt = (
         sum(map(len, by_reason.values())) for by_reason in (reader.unread, reader.not_run, reader.in_doubt)

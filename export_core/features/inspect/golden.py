@@ -173,7 +173,7 @@ def _outputs_to_name(golden: Golden) -> list[str]:
 
 
 def _not_seen(golden: Golden) -> dict[str, NotSeen]:
-    """Return the errors that outputs do not show, by output.
+    """Return how large errors of outputs may pass unseen, by output, as `not_seen` does.
 
     Empty for a golden that cannot be read.
     """

@@ -50,7 +50,7 @@ class InventoryRow(NamedTuple):
 
 
 def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
-    """Return the row of an artifact.
+    """Return the facts about an artifact that an inventory counts and names.
 
     Raises `ArtifactError` for a module that cannot be read.
     """

@@ -103,9 +103,10 @@ class NotMovedError(Exception):
 
 
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Lower a call so that its results move; the lowered call takes the numbers of `moves`, then `args` and `kwargs`.
+    """Lower a call, rewritten by `Rewriting` so that rounded results inside it are off by some units in the last place.
 
-    Raises `NotMovedError` if nothing in it can be moved, and `UnreducedError`.
+    The lowered call takes the numbers that `moves` returns, then `args` and `kwargs`. Raises `NotMovedError` if nothing
+    in it can be moved, and `UnreducedError`.
     """
 
     def moved(numbers: Any, args: Any, kwargs: Any) -> Any:
@@ -119,7 +120,7 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def refined(lowered: Any) -> Any:
-    """Return the StableHLO module of a lowered call, with static shapes. The call compiles changes of this module.
+    """Return the StableHLO module of a lowered call, with static shapes; to change it is to change what is compiled.
 
     Raises `UnreducedError`.
     """
@@ -134,7 +135,10 @@ def refined(lowered: Any) -> Any:
 
 
 class Rewriting:
-    """The rewriting of one StableHLO module, in place."""
+    """The rewriting of one StableHLO module, in place, so that results of its operations are moved.
+
+    To move a result is to add some units in the last place to its elements, as many as an argument of `main` says.
+    """
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -142,7 +146,10 @@ class Rewriting:
         self.helpers: dict[tuple[str, int, bool, bool], tuple[str, str]] = {}
 
     def rewrite(self) -> int:
-        """Move every result that is open and the terms of sums; return the number of places that move."""
+        """Rewrite the module so that rounded results and exact terms of sums are moved; return how many are.
+
+        A result is moved if `_is_open` is true of its operation, and a term if nothing else moves it (`Operands`).
+        """
         with self.module.context, ir.Location.unknown():
             self.numbers_type = ir.Type.parse("tensor<3xi32>")
             ops = [item.operation for item in self.module.body.operations]
@@ -169,7 +176,7 @@ class Rewriting:
         return self.places
 
     def _called(self, functions: dict[str, Any]) -> set[str]:
-        """Return the names of functions that `main` reaches by calls that are walked, and that nothing else uses."""
+        """Return the names of functions that `main` reaches by calls for which `is_walked` is true, and only so."""
         called, reached, elsewhere = set(), ["main"], set()
         for function in functions.values():
             for op in operations(function):
@@ -209,7 +216,7 @@ class Rewriting:
         return made
 
     def _planned(self, block: Any) -> list[list[int]]:
-        """Return which operands are moved as terms, by index, for each operation that `_walk` visits in a block."""
+        """Return the indexes of the operands to move as terms, for each operation that `_walk` visits in a block."""
         planned = []
         for op in [item.operation for item in block.operations][:-1]:
             if is_walked(op):
@@ -222,7 +229,7 @@ class Rewriting:
     def _walk(self, block: Any, numbers: Any, planned: Iterator[list[int]]) -> None:
         """Move the results in a block and in the bodies of its loops and branches, and the terms of its sums.
 
-        `numbers` is the value in the module with the numbers of `moves`; `planned` has the terms of each operation.
+        `numbers` is the value in the module that holds what `moves` returns; `planned` yields what `_planned` returned.
         """
         ops = [item.operation for item in block.operations]
         for op, following in itertools.pairwise(ops):  # the last one is a terminator
@@ -255,10 +262,10 @@ class Rewriting:
                     self._move_operand(op, number, numbers)
 
     def _in_wider_type(self, op: Any, terms: list[int]) -> tuple[Any, Any] | None:
-        """Make a product whose terms have a narrow type again, with operands in float32.
+        """Replace a product with terms of a narrow type by an equal product with operands in float32.
 
         Returns the new product, and the operation that converts its result back to a narrow type, or None if that is
-        not needed. Returns None for all other operations.
+        not needed. Any other operation is left as it is, and None is returned.
         """
         types = [NARROW.fullmatch(str(value.type)) for value in op.operands]
         result = WIDENED.fullmatch(str(op.results[0].type)) if op.results else None
@@ -400,7 +407,7 @@ class Operands:
     def terms_to_move(self, op: Any) -> list[int]:
         """Return the indexes of the operands that must be moved as terms of this operation.
 
-        They are those that nothing has moved yet, or all factors of a complex product or quotient.
+        These are the operands of a sum that nothing has moved yet, and all factors of a complex product or quotient.
         """
         name, count = short_name(op), len(op.operands)
         if name in ("multiply", "divide"):  # of complex numbers: what cancels in them has the error of its terms
@@ -498,7 +505,7 @@ class Operands:
         return bool(given) and all(map(self._is_one_number, given))
 
     def _given(self, argument: Any) -> list[Any]:
-        """Return the values that the calls of a function pass for its argument; empty if no call that is followed does.
+        """Return the values that calls of a function pass for its argument; empty unless calls of it are walked.
 
         Arguments of `main`, of loops and of branches get no values by calls.
         """
@@ -511,10 +518,10 @@ class Operands:
 
 
 def doublings(terms: int) -> int:
-    """Return how many times the units by which a sum of this many terms moves are doubled.
+    """Return how often to double the number of units by which the result of a sum of this many terms is moved.
 
     n terms of the same sign that are added one after another are off by about 0.17 √n units: each of the n roundings is
-    off by up to half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
+    off by up to half a unit of what is summed up so far. So the sum is moved by √n / 4 units, in powers of two.
     """
     return max(0, (terms // TERMS).bit_length() + 1) // 2
 
@@ -525,7 +532,7 @@ def short_name(op: Any) -> str:
 
 
 def is_sum(op: Any) -> bool:
-    """Return whether an operation with a body adds or multiplies there."""
+    """Return whether an operation with a body, such as a reduction, adds or multiplies in this body."""
     return any(inner.name in (*ADDING, "stablehlo.multiply") for inner in operations(op))
 
 
@@ -568,7 +575,7 @@ def is_walked(op: Any) -> bool:
 
 
 def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
-    """Yield the operations inside an operation; each is followed by the operations inside it if `into` is true."""
+    """Yield the operations inside an operation; each is followed by those inside it if `into` returns True for it."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:

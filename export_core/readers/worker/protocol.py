@@ -30,9 +30,9 @@ class Stage(StrEnum):
 def moves(seed: int, ulps: int) -> tuple[int, ...]:
     """Return the numbers by which a rewritten call moves its results by -`ulps` to `ulps` units in the last place.
 
-    They are an argument of a call that moved_inside.py has rewritten: a number made of `seed`, by how many bits a
-    32-bit hash is shifted down, and whether anything moves. The bits that remain of the hash, plus one, halved, are the
-    units: for one unit two bits remain, which give -1, 0, 0 or 1, so half of the values stay.
+    They are an argument of a call that moved_inside.py has rewritten. There are three: a number made of `seed`, by how
+    many bits a 32-bit hash is shifted down, and 1 if anything moves, else 0. The bits that remain of the hash, plus
+    one, halved, are the units. For one unit two bits remain, which give -1, 0, 0 or 1, so half of the values stay.
 
     Args:
         seed: chooses which values move which way.

@@ -177,9 +177,10 @@ def known_size(result: Result) -> float:
 
 @dataclass(frozen=True)
 class Criterion:
-    """The rule by which a result is like the bad one.
+    """The rule by which another result counts as like the bad one.
 
-    Its error is above `threshold`; if that is None, it has the same class, as `by` defines classes.
+    Its error in units of noise is above `threshold`. If that is None, both results are in the same class, as `by`
+    defines classes.
     """
 
     by: BisectBy
@@ -299,7 +300,8 @@ def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
 def between(first: Release, second: Release, calendar: Calendar) -> list[Release]:
     """Return the releases of a calendar from `first` to `second` by build date, both included, in this order.
 
-    Each jaxlib is paired with the jax that was published with it. For another runtime they are its own releases.
+    Each jaxlib is paired with the jax that was published with it. If the two are of another runtime, the releases are
+    that runtime's.
     """
     if first.runtime:
         row = runtime_readers(f"{first.family}>=0{parts_of(first.name)[2]}", calendar)
@@ -348,10 +350,11 @@ def edge_in(answers: Sequence[IsBad]) -> tuple[int, int]:
 
 
 def find_edge(count: int, ask: Callable[[int], IsBad]) -> tuple[int, int]:
-    """Return the places of an edge in a row of `count` releases, by binary search.
+    """Return the indexes of a good release and of the next bad one in a row of `count` releases, by binary search.
 
-    The row begins with a good release and ends with a bad one. If it has several edges, any of them is found. Places
-    between the two that are returned have no answer. `ask` is called at most once for a place, and for neither end.
+    The row begins with a good release and ends with a bad one. If it has several such pairs, any of them is found.
+    Releases between the two gave no answer. `ask` returns whether the release with an index is bad, or None for no
+    answer. It is called at most once for an index, and for neither end of the row.
     """
     good, bad = 0, count - 1
     silent: set[int] = set()

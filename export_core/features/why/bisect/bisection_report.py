@@ -159,7 +159,7 @@ def _tag(version: str) -> str:
 
 
 def _commit(folder: Path | None, package: str) -> str:
-    """Return the commit that a package records as its source; empty if it records none, or has no environment."""
+    """Return the commit that a package records as its source; empty if there is none, or no environment (`folder`)."""
     info = metadata_of(folder, package) if folder else None
     try:
         match = _COMMIT.search((info.parent / package / "version.py").read_text(encoding="utf-8")) if info else None

@@ -256,14 +256,14 @@ def _is_refuted(result: Result, own: Result | None, references: Sequence[Referen
 
 
 class _Converted(NamedTuple):
-    """How another runtime fails an artifact that was converted for it, beside what keeps it from loading it."""
+    """The forecast of how another runtime than jaxlib would fail with the artifact even after a conversion for it."""
 
     fails: str = ""  # How it fails, and why, as a sentence; "" if nothing is known against it.
     steps: tuple[str, ...] = ()  # What to do about it: a conversion alone does not help.
 
     @classmethod
     def of(cls, artifact: Artifact, reader: Reader, platform: str) -> "_Converted":
-        """Return how a reader fails an artifact after a conversion that keeps its custom calls, which is forecast."""
+        """Return the forecast of how a reader fails with an artifact that was converted, with its custom calls kept."""
         if not reader.release.runtime:
             return cls()
         (then,) = forecasts_when_converted(artifact, [reader], platform)

@@ -77,7 +77,7 @@ def _of_all(sides: Iterable[bool | None]) -> bool | None:
 
 
 def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> Sentence:
-    """Return a sentence on which side the newest reference interpreter agrees with, or why it was not asked.
+    """Return a sentence that says which side the newest reference interpreter agrees with, or why it was not asked.
 
     Empty if the cell's reader is that interpreter.
     """
@@ -106,7 +106,7 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> Sentence:
 
 
 def _side(choice: Choice, own: Ran, reference: Ran) -> Sentence:
-    """Return the end of a sentence on whom the interpreter agrees with, by the outputs of the plain call."""
+    """Return the end of a sentence that says with whom the interpreter agrees, by the outputs of the plain call."""
     outcome = reference.outcome
     if reference.works:
         return Sentence("agrees with the writer", for_stored=True)
@@ -156,9 +156,8 @@ def alone_line(choice: Choice, result: Result) -> str:
 def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None]) -> list[Sentence]:
     """Return a line for each output that differs, the largest difference first; or why there is no reference.
 
-    The program of the failing call runs again in its reader, then in double precision. For that it runs in the same
-    reader, or in the newest jaxlib if that fails or the reader is another runtime. It gets the golden's inputs
-    unchanged.
+    The program of the failing call runs again in its reader, then in double precision: in the same reader, or in the
+    newest jaxlib if that fails or the reader is another runtime. It gets the golden's inputs unchanged.
     """
     cell, golden = choice.cell, choice.cell.golden
     call = failing_call(golden, result.message)
@@ -216,12 +215,12 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
 
 
 def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf]) -> list[Sentence]:
-    """Return a line for each float output that differs, on which side is nearer to `exact`.
+    """Return a line for each float output that differs, which says whether writer or reader is nearer to `exact`.
 
     The largest difference comes first. All outputs are of the same call: as the writer gave them, as the reader gives
     them, and in double precision. Errors are root mean squares over the elements that differ, relative to that of the
-    whole exact output, or of the written or read output if that is 0. Elements that are not finite on each side have no
-    error: a text says what they are.
+    whole exact output, or of the written or read output if that is 0. Elements that are NaN or infinite in one of the
+    three have no error: a text says what they are.
 
     A line contradicts the stored outputs if these are more than `NEAR` times as far from `exact` as the read ones,
     and as the step of their dtype. Of outputs that are in double precision themselves it supports no side: the reader
@@ -267,7 +266,9 @@ def _kinds(values: Array) -> Array:
 
 
 def _not_finite(want: Array, got: Array, true: Array) -> list[Sentence]:
-    """Return a text for each group of elements that differ and are not finite on each side, the largest first.
+    """Return a text for each group of elements that differ and are NaN or infinite somewhere, the largest group first.
+
+    A group has the same kinds in `want` (the writer's outputs), `got` (the reader's) and `true` (in double precision).
 
     Such an element is often a rounding error at the edge of a function's domain: the logarithm of a sum that one of the
     two sides rounds to 0.

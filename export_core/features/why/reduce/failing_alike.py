@@ -212,7 +212,7 @@ class Oracle:
         return self.failing.tried + (self.second.tried if self.second else 0)
 
     def first(self, programs: Iterable[ReducedProgram | None]) -> tuple[int, ReducedProgram] | None:
-        """Return the first program that fails in the same way, with its place; None if there is none.
+        """Return the index of the first program that fails in the same way, and the program; None if none does.
 
         A None among the programs is skipped.
         """

@@ -94,7 +94,7 @@ class Passes:
             return None
 
     def _first(self, programs: Iterable[ReducedProgram | None], kind: str) -> int | None:
-        """Return the place of the first of these programs that still fails; None if there is none.
+        """Return the index of the first of these programs that still fails; None if there is none.
 
         That program becomes the smallest one so far.
         """

@@ -37,8 +37,8 @@ Edit = tuple[str | int, ...]  # A change: see editing/editing_program.py.
 class Source(msgspec.Struct, frozen=True):
     """The origin of an argument or result of a changed main.
 
-    It is the original's argument or result with the number `was`, or a result of an operation. Then `operation` and
-    `result` are the numbers of the two, `type` is shape and dtype, and `text` shows the operation.
+    It is the original's argument or result with the index `was`, or, if that is None, a result of an operation. Then
+    `operation` and `result` are the indexes of these two, `type` is shape and dtype, and `text` shows the operation.
     """
 
     was: int | None = None

@@ -191,9 +191,9 @@ def applied(program: Program, edits: list[Edit]) -> Program:
 
 
 def _replace_results(program: Program, operations: list[Any], kind: str, number: int) -> None:
-    """Replace the results of the operation with this number, as `kind` says.
+    """Replace the results of the operation with the index `number`, as `kind` says.
 
-    Its operands, constants, or new arguments of main take their place.
+    Operands of the operation, constants, or new arguments of main take the place of its results.
     """
     operation = operations[number]
     for place, result in enumerate(operation.results):
@@ -298,7 +298,7 @@ def _source(number: int, place: int, value: Any) -> dict[str, Any]:
 def _same_typed(operation: Any, result: Any) -> Any:
     """Return an operand that has the type of a result; None if there is none.
 
-    The operand with the number of the result is preferred, since it is the result's start in a loop.
+    The operand with the index of the result is preferred, since it is the result's start in a loop.
     """
     operands, number = list(operation.operands), result.result_number
     first = operands[number : number + 1]
@@ -337,7 +337,7 @@ def _is_simple(operation: Any) -> bool:
 
 
 def _fits(operation: Any, place: int) -> bool:
-    """Return whether the body of a region can take the place of its operation."""
+    """Return whether the body of an operation's region with the index `place` can replace the operation."""
     blocks = list(operation.regions[place].blocks)
     if len(blocks) != 1 or not list(blocks[0].operations):
         return False
@@ -461,7 +461,7 @@ def _number(word: str, dtype: np.dtype[Any]) -> Any:
 def _keep_bits(cast: Any) -> list[Any]:
     """Make a bit cast from or to a narrow float use the same bits as before.
 
-    Returns its result if that keeps the narrow type, else nothing.
+    Returns a list with the cast's result if that keeps the narrow type, else an empty list.
     """
     (operand,), (result,) = cast.operands, cast.results
     if _NARROW.search(str(operand.type)):

@@ -19,7 +19,10 @@ def changed(folder: Path, name: str, **fields: object) -> Path:
 
 
 def unlisted(folder: Path, switched_off: bool = False) -> Path:
-    """Write an artifact by 0.12.0.1 that calls `my_kernel_of_ours`, which no release guarantees."""
+    """Write an artifact by 0.12.0.1 that calls `my_kernel_of_ours`, which no release guarantees.
+
+    If `switched_off`, the export has disabled jax's check of this custom call.
+    """
     checks = (DisabledCheck("custom_call", "my_kernel_of_ours"),) if switched_off else ()
     path = changed(folder, "0.12.0.1/cholesky", disabled_checks=checks)
     data = path.read_bytes().replace(b"lapack_spotrf_ffi", b"my_kernel_of_ours")

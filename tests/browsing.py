@@ -23,7 +23,7 @@ def expect(actual: Any, message: str | None = None) -> Any:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """The installed Chromium, or Playwright's own. The marker means that there is one, so that no test is skipped."""
+    """The installed Chromium, or Playwright's own. Tests with the marker `browser` need one, and fail without it."""
     from playwright.sync_api import expect, sync_playwright
 
     # As long as Playwright waits for anything else: on a busy machine, an event may come seconds later.
@@ -66,10 +66,10 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
 
 @pytest.fixture(scope="session")
 def context_of(browser: Any) -> Iterator[Callable[..., Any]]:
-    """The function that returns a browser context with these options, the same one each time.
+    """The function that returns a browser context with these options; equal options give the same context.
 
-    Its first page stays open, and with it the process that draws its pages: to start one takes longer than a page. No
-    page here stores anything.
+    An empty page stays open in each context, and keeps its rendering process alive, which takes longer to start than a
+    page to load. Pages can share a context, since none of them stores anything.
     """
     made: dict[str, Any] = {}
 

@@ -30,7 +30,7 @@ class Called:
 def call_half(
     half: str | Path, artifact: bytes, *leaves: Any, folder: Path, x64: bool = False, python: str = sys.executable
 ) -> Called:
-    """Call an artifact with the half of this name or file, on the CPU. The module is written into `folder`."""
+    """Call an artifact on the CPU by a runtime's worker half, given by name or file. `folder` gets the module."""
     import numpy as np
 
     from export_core.artifact import read_bytes

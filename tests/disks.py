@@ -29,9 +29,10 @@ def namespace() -> tuple[str, ...]:
 def on_a_small_disk(
     disk: Path, kilobytes: int, script: str, *, of_a_file: int | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a bash script in which ``limited COMMAND`` has this much space in the folder `disk`, until ``grow``.
+    """Run a bash script in which a command has only so many kilobytes of space in the folder `disk`.
 
-    Where nothing can be mounted, each file of the command has at most `kilobytes`, or `of_a_file` if that is given.
+    The script runs the command as ``limited COMMAND``; after the script has called ``grow``, there is enough space.
+    Where no disk can be mounted, each file that the command writes has at most `kilobytes`, or `of_a_file` if given.
     """
     disk.mkdir(exist_ok=True)
     if namespace():

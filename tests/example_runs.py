@@ -128,7 +128,7 @@ def _cells(cases: dict[str, int]) -> Iterator[Result]:
 
 
 def _outcome(cell: Result, kind: int) -> dict[str, object]:
-    """Return how a cell ends: goldens far in age are refused, and LAPACK crashes in old readers."""
+    """Return how a cell ends: readers much older or younger than its writer refuse it, and old ones crash in LAPACK."""
     writer, reader = cell.writer.jaxlib, cell.reader.jaxlib
     built = {version: release(version).built for version in (writer, reader)}
     if built[reader] < release("0.9.1").built and writer != "0.6.2":

@@ -129,7 +129,7 @@ def files(fill: float = 1.0, size: int = 2, jaxlib: str = NEWEST) -> dict[str, b
 
 @functools.cache
 def artifact_by(jaxlib: str) -> bytes:
-    """Return an artifact by this jaxlib, if there is one, without derivatives, since no check calls them."""
+    """Return an artifact without derivatives, by this jaxlib if the tests have one, else by the newest writer."""
     own = Path(__file__).parents[1] / "golden" / "tests.compat.test_models.test_convolution" / f"{jaxlib}-cpu"
     candidates = (ARTIFACTS / jaxlib / "mlp.jaxexport", own / ARTIFACT, ARTIFACTS / NEWEST / "mlp.jaxexport")
     path = next(path for path in candidates if path.exists())
@@ -139,7 +139,7 @@ def artifact_by(jaxlib: str) -> bytes:
 
 
 def of_artifact(made: Manifest, artifact: bytes) -> Manifest:
-    """Return the manifest with the signature and the custom calls of an artifact, unless it has its own."""
+    """Return the manifest with the signature and the custom calls of an artifact, unless the manifest has its own."""
     signature, targets = read_once(artifact)
     if signature and made.signature == SIGNATURE:
         made = msgspec.structs.replace(made, signature=signature)
@@ -148,7 +148,7 @@ def of_artifact(made: Manifest, artifact: bytes) -> Manifest:
 
 @functools.lru_cache(64)  # hundreds of goldens have the same few artifacts
 def read_once(artifact: bytes) -> tuple[Signature | None, tuple[str, ...]]:
-    """Return the signature of an artifact and the targets of its custom calls; none of what cannot be read."""
+    """Return an artifact's signature, if any, and its custom-call targets; None and () if it cannot be read."""
     try:
         own = read_bytes(artifact)
     except ArtifactError:  # a test of what cannot be read

@@ -13,12 +13,12 @@ from pathlib import Path
 def shared_process(
     folder: Path, words: Sequence[str | Path], variables: Mapping[str, str], *, own_session: bool = False
 ) -> Iterator[None]:
-    """Start `python WORDS` with these variables, unless another process that has this folder did.
+    """Start `python WORDS` with these variables, unless a process with the same folder has started it already.
 
     To start it takes one to two seconds of a processor, which each worker of xdist would spend.
 
     Args:
-        folder: a folder of this process alone. It exists during the block, for sockets.
+        folder: a folder for this program alone. It exists during the block, for sockets.
         words: a program, and its arguments. It prints a line that ends with "ready", and ends once its stdin, of which
             it reads nothing, is at its end: each of its users holds it open.
         variables: the variables of the process.

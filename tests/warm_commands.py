@@ -47,7 +47,7 @@ sys.exit(int(connection.recv(32) or 1))
 
 @contextlib.contextmanager
 def warm_commands(folder: Path, own: Path, workers: Path) -> Iterator[Path | None]:
-    """Start the process, and yield a folder of the programs, to be found first in PATH; None where it cannot fork.
+    """Start the process that forks; yield a folder with its programs, for the front of PATH, or None without forks.
 
     Args:
         folder: the folder that its users share.

@@ -83,7 +83,7 @@ def own_variables() -> dict[str, str]:
 
 
 class WarmPytest:
-    """The side of the tests: a run is a line of JSON to the process's socket, which answers with its exit code."""
+    """The process as tests use it: `run` sends a run as a line of JSON to its socket, and reads the exit code back."""
 
     def __init__(self, path: Path, workers: Path) -> None:
         self.workers_too = (
@@ -107,7 +107,7 @@ class WarmPytest:
 
 @contextlib.contextmanager
 def warm_pytest(folder: Path, variables: Mapping[str, str], workers: Path, compiled: Path) -> Iterator[WarmPytest]:
-    """Start the process with these variables.
+    """Start the process whose forks run pytest, unless it runs already; yield an object that asks it for runs.
 
     Args:
         folder: the folder that its users share.

@@ -36,7 +36,7 @@ OWN_PATH = os.environ.get("PYTHONPATH")
 
 @contextlib.contextmanager
 def warm_worker(folder: Path, variables: Mapping[str, str], compiled: Path) -> Iterator[Path]:
-    """Start the process with these additional variables, and yield the path of the socket on which it listens.
+    """Start the process whose forks are workers, with these additional variables; yield the path of its socket.
 
     `folder` is the one that its users share, `compiled` the one for what XLA has compiled.
     """

@@ -72,9 +72,10 @@ def sentences_of(text: str) -> Iterator[str]:
 
 
 def _needs_verb(node: ast.FunctionDef, path: str) -> bool:
-    """Return whether a function's docstring must begin with a verb: not if it is a property, fixture, test or program.
+    """Return whether a function's docstring must begin with a verb.
 
-    Nor if it is a method such as `__str__`, or if `NOT_A_VERB` has it.
+    It need not if the function is a property, a fixture, a test, an example program, a method such as `__str__`, or
+    listed in `NOT_A_VERB`.
     """
     if path.startswith(PROGRAMS) or f"{path}:{node.name}" in NOT_A_VERB:
         return False

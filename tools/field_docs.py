@@ -40,7 +40,10 @@ def types_in(kind: object) -> Iterator[type]:
 
 
 def as_written(kind: Any) -> Any:
-    """Return the type of what `kind` is written as in JSON: a named tuple becomes an object with all its fields."""
+    """Return a type in which each named tuple of `kind` is replaced by an object, since output in JSON shows it so.
+
+    The object has the fields that the tuple's method `shown` lists, or all fields if the tuple has no such method.
+    """
     if _is_named_tuple(kind):
         names = kind.shown(kind) if hasattr(kind, "shown") else kind._fields  # type: ignore[attr-defined]
         fields = {name: _type_of(kind, name) for name in names}
@@ -54,9 +57,9 @@ def as_written(kind: Any) -> Any:
 
 
 def _type_of(kind: type, name: str) -> Any:
-    """Return the type of what a field of a named tuple is written as in JSON.
+    """Return the type that a field or property of a named tuple has in JSON, by its name.
 
-    If the name is that of a property, the type has the property's docstring as its description.
+    The type of a property has the property's docstring as its description.
     """
     if of := typing.get_type_hints(kind).get(name):
         return as_written(of)
@@ -71,9 +74,9 @@ def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:
 
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
-    """Return the meaning of each field of a class or member of an enumeration, by name, also of inherited fields.
+    """Return the meaning of each field of a class, own or inherited, or of each member of an enumeration, by name.
 
-    It is the comment behind the field, or the docstring below it. The dict is empty if there is no source code.
+    A meaning is the comment behind the field, or the docstring below it. The dict is empty without source code.
     """
     package = kind.__module__.partition(".")[0]
     own_bases = [base for base in kind.__bases__ if base.__module__.partition(".")[0] == package]

@@ -26,7 +26,7 @@ def fixtures() -> Mapping[str, Golden]:
 
 
 def rows() -> dict[str, list[Entry]]:
-    """Return the entries in their short form, by consumer, without those that do not say which artifacts they concern.
+    """Return the entries that say which artifacts they concern, in their short form, by consumer.
 
     Consumers, and the entries of each, are in the order of the shipped files.
     """

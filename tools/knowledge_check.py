@@ -61,10 +61,11 @@ def releases_of(consumer: str, settings: str = "") -> dict[str, str]:
 
 
 def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
-    """Yield what is to be run for an entry: a trial of its golden, and a trial of the neighbour.
+    """Yield what is to be run for an entry: a trial of its golden, which shows the issue, and one of its neighbour.
 
-    Nothing is yielded for an entry without a golden, or about a platform other than the CPU. Nor for an entry about
-    overwritten arguments, which no cell shows, since each call of a cell has arrays of its own.
+    The neighbour is a similar golden that must not show the issue. Nothing is yielded for an entry without a golden, or
+    about a platform other than the CPU. Nor for an entry about overwritten arguments, which no cell shows, since each
+    call of a cell has arrays of its own.
 
     Args:
         issue: the entry.

@@ -23,7 +23,7 @@ HEAD = """\
 
 
 def main() -> None:
-    """Add to the table the pins of releases from 0.5.1 on that it does not have."""
+    """Add the releases since 0.5.1 that the table lacks, each with the version of libtpu that it pins."""
     calendar, pins = load_calendar(), dict(load_pins())
     for version in calendar.versions():
         if version in pins or calendar.built(version) < calendar.built("0.5.1"):

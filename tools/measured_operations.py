@@ -72,9 +72,10 @@ class Run(NamedTuple):
 
 
 def recorded_runs() -> tuple[ReleasesThatRan, ReleasesThatRan, ReleasesThatRan]:
-    """Return the operations that ran, by the two records, those of them that fail in some programs, and what fails.
+    """Return what ran, what also failed in some programs, and what releases do not run, from the two records.
 
-    An operation that fails in as many programs as it works in, or more, is in neither of the first two.
+    Each has the releases by operation and element types. If an operation failed in a release in fewer programs than it
+    ran in, the release is in the first and the second; if in as many or more, in neither. The third is of `failing`.
     """
     found: ReleasesThatRan = {}
     programs = [*runs_of_programs()]
@@ -130,13 +131,14 @@ def runs_of_goldens() -> Iterator[Run]:
 
 
 def failing(found: ReleasesThatRan, runs: Iterable[Run]) -> ReleasesThatRan:
-    """Return the operations, element types and custom calls with which releases failed in each program that has them.
+    """Return the operations, element types and custom calls that a release does not run, as failed programs show.
 
-    At least `LEAST_FAILED` programs failed in which nothing else was not seen to run; of a custom call one is enough,
-    since a runtime has its target or lacks it.
+    None of them ever ran in the release, and at least `LEAST_FAILED` programs failed there in which all else has run.
+    In one of these programs, an operation must have types in `USUAL` alone. For a custom call, one program is enough,
+    since a runtime has a target or lacks it.
 
-    An operation is there with the type "*", an element type with the operation "*". A custom call is there with its
-    target in place of a type.
+    An operation is listed with the type "*", an element type with the operation "*", and a custom call with its target
+    in place of a type.
 
     Args:
         found: what ran.
@@ -177,10 +179,10 @@ def failing(found: ReleasesThatRan, runs: Iterable[Run]) -> ReleasesThatRan:
 def contested(
     found: ReleasesThatRan, reader: str, operations: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the operations of a failing program, with their types, if each of them ran in a different program.
+    """Yield the operations, each with a type, by which a program may fail although all its operations ran elsewhere.
 
-    If a program has more than `MOST_OWN` operations, nothing is yielded, since nobody can tell which of them failed.
-    In the program that ran, the operation had a different form, or a converter dropped it, as with x == x.
+    In the programs that ran, the operation had a different form, or a converter dropped it, as with x == x. Operations
+    in `PLAIN` are left out. If more than `MOST_OWN` remain, nothing is yielded, since any of them may have failed.
 
     Args:
         found: what ran.
@@ -227,7 +229,7 @@ def text_of(found: ReleasesThatRan, some: ReleasesThatRan, failed: ReleasesThatR
     Args:
         found: the operations that ran.
         some: those of them that fail in some programs.
-        failed: what fails in each program.
+        failed: what releases do not run, as `failing` returns it.
     """
     runtimes = []
     for runtime, operations in sorted(found.items()):
@@ -264,7 +266,7 @@ def kinds_in(of: str) -> set[str]:
 
 
 def rows(operations: Mapping[str, Mapping[str, set[str]]], releases: Sequence[str]) -> Iterator[str]:
-    """Yield a line of JSON for each operation: by element types, which of `releases` ran it, as bits."""
+    """Yield a line of JSON for each operation: which of `releases` ran it with which element types, as `bits`."""
     for name, types in sorted(operations.items()):
         ran = {of: bits(types[of], releases) for of in sorted(types) if types[of]}
         yield f"  {json.dumps(name)}: {json.dumps(ran)}"

@@ -18,7 +18,7 @@ from typing import Any
 
 
 def tensorflow(folder: Path) -> dict[str, Any]:
-    """Return what TensorFlow reads. Its refusal of a high calling convention of XlaCallModule tells the highest one."""
+    """Return what TensorFlow reads. The message by which it refuses too high a calling convention names the highest."""
     tf = import_module("tensorflow")
     op = import_module("tensorflow.compiler.tf2xla.ops.gen_xla_ops").xla_call_module
 
@@ -66,7 +66,7 @@ def litert(folder: Path) -> dict[str, Any]:
 
 
 def iree(folder: Path) -> dict[str, Any]:
-    """Return what IREE reads, by running iree-opt on artifacts of versions, and iree-compile on those of dialects.
+    """Return what IREE reads: iree-opt tries the artifacts of StableHLO versions, iree-compile those of other dialects.
 
     IREE does not state its version of StableHLO.
     """

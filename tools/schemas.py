@@ -61,7 +61,7 @@ KINDS = dict(sorted((KERNEL | OF_FEATURES).items()))
 
 @functools.cache
 def schema(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of one of `KINDS`, which no caller may change."""
+    """Return the JSON Schema (2020-12) of one of `KINDS`. Callers must not change the dict, since it is cached."""
     kind, title = KINDS[name]
     of_type = policy_schema() if kind is Policy else msgspec.json.schema(as_written(kind))
     for part in of_type["$defs"].values():

@@ -22,7 +22,7 @@ EIGHT_DEVICES = ("-o", "export_devices=8")
 
 
 class Checks:
-    """Copies of the checkout in which the tests of rows are run, one run at a time in each copy."""
+    """Copies of the checkout in which the tests of statements are run, one run at a time in each copy."""
 
     def __init__(self, rows: Iterable[Statement], folders: Iterable[Path]) -> None:
         self._files = files_by_test(list(rows))

@@ -34,7 +34,7 @@ class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A row: a statement of a document, what was found out about it, and the tests that show it, as ``file::name``.
 
-    A row has either a mutation, or the reason why it is about jax alone.
+    A row has either a mutation, or in `jax_alone` the reason why the statement is about jax alone.
     """
 
     says: str

@@ -149,7 +149,7 @@ def count_floors(graph: Graph) -> int:
 
 
 def circles(graph: Graph) -> list[str]:
-    """Return a text for each circle of modules that import each other: its first module, and how many it has."""
+    """Return a text for each circle of modules that import each other: its first module, and the number of modules."""
 
     def below(start: str) -> set[str]:
         reached, waiting = set[str](), [start]
@@ -187,7 +187,7 @@ def carries_release(node: ast.ClassDef) -> bool:
 
 
 def verdict_tables(module: Module) -> Iterator[int]:
-    """Yield the lines of a module's dicts by verdict, judgement or title of a finding, and of its lists of verdicts."""
+    """Yield the lines of dicts whose keys are verdicts, judgements or titles of findings, and of lists of verdicts."""
 
     def is_verdict(node: ast.AST | None) -> bool:
         return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in VERDICTS
@@ -293,7 +293,7 @@ def _functions(name: str, tree: ast.AST) -> Iterator[tuple[str, Function]]:
 
 
 def _classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
-    """Yield the classes of a module, also those inside statements. Expressions have none, and are most of its nodes."""
+    """Yield the classes of a module, also those inside statements. Expressions are not searched: they have none."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, ast.expr):
             if isinstance(node, ast.ClassDef):

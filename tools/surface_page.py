@@ -53,7 +53,7 @@ def page(found: Outcomes, as_of: str, text: str) -> str:
 
     Args:
         found: the outcomes.
-        as_of: the day of the run, whose window has the promised cells.
+        as_of: the day of the run, which decides which cells are promised.
         text: the page.
     """
     cells = [(golden, reader, what) for golden, by_reader in found.items() for reader, what in by_reader.items()]

@@ -69,7 +69,7 @@ def shown(events: Sequence[Event]) -> Iterator[Shown]:
 
 
 def problems(events: Sequence[Event]) -> list[str]:
-    """Return a line for each half second at which a recorded run breaks the rule."""
+    """Return a line for each half second of a recorded run whose shown time left is false, missing, early or stale."""
     end = events[-1][0]
     first_cell = next(event[0] for event in events if len(event) == 4)
     found, since, before = [], 0.0, ""

@@ -79,7 +79,7 @@ def with_operations(text: str, names: Iterable[str], since: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print each name that the tables lack on a line; return 1 if there are any, else 0.
+    """Print each name that the tables lack, one on each line; return 1 if there are any, else 0.
 
     `--renew` adds the names as operations that appeared in the StableHLO version of the installed jaxlib. An attribute
     or a type has to be moved by hand, with its code in the bytecode from StableHLO's VhloBytecode.cpp. `through` is set

@@ -21,14 +21,14 @@ def _built() -> tempfile.TemporaryDirectory[str]:
 
 
 def wheel_folder() -> Path:
-    """Return a folder with a wheel of this repository. It is built once in a process, and removed when that ends."""
+    """Return a folder with a wheel of this repository, built once in each process and removed when the process ends."""
     return Path(_built().name)
 
 
 def variables_of_a_user(private: Path) -> dict[str, str]:
-    """Return environment variables with which pip and uv find the wheel, and `jaxexport` has an empty cache.
+    """Return environment variables with which pip and uv find the wheel, and `jaxexport` has a new cache.
 
-    Only the environments of readers are those of the person who runs this, since each takes some 350 MB.
+    The cache has only a link to the readers' environments of the person who runs this: each takes some 350 MB.
 
     Args:
         private: an empty folder, for the cache.

@@ -166,7 +166,7 @@ def rewritten(interpreter: Interpreter) -> dict[str, bytes]:
 
 
 def mutants_of(more: Iterable[bytes]) -> Mutants:
-    """Return a maker of mutants, from stored artifacts, goldens, and more modules. Most of them have custom calls."""
+    """Return a maker of mutants of stored artifacts, goldens and more modules, most of which have custom calls."""
     paths = (*FILES, *sorted(GOLDEN.glob("*/*/*.jaxexport")))
     modules = [*(module.serialized() for path in paths for module in read(path).modules), *more]
     small = list(dict.fromkeys(data for data in modules if len(data) <= LARGEST))
@@ -179,7 +179,7 @@ def mutants_of(more: Iterable[bytes]) -> Mutants:
 def lane(
     lane_number: int, options: argparse.Namespace, interpreters: Sequence[Interpreter], mutants: Mutants, queue: Any
 ) -> None:
-    """Check every `options.jobs`-th batch of mutants, in a process for this, until all are done or the time is over.
+    """Check every `options.jobs`-th batch of mutants in this process, until all are done or the time is over.
 
     Args:
         lane_number: the number of this process, which decides which batches it checks.

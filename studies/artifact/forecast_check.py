@@ -34,7 +34,7 @@ FALSE_ALARMS = 1 / 200
 
 
 def chosen(versions: list[str], count: int) -> list[str]:
-    """Return `count` of these versions, evenly spread and in the same order, with the last of them."""
+    """Return `count` of these versions, or all if they are fewer: evenly spread, in order, and with the last one."""
     count = min(count, len(versions))
     step = len(versions) / count
     return [versions[len(versions) - 1 - int(step * number)] for number in range(count)][::-1]

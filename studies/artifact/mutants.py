@@ -53,7 +53,7 @@ Change = Callable[[TakenApart, random.Random], None]
 
 
 def evil(parts: TakenApart, choose: random.Random) -> int:
-    """Return the number of an attribute, most often a new one, that a reader may take for a custom call's target."""
+    """Return the index of an attribute, most often a new one, that a reader may take for a custom call's target."""
     words = choose.choice(TARGETS) if choose.random() < 0.5 else EVIL
     kind = choose.randrange(8)
     if kind < 3:
@@ -117,7 +117,7 @@ def other_attributes(parts: TakenApart, choose: random.Random) -> None:
 def other_properties(parts: TakenApart, choose: random.Random) -> None:
     """Give an operation different properties: those of another operation, or its own after a change.
 
-    The change sets, adds or deletes a number, or shuffles the numbers.
+    Properties are a list of indexes of attributes. The change sets, adds or deletes an index, or shuffles the list.
     """
     op = any_of(parts, choose)
     if not parts.properties or op.properties >= len(parts.properties):

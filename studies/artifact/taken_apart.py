@@ -16,7 +16,7 @@ ATTRS, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, PROPS = 1, 2, 4, 8, 16, 32,
 
 @dataclass
 class Entry:
-    """An attribute or a type: the number of its dialect, and its bytes, which are text unless `custom` is true."""
+    """An attribute or a type: the index of its dialect, and its bytes, which are text unless `custom` is true."""
 
     dialect: int
     content: bytes
@@ -28,13 +28,13 @@ class Block:
     """A block of operations, with its arguments."""
 
     operations: list["Operation"]
-    arguments: list[tuple[int, int | None]] | None = None  # the numbers of type and location of each
+    arguments: list[tuple[int, int | None]] | None = None  # the indexes of type and location of each
     uses: bytes = b""  # the use lists, copied unread
 
 
 @dataclass
 class Operation:
-    """An operation: the numbers of its name, location, attributes and properties, and its regions.
+    """An operation: its regions, and the indexes of its name, location, attributes and properties in the tables.
 
     The bits of `mask` say which parts it has.
     """
@@ -52,7 +52,7 @@ class Operation:
 
 @dataclass
 class Name:
-    """The name of an operation: the numbers of its dialect and of its string, and whether it is registered."""
+    """The name of an operation: the indexes of its dialect and of its string, and whether it is registered."""
 
     dialect: int
     string: int
@@ -72,7 +72,7 @@ class TakenApart:
     version: int
     producer: bytes
     strings: list[bytes]
-    dialects: list[tuple[int, bytes]]  # the number of each name, and the section with its version
+    dialects: list[tuple[int, bytes]]  # the index of each name, and the section with its version
     names: list[Name]
     attributes: list[Entry]
     types: list[Entry]
@@ -82,33 +82,33 @@ class TakenApart:
     others: dict[int, bytes]
 
     def string(self, text: bytes) -> int:
-        """Return the number of a string; it is added if the module does not have it."""
+        """Return the index of a string in the table of strings; it is added if the module does not have it."""
         if text not in self.strings:
             self.strings.append(text)
         return self.strings.index(text)
 
     def dialect(self, name: bytes) -> int:
-        """Return the number of a dialect; it is added if the module does not have it."""
+        """Return the index of a dialect in the table of dialects; it is added if the module does not have it."""
         number, known = self.string(name), [string for string, _ in self.dialects]
         if number not in known:
             self.dialects.append((number, b""))
         return known.index(number) if number in known else len(known)
 
     def attribute(self, dialect: bytes, content: bytes, *, custom: bool = True) -> int:
-        """Add an attribute of a dialect, and return its number. `content` is text unless `custom` is true."""
+        """Add an attribute of a dialect, and return its index. `content` is text unless `custom` is true."""
         self.attributes.append(Entry(self.dialect(dialect), content, custom))
         return len(self.attributes) - 1
 
     def text(self, words: bytes) -> int:
-        """Add a string attribute of the builtin dialect, and return its number."""
+        """Add a string attribute of the builtin dialect, and return its index."""
         return self.attribute(b"builtin", varint(2) + varint(self.string(words)))
 
     def target(self, words: bytes) -> int:
-        """Add a string attribute of VHLO, which the target of a custom call is, and return its number."""
+        """Add a string attribute of VHLO, the form of a custom call's target, and return its index."""
         return self.attribute(b"vhlo", varint(14) + varint(self.string(words)))
 
     def dictionary(self, pairs: list[tuple[int, int]]) -> int:
-        """Add a dictionary attribute, given the numbers of its keys and values, and return its number."""
+        """Add a dictionary attribute, given the indexes of its keys and values, and return its own index."""
         content = varint(1) + varint(len(pairs)) + b"".join(varint(key) + varint(value) for key, value in pairs)
         return self.attribute(b"builtin", content)
 
@@ -118,7 +118,7 @@ class TakenApart:
         return self.strings[self.dialects[name.dialect][0]] + b"." + self.strings[name.string]
 
     def name(self, dialect: bytes, operation: bytes, *, registered: bool = True) -> int:
-        """Add the name of an operation, and return its number."""
+        """Add the name of an operation, and return its index."""
         self.names.append(Name(self.dialect(dialect), self.string(operation), registered))
         return len(self.names) - 1
 
@@ -133,7 +133,7 @@ class TakenApart:
         return found
 
     def entries(self, dictionary: int) -> list[tuple[int, int]]:
-        """Return the numbers of keys and values of a dictionary attribute; [] if the attribute is not a dictionary."""
+        """Return the indexes of keys and values of a dictionary attribute; [] if the attribute is not a dictionary."""
         content = self.attributes[dictionary].content if dictionary < len(self.attributes) else b""
         cursor = Cursor(content, 0, len(content), "")
         if content[:1] != varint(1):
@@ -293,7 +293,7 @@ def _operation(op: Operation, version: int) -> bytes:
 
 
 def _runs(items: Sequence[Item]) -> list[tuple[int, list[Item]]]:
-    """Return consecutive items of the same dialect together, as the number of the dialect and these items."""
+    """Return the runs of consecutive items of the same dialect, each as the index of the dialect and these items."""
     runs: list[tuple[int, list[Item]]] = []
     for item in items:
         if not runs or runs[-1][0] != item.dialect:

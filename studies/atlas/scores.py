@@ -184,8 +184,8 @@ def _series(results: Iterable[Result]) -> Iterator[list[Result]]:
 def _life(cells: Sequence[Result]) -> tuple[int, Result | None] | None:
     """Return the days from the writer to the last release that runs a golden, and the first cell that fails, if any.
 
-    Return None if the golden was not run in a later release. Also if it fails in its own writer, since then no later
-    release is to blame.
+    Return None if the golden was not run in a later release, or if it fails in its own writer: then no later release is
+    to blame.
     """
     if not any(not is_own_writer(cell) for cell in cells):
         return None

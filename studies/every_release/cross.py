@@ -80,7 +80,7 @@ def read(writers: Sequence[str], readers: Sequence[str], goldens: Path, results:
 
 
 def moved_inside(goldens: Path) -> set[str]:
-    """Return the writers of which a golden has noise from its inner roundings.
+    """Return the writers with a golden whose noise was also measured by moved results inside the program.
 
     To measure that noise, a writer has to run a rewritten form of the program, which not every release can.
     """

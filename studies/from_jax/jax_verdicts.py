@@ -147,7 +147,7 @@ def main() -> None:
 def verdict(runner: Runner, name: str) -> dict[str, str]:
     """Run a golden by JAX's runner, and return its verdict and message.
 
-    The golden's function is not lowered again, as JAX's test does, since the function is in the test.
+    JAX's own test also lowers the golden's function again. This is left out, since the function is in the test.
     """
     try:
         shapes = SYMBOLIC.get(name.split(".")[0])

@@ -180,7 +180,7 @@ def in_a_line(message: str) -> str:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of the table, and then a list of the messages and of the tests that have no column."""
+    """Yield the lines of the table, then those of a list: messages, and tests that have no column in the table."""
     libraries: dict[str, dict[str, Row]] = defaultdict(dict)
     for row in rows:
         libraries[row.library][row.test] = row

@@ -97,7 +97,9 @@ def run(environment: Environment, variables: Mapping[str, str]) -> Outputs:
 
 
 def changes_in(environment: Environment) -> dict[str, dict[str, list[Change]]]:
-    """Return what the environment variables of each column change in the outputs, by function and by column.
+    """Return what the environment variables of each column change in a release's outputs, by function and column.
+
+    Each set of variables in the column has a change of its own.
 
     Raises:
         SystemExit: two runs with the same variables differ.

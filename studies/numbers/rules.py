@@ -74,9 +74,9 @@ class Judge:
         )
 
     def _wrong(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> tuple[int, ...]:
-        """Return the numbers of the outputs that fail if all other outputs are the writer's.
+        """Return the indexes of the outputs that fail if all other outputs are the writer's.
 
-        If no output fails alone, as factors of a matrix do not, return the numbers of all outputs.
+        If no output fails alone, as happens with factors of a matrix, return the indexes of all outputs.
         """
         wrong = []
         for number, leaf in enumerate(given):

@@ -242,7 +242,7 @@ def _errors(found: Data) -> str:
 
 
 def _narrow(found: Data) -> str:
-    """Return the table of planted errors in the programs that were held out last, by the narrow types in programs."""
+    """Return the table of errors planted in the last held-out set of programs, by how a program uses a narrow type."""
     rows = [(title, *_shares(found["planted_by_narrow"][narrow])) for narrow, title in NARROW.items()]
     return table(
         (

@@ -78,7 +78,7 @@ def promise_table(record: Record) -> str:
 
 
 def refusal_table(record: Record) -> str:
-    """Return a table of reasons: how often the newest release of each runtime refuses for it, and what to do."""
+    """Return a table of reasons to refuse: how many cells of each runtime's newest release have it, and what to do."""
     newest = newest_readers(record)
     rows = []
     for pattern, words, remedy in REASONS:

@@ -74,7 +74,7 @@ class Crash(NamedTuple):
 def recorded() -> Iterator[Crash]:
     """Yield the recorded cells of this project's goldens that crashed or timed out.
 
-    Cases in the record of runtimes that have been removed since are left out.
+    The record of runtimes may still have cases that this project has removed: they are left out.
     """
     here = own_cases()
     with (ROOT / "docs" / "evidence" / "surface.csv").open(newline="") as file:
@@ -167,7 +167,7 @@ def test_no_golden_shows_a_crash_without_issue_and_fix(crashes):
 
 
 def test_corpus_programs_crash_only_by_known_issues():
-    """Programs of the corpus crash only releases that have a known issue, or the closed issue of the program."""
+    """A program of the corpus crashes a release only by a known issue, or by the closed issue that it is about."""
     known = {issue.id: issue for issue in known_issues()}
     closed = {row["program"]: row for row in regressions()}
     for crash in of_the_atlas():

@@ -29,7 +29,7 @@ def op(name: int, *, location: int = 0, regions: bytes | None = None, attrs: int
 
 
 def region(*ops: bytes, isolated: bool = True) -> bytes:
-    """Return one region of one block. An isolated one is in a section of its own, behind the operation."""
+    """Return a region with one block, which has these operations. If `isolated`, it is in a section of its own."""
     body = varint(1) + varint(0) + varint(len(ops) << 1) + b"".join(ops)
     return varint(1 << 1 | isolated) + (section(4, body) if isolated else body)
 

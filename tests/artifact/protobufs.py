@@ -5,7 +5,7 @@ from export_core.artifact.saved_model import OPERATION
 
 
 def varint(number: int) -> bytes:
-    """Return a number as the wire format has it."""
+    """Return a number encoded as a varint of Protobuf."""
     encoded = bytearray()
     while number > 127:
         encoded.append(number & 127 | 128)
@@ -14,13 +14,13 @@ def varint(number: int) -> bytes:
 
 
 def span(number: int, *content: bytes | str) -> bytes:
-    """Return a field with bytes, text or a message."""
+    """Return the field of this number in a message, whose value is bytes, a text or another message."""
     data = b"".join(part.encode() if isinstance(part, str) else part for part in content)
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def integer(number: int, value: int) -> bytes:
-    """Return a field with a number."""
+    """Return the field of this number in a message, whose value is an integer."""
     return varint(number << 3) + varint(value)
 
 

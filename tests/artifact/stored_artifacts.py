@@ -54,7 +54,7 @@ def jax_goldens() -> dict[str, dict[str, Any]]:
 
 
 def _collect(value: Any, name: str, modules: dict[str, dict[str, Any]]) -> None:
-    """Add the modules in this value, at any depth, under this name and a number."""
+    """Add the goldens in this value, at any depth, to `modules`, each as `name#NUMBER`."""
     if isinstance(value, dict) and "mlir_module_serialized" in value:
         if not any(known is value for known in modules.values()):
             modules[f"{name}#{len(modules)}"] = value

@@ -91,7 +91,7 @@ def test_jaxlib_finds_the_same_element_types(function, arguments):
 
 
 def gather(operation, expected):
-    """Add an operation, and those inside of it, as jaxlib prints their types."""
+    """Add to `expected` the element types of an operation, and of those inside it, by name, as jaxlib prints them."""
     own, inside = operation.operation, set()
     blocks = [block for region in own.regions for block in region.blocks]
     name = own.name.replace("func.func", "stablehlo.func").replace("func.", "stablehlo.")

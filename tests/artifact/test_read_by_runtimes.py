@@ -27,7 +27,7 @@ before that. `.`: the golden was not tried.
 
 
 def recorded() -> dict[str, dict[str, str]]:
-    """Return the letters of each golden, by reader."""
+    """Return what each reader did with each golden: a letter as in `RECORD`, by reader and golden."""
     first, *rows = (line.split() for line in RECORD.read_text(encoding="utf-8").splitlines())
     return {reader: {golden: letters[place] for golden, letters in rows} for place, reader in enumerate(first)}
 

@@ -67,7 +67,7 @@ def test_calls_that_jax_exported_are_audited():
 
 @pytest.mark.parametrize("writer", ["jax2tf", "keras", "orbax"])
 def test_tensorflow_runs_what_its_convention_and_stablehlo_allow(writer):
-    """Measured: 2.16.2 and 2.19.1 load each of these files and refuse the first call; 2.20.0 loads all, and ran two."""
+    """Measured: TensorFlow 2.16.2 and 2.19.1 load each file and refuse its first call; 2.20.0 loads all and ran two."""
     results = loading(read(FOLDER / writer))
     assert [version for version, load in results.items() if load.ok] == ["2.20.0", "2.21.0"]
     (reason, *_) = results["2.19.1"].reasons

@@ -27,7 +27,7 @@ def call_of(parts: TakenApart) -> Operation:
 
 
 def problems(parts: TakenApart, **allow: str) -> dict[str, str]:
-    """Return the standing of each finding that fails the audit, by its name."""
+    """Return the findings that fail the audit: the standing of each, such as `unknown`, by the finding's target."""
     found = audit(read_bytes(parts.encode()), STABLE, allow=allow)
     return {finding.target: finding.standing for finding in found if not finding.ok}
 

@@ -21,7 +21,7 @@ class Size(enum.StrEnum):
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """What a cell weighs."""
+    """An example of a feature's fact: the weight of a cell."""
 
     grams: int
     size: Size | None = None  # Its size.

@@ -158,7 +158,7 @@ def inputs_beside(path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _in_time() -> Iterator[None]:
-    """An alarm that fails a test after 20 seconds, such as one that waits for a FIFO."""
+    """An alarm that fails a test after 20 seconds, for example a test that waits for a FIFO."""
 
     def late(*_: object) -> None:
         raise AssertionError("expected no waiting for a file, found a test of more than 20 seconds")
@@ -192,7 +192,7 @@ def other_bytes(path: Path) -> None:
 
 
 def nothing(path: Path) -> None:
-    """Make no file at all."""
+    """Make no file, so that the file is missing."""
 
 
 def bomb(path: Path) -> None:

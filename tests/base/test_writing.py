@@ -87,8 +87,8 @@ def is_writing_mode(mode: ast.expr, *, known: bool) -> bool:
     """Return whether an argument is a mode that writes.
 
     Args:
-        mode: the argument. One that is computed counts as a mode that writes, unless `known`.
-        known: whether the argument may be no mode at all.
+        mode: the argument.
+        known: whether only a constant counts. Otherwise an argument that is computed counts as a mode that writes.
     """
     if not isinstance(mode, ast.Constant):
         return not known

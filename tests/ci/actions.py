@@ -53,7 +53,7 @@ class Job:
 
 @dataclass
 class Actions:
-    """An emulator for a project: a checkout copies `project`, and a cache restores `environments`."""
+    """An emulator of GitHub Actions: a checkout copies `project`, and a cache restores `environments`."""
 
     folder: Path
     project: Path

@@ -319,7 +319,7 @@ MAKING = {
 
 @each(*MAKING, *OF_EXAMPLES, ACTION)
 def test_no_folder_of_a_workflow_has_the_name_of_a_package(path):
-    """setuptools, which searches the checkout for packages, refuses to install a project with two."""
+    """setuptools takes such a folder for a package, and refuses to install a project with two packages."""
     assert folders_made(path) == MAKING.get(path, set())
     assert [name for name in folders_made(path) if name.isidentifier()] == []
 

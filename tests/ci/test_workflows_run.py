@@ -166,7 +166,7 @@ def plain(python: Path, **variables: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def readers() -> None:
-    """The environments of the readers, built before a test changes the package index."""
+    """Environments of the readers, which are built before a test changes the package index."""
     calendar = load_calendar()
     for reader in READERS:
         ReaderEnvironments(calendar).build(Placement(calendar.release(reader)))
@@ -192,7 +192,7 @@ def results_in(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def green(tmp_path_factory, project, python) -> tuple[Actions, dict[str, list[Job]]]:
-    """The gate of a project that keeps its promise, which has run, and its jobs."""
+    """The emulator of a project that keeps its promise, and the jobs of its gate, which have run."""
     run = Actions(tmp_path_factory.mktemp("green"), project, cache_folder() / "environments", plain(python))
     return run, run.run(CI / "github.yml", event="pull_request")
 

@@ -31,7 +31,7 @@ CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, mes
 
 @pytest.fixture
 def command(cwd) -> Callable[..., Ended]:
-    """The command in a folder with a run in `new` that broke a promise, and one in `old` that kept it."""
+    """A function that runs `jaxexport` in a folder with two runs: `new` broke a promise that `old` kept."""
     finished(cwd / "new", result(case="t.a"), CRASH)
     finished(cwd / "old", result(case="t.a"), result(case="t.b"))
     return lambda *words: CliRunner().invoke(jaxexport, words)

@@ -14,7 +14,7 @@ from export_core.cli.steps import Steps
 
 @pytest.fixture
 def shown(monkeypatch) -> io.StringIO:
-    """The text of stderr, which is a log here, for steps that report without delay that they still run."""
+    """The text that steps print to stderr, here without a terminal; they report at once that they are still running."""
     text = io.StringIO()
     monkeypatch.setattr(steps_module, "console", lambda **_: Console(file=text, width=200))
     monkeypatch.setattr(steps_module, "SILENCE_SECONDS", 0.0)
@@ -80,7 +80,7 @@ def test_a_spinner_on_a_terminal_leaves_stdout_clean(monkeypatch, capsys):
 
 
 def test_verifying_many_goldens_prints_its_progress(shown, monkeypatch, tmp_path):
-    """It prints both while files are read and while noise is checked."""
+    """Progress is printed while files are read, and again while noise is checked."""
 
     def slow(*_: object) -> list[object]:
         shown.truncate(shown.seek(0))

@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def needs(what, *release):
-    """Skip a test in releases before the first one that has it."""
+    """Skip the running test in releases of jax before `release`, the first that has `what`."""
     if jax.__version_info__ < release:
         pytest.skip(f"jax has {what} since {'.'.join(map(str, release))}")
 

@@ -13,7 +13,7 @@ ON_GPU = ["cuda", "rocm"]
 
 @pytest.fixture
 def setting():
-    """Change a setting of jax for one test."""
+    """A function that changes a setting of jax for one test."""
     before = {}
 
     def change(name, value):
@@ -28,7 +28,7 @@ def setting():
 
 
 def lapack(a):
-    """Call every factorization of LAPACK. The results are those that are unique whatever signs and phases it chooses."""
+    """Call every factorization of LAPACK; return the results that do not depend on its choice of signs and phases."""
     adjoint = a.conj().T
     spd = a @ adjoint + 4 * jnp.eye(4, dtype=a.dtype)
     lower = lax.linalg.cholesky(spd)

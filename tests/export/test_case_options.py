@@ -78,7 +78,7 @@ def test_a_function_that_cannot_be_exported_is_an_error(exported, function, argu
 
 
 def test_a_refusal_is_tried_on_the_deserialized_artifact(exported):
-    """Before serializing, jax names the constraint; deserialized, it refines shapes first and names the misfit."""
+    """Of an artifact that was not serialized, jax names the constraint; of a deserialized one, the misfit of shapes."""
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2", "mod(b, 2) == 0")}
     halves = exported(lambda x: x.reshape(x.shape[0] // 2, 2).sum(1), X[:, 0], **symbolic)
     message = r"(?s)refused1: expected a refusal with 'b >= 2' .* number of output elements"

@@ -44,7 +44,7 @@ def stored(case: str, writer: str) -> Golden:
 
 
 def artifact_with(tmp_path: Path, **fields: object) -> Artifact:
-    """Return a stored artifact for four devices, with XLA's shardings, and change fields of its envelope."""
+    """Return a stored artifact for four devices with XLA's shardings, and with these fields in its envelope."""
     envelope = read(stored("test_four_devices", "0.6.2").artifact).envelope
     assert envelope is not None
     path = tmp_path / "changed.jaxexport"

@@ -129,7 +129,7 @@ def test_goldens_are_listed_by_build_date_of_writers():
 
 
 def fields_of(*kinds):
-    """Return the types of golden.yaml or of a policy in these types, at any depth, with their fields."""
+    """Return the structs that occur in these types, at any depth, each with the types of its fields by name."""
     fields, remaining = {}, list(kinds)
     while remaining:
         kind = remaining.pop()

@@ -19,7 +19,7 @@ TODAY = day("2026-11-21")
 
 
 def reasons_of(goldens, policy: Policy | None = None, when=TODAY) -> dict[str, tuple[str, ...]]:
-    """Return for what each golden is retained, by its name."""
+    """Return the reasons why each golden is retained, by the golden's id."""
     status = retention_status(goldens, policy or Policy(), CALENDAR, when)
     return {golden.id: tuple(reasons) for golden, reasons in status}
 

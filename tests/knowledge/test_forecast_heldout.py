@@ -30,7 +30,7 @@ def known(*answers):
 
 
 def outcome(reader, answers, worked):
-    """Return a forecast with these answers, and for how many of the four questions its cell showed a yes (`worked`)."""
+    """Return an outcome with the forecast's four answers; the first `worked` of the four really were a yes."""
     return Outcome("case/writer", reader, known(*answers), worked, "what happened")
 
 

@@ -333,7 +333,7 @@ def assert_file_commands_agree(artifact: Artifact) -> None:
 def assert_deployment_agrees(artifact: Artifact) -> None:
     """Check that can-i-deploy, without any stored result, says no where the forecast does, and else that it is unknown.
 
-    It has each reader as a deployment target.
+    Each reader in `READERS` is a deployment target here.
     """
     platform = usual_platform(artifact)
     pairs = [(Subject(artifact, None, "a.jaxexport"), target_of(reader, platform)) for reader in READERS]
@@ -355,7 +355,7 @@ def target_of(reader: Reader, platform: str) -> DeploymentTarget:
 
 
 def assert_conversion_agrees(artifact: Artifact, known: Forecast) -> None:
-    """Check that convert leaves an artifact as it is only where its reader loads it, and says what is known of that."""
+    """Check that convert leaves an artifact as it is only if its reader loads it, and states a forecast failure."""
 
     def refuse(job):
         raise ConversionRefused("it needs a jaxlib")
@@ -391,14 +391,14 @@ def assert_golden_commands_agree(golden: Golden, artifact: Artifact) -> None:
 
 @functools.cache
 def chosen() -> Choice:
-    """Return a cell that a user asks about, with all else as usual."""
+    """Return the choice of a golden's cell in its own writer, as if a user had asked about the cell."""
     run = RunOptions(goldens=STORE.root, policy_file=str(ROOT / "export_compat.yaml"))
     of_the_cpu = "tests.compat.test_models.test_convolution/0.12.0.1-cpu"
     return choose(Asked(cell=of_the_cpu, reader="0.12.0.1", platform="cpu", run=run))
 
 
 def assert_explanation_agrees(cell: Cell, known: Forecast) -> None:
-    """Check what explain says of a cell, as if it had failed."""
+    """Check that explain states the forecast of a cell, as if the cell had failed."""
     choice = dataclasses.replace(chosen(), cell=cell)
     failed = new_result(cell, Stage.RUN, Verdict.ERROR, "it failed")
     evidence = dict(explain(choice, judge(failed, cell.golden, choice.options.policy)).evidence)

@@ -67,7 +67,7 @@ def test_versions_pages_and_files_in_shipped_entries_exist(issue):
 
 
 def path_of(fixture):
-    """Return the artifact of a golden, or another file of the tests."""
+    """Return the path of the artifact of a golden, given its id, or else of a file in the repository."""
     own = [folder / fixture / "artifact.jaxexport" for folder in GOLDENS]
     return next((path for path in own if path.is_file()), ROOT / fixture)
 

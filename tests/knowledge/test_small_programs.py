@@ -21,7 +21,7 @@ PLAIN = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")
 
 
 class Program(About):
-    """What entries ask about a recorded program: its name and its operations with their types."""
+    """A recorded program, as entries of the knowledge base ask about it: its name, its operations and their types."""
 
     def __init__(self, name: str, operations: Mapping[str, list[str]]) -> None:
         super().__init__(PLAIN)  # which has none of what else entries ask for

@@ -30,7 +30,7 @@ def environment(*_: object) -> Environment:
 
 
 def passes(cells: Sequence[Cell], build: Callable[..., Environment]) -> Generator[Replayed, None, None]:
-    """Replay cells that pass, without a process."""
+    """Yield each cell with a pass, in place of a replay."""
     build(cells[0].placement)
     yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 

@@ -232,7 +232,7 @@ def test_installed_packages_decide_which_cells_rerun(again, twins, first, then, 
 
 
 def is_stored(made: Golden, cache: OutcomeCache, times: int = 1) -> bool:
-    """Return whether an outcome is stored if its environment is asked for this many times until it ends."""
+    """Return whether the outcome of a cell is stored if its run has asked for the environment `times` times."""
 
     def first_run(cells, environment_for):
         for _ in range(times):

@@ -58,7 +58,7 @@ def compiled_planted(planted) -> Callable[[str], dict[str, Result]]:
 
 @functools.cache
 def compiled_own(platform: str) -> dict[str, Result]:
-    """Return the outcomes of this repository's goldens that the tests below name, run for a platform."""
+    """Return the outcomes of goldens of this repository, compiled for a platform: those that the tests below name."""
     return replay(ROOT / "golden", platform, *COMPILED[platform], *WITHOUT_OUTPUTS[platform])
 
 

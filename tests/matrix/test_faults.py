@@ -95,7 +95,7 @@ def test_an_endless_line_takes_limited_memory():
 
 @pytest.fixture
 def speaking(tmp_path, here):
-    """A function that writes an interpreter, which reports ready and answers two cells by a script."""
+    """A function that writes a stand-in for an interpreter, which reports ready and answers two cells by a script."""
 
     def write_interpreter(script: str) -> Environment:
         file = tmp_path / "python"
@@ -186,7 +186,7 @@ def test_a_cell_that_runs_out_of_disk_is_not_run(run):
 
 
 class Sniper(threading.Thread):
-    """A killer of the next cells of a worker, each in the second that it sleeps."""
+    """A thread that kills the next cells of a worker, one with each of these signals, as soon as they sleep."""
 
     def __init__(self, worker: int, *signals: signal.Signals) -> None:
         super().__init__(daemon=True)
@@ -349,7 +349,7 @@ NEVER_STARTS = "raise SystemExit(1)".ljust(60)
 
 @pytest.fixture
 def environment_of(tmp_path, monkeypatch) -> Callable[..., Environment]:
-    """A reader that is built: jax of this interpreter, and a package that is installed in an environment of its own."""
+    """A function that builds a release's environment, with a small package installed and this interpreter's jax."""
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))  # the tests damage it
     wheel = make_wheel(tmp_path, "tiny", "1.0", modules=MODULES)

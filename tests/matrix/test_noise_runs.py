@@ -94,7 +94,7 @@ INSIDE_NAMES = [UNOPTIMIZED, *(f"inside {n}" for n in range(24)), *(f"amplified 
 
 
 def own_variants(request: Request) -> dict[str, VariantRequest]:
-    """Return the variants that measure noise, which follow those with other inputs."""
+    """Return the variants of a request that measure noise, by name, without those with entirely different inputs."""
     variants = request.checks[0].variants
     count = sum(variant.limited for variant in variants)
     assert all(variant.limited for variant in variants[:count]), "the compiled program is there only at first"
@@ -422,7 +422,7 @@ def measured_by(jaxlib: str) -> MeasuredNoise:
 
 @pytest.fixture
 def measured_in(tmp_path, monkeypatch):
-    """A function that measures a golden by 0.9.2; it returns the tried releases, and which one measured, or why none.
+    """A function that measures a golden by 0.9.2; it returns the tried releases, and which one did, or why none did.
 
     The environments of releases in `unbuilt` cannot be built; releases in `not_run` cannot run the golden.
     """

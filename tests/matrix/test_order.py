@@ -60,7 +60,7 @@ def test_readers_with_the_same_jax_alternate_with_others():
 
 @pytest.fixture
 def in_two_readers(goldens, here) -> list[Cell]:
-    """Two goldens in two readers, one of them promised in each; the first in the plan are not."""
+    """The cells of two goldens in two readers; in each reader the second cell is promised, and the first one is not."""
     readers = here, msgspec.structs.replace(here, jax="another")
     return [
         Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in readers for case in ("both", "waves")

@@ -33,7 +33,7 @@ CRASH = new_result(CELL, Stage.RUN, Verdict.CRASH, "died by signal 11 (SIGSEGV)"
 
 @contextlib.contextmanager
 def cache_in(folder: Path) -> Iterator[OutcomeCache]:
-    """Open a cache, use it, and check that it reported nothing."""
+    """Yield an open cache in this folder, and check at the end that the cache has reported nothing."""
     notes: list[str] = []
     with contextlib.closing(OutcomeCache(folder, notes.append)) as cache:
         yield cache

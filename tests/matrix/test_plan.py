@@ -67,7 +67,7 @@ def test_the_reader_just_before_a_writer_is_included():
 
 
 def with_own_jax(**selection) -> set[tuple[str, str]]:
-    """Return the cases of the cells of jaxlib 0.12.0 by the jax of their reader, also with jax 0.12.0.1."""
+    """Return the cells that jaxlib 0.12.0 reads: the case of each, and the version of jax in its reader."""
     plan = planned([golden("a"), golden("b", jaxlib="0.11.0")], **selection)
     return {(cell.golden.manifest.case, cell.reader.jax) for cell in plan.cells if cell.reader.jaxlib == "0.12.0"}
 

@@ -439,7 +439,7 @@ def test_a_changed_bit_of_a_derivative_fails_its_test(marked):
 
 
 def test_the_rule_that_the_summary_suggests_can_be_loaded(marked, load):
-    """Without a line, since exact compares as before; or a line that the policy accepts."""
+    """If the summary of the run suggests a rule, the policy accepts the line."""
     for entry in re.findall(r"numbers: \[(.*)\]", marked.wide.text):
         load(f"numbers: [{entry}]".replace("TODO", "counted"))
 

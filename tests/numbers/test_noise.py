@@ -157,7 +157,7 @@ def test_errors_within_the_noise_are_diagnosed_as_rounding():
 
 
 def looks_like_rounding(actual, noise=1e-7):
-    """Return whether values that must have the bits of 7.144494, 2.206535 and 0 look like rounding of them."""
+    """Return whether values that should be -7.144494, 2.206535 and 0 bit for bit are said to differ by rounding."""
     difference = judged(float32(-7.144494, 2.206535, 0.0), float32(*actual), [noise] * 3, compare="exact")
     assert not difference.ok
     return difference.kind == "rounding: within 4 times the noise that the writer measured"

@@ -124,7 +124,7 @@ def test_a_noise_record_shows_if_only_inputs_were_moved():
 
 @pytest.fixture
 def chaotic(tmp_path):
-    """The function that writes a golden with noise as large as its outputs, and with this record of it."""
+    """The function that writes a golden with noise as large as its outputs, and with this record of the noise."""
 
     def write(values=(1, 1, 1, 1), dtype=np.float32, noise=(0.0, 0.25, 0.25, 0.25), **recorded):
         leaf = leaf_of(np.asarray(values, dtype))

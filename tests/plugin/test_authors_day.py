@@ -144,7 +144,7 @@ def test_fall(export_golden):
 
 @pytest.fixture(scope="module")
 def falling(projects: Projects) -> Project:
-    """A project with one golden, of gravity 9.8."""
+    """A project with one golden, written with gravity 9.8."""
     project = projects(test_a=INPUTS)
     assert project.pytest("--update-goldens").code == 0
     return project

@@ -66,7 +66,7 @@ CHANGES = {  # the export, a part of it, what replaces that part later, and the 
 
 
 def program(*changed: str) -> str:
-    """Return a test for each export in CHANGES, with the named ones changed."""
+    """Return the source of a test for each export in CHANGES, with the named exports changed."""
     text = HEAD
     for name, (exported, part, later, _) in CHANGES.items():
         assert part in exported
@@ -238,7 +238,7 @@ def test_seed_dependent_goldens_compare_only_outputs(by_seed, tmp_path):
 
 @pytest.fixture(scope="module")
 def later(by_seed: tuple[Project, Run], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A check by another hash seed, of a golden that should depend on none, and of a function that has changed."""
+    """A run with another hash seed: one golden wrongly says that it depends on none, and one function has changed."""
     project = by_seed[0].copy(tmp_path_factory.mktemp("later") / "project")
     path = next(project.goldens.glob("test_a.test_sets/*/golden.yaml"))
     path.write_bytes(path.read_bytes().replace(b"reproducible: false\n", b""))

@@ -46,7 +46,7 @@ def module_of(marked: Mapping[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def corrected(projects: Projects) -> SimpleNamespace:
-    """Runs that check goldens by two writers, 1e-3 off and written without the markers that the tests now have."""
+    """Runs that check goldens by two writers, whose outputs are 1e-3 off, and whose tests had no such markers yet."""
     project = projects(noise=WHOLE_NOISE, test_a=module_of({"plain": ""}))
     corrected = SimpleNamespace(project=project, written=project.pytest("--update-goldens"))
     project.add_older_generation("test_a.test_plain")

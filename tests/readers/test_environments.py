@@ -515,7 +515,7 @@ def test_an_unlisted_file_that_python_may_run_counts_as_damage(cache, tiny):
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A folder of packages, one of which decides the hash."""
+    """A folder of packages, one of which has its files in the hash of this interpreter."""
     (tmp_path / "decides").mkdir()
     (tmp_path / "decides" / "__init__.py").write_text("A = 1\n")
     (tmp_path / "other-1.0.dist-info").mkdir()

@@ -191,7 +191,7 @@ def in_a_loop(x):
 
 
 def moved_by_one_unit(function, *args):
-    """Return the largest move of each element of the first output in some runs."""
+    """Return the largest move of each element of the first output over twelve runs, whose results move by one unit."""
     run = program(function, *args)
     unmoved = np.asarray(run(0, 0)[0]).astype(np.complex128)
     return np.max([np.abs(np.asarray(run(seed, 1)[0]).astype(np.complex128) - unmoved) for seed in range(12)], axis=0)

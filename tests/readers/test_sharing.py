@@ -26,7 +26,7 @@ def compiled(tmp_path) -> Path:
 
 @pytest.fixture
 def new(compiled) -> Path:
-    """An environment as the installer leaves it: it shares the files of NumPy with the other, and jax differs."""
+    """An environment as the installer leaves it: it shares files of NumPy with `compiled`, but has a different jax."""
     new = compiled.with_name("new")
     for name in ("numpy/__init__.py", "numpy/core.py"):
         (new / SITE / name).parent.mkdir(parents=True, exist_ok=True)

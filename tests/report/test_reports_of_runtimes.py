@@ -151,7 +151,7 @@ def test_one_message_in_two_runtimes_is_two_causes():
 
 
 def test_a_change_in_a_runtime_is_dated_by_its_own_releases():
-    """Only a release of tensorflow is a gap between two of its releases, a jaxlib is none."""
+    """Only a tensorflow release that was not run counts as a gap between two of them; a jaxlib does not."""
     numerics = {"verdict": Verdict.NUMERICS, "judgement": Judgement.BROKEN}
     releases = [("2.19.1", "2026-04-30"), ("2.20.0", "2026-08-13"), ("2.21.0", "2026-11-05")]
     cells = [of_runtime(result(writer="0.11.0"), f"tensorflow=={version}", built) for version, built in releases]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.matrix
 
 @pytest.fixture(scope="module")
 def project(small) -> Path:
-    """The goldens above, with a cache that has the user's environments."""
+    """A project with the goldens of `CASES`, and a cache that has only the user's environments."""
     (small / "cache").mkdir()
     (small / "cache" / "environments").symlink_to(cache_folder() / "environments")
     return small

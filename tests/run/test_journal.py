@@ -83,7 +83,7 @@ def project(cwd, monkeypatch) -> Path:
 
 
 def ran(cells, *_, **__):
-    """Replay cells that pass, without a process."""
+    """Yield each cell with a pass, in place of a replay."""
     yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.matrix
 
 @pytest.fixture
 def start(small, tmp_path) -> Callable[..., subprocess.Popen[str]]:
-    """The function that starts a matrix over goldens above, with the user's environments and its own cache."""
+    """A function that starts a matrix of the named cases in a process, with a new cache and the user's environments."""
 
     def started(
         results: str, *words: str, cache: str = "cache", cases: tuple[str, ...] = PASSING

@@ -59,7 +59,7 @@ TestLines = dict[str, tuple[float, frozenset[int]]]
 class Mutation:
     """A change at one place of a module.
 
-    The place is the occurrence `occurrence` of what `operator` changes; `text` is the unchanged line.
+    `occurrence` counts, from 0, the places of the module that `operator` can change. `text` is the unchanged line.
     """
 
     module: Module

@@ -28,12 +28,12 @@ _PART = re.compile(r"(<!-- from the code: ([\w -]+) -->\n).*?(<!-- end -->)", re
 
 
 def pages() -> list[Path]:
-    """Return the paths of the pages that have a part from the code."""
+    """Return the paths of the pages that have parts which are generated from the code."""
     return [page for page in sorted(PAGES.glob("*.md")) if _PART.search(page.read_text(encoding="utf-8"))]
 
 
 def renewed(text: str) -> str:
-    """Return the text of a page, in which each part from the code is made anew.
+    """Return the text of a page, in which each part that comes from the code is generated anew.
 
     Raises:
         KeyError: the page names a part that is not in `PARTS`.
@@ -47,5 +47,5 @@ def _spaced(text: str) -> str:
 
 
 def parts_of(text: str) -> list[str]:
-    """Return the names of the parts from the code in a page, given its text."""
+    """Return the names of the parts of a page that are generated from the code, given its text."""
     return [name for _, name, _ in _PART.findall(text)]

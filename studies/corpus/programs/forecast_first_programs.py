@@ -18,7 +18,7 @@ marked = pytest.mark.export_compat
 
 
 def newer(*version):
-    """Skip where jax is older than this version."""
+    """Skip the running test if jax is older than this version."""
     if jax.__version_info__ < version:
         pytest.skip(f"needs jax {'.'.join(map(str, version))}")
 

@@ -59,7 +59,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The name of its function."""
+        """The name of the function."""
         return self.function.__name__.strip("_")
 
 

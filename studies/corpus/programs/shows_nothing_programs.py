@@ -27,7 +27,7 @@ Remark = tuple[str, str]
 
 @dataclass(frozen=True)
 class Looked:
-    """A function of jax, its arguments, and the remarks that it must get: pairs of a kind and a leaf.
+    """A function of jax, its arguments, and the remarks that it must get: the kind of each, and its leaf.
 
     `also` has remarks that are true and not required, for example because a leaf shows nothing in several ways, or
     because other inputs are similar (zeros stay zeros). `meant` has the leaves that the marker names as constant, which
@@ -42,7 +42,7 @@ class Looked:
 
     @property
     def name(self) -> str:
-        """The name of its function."""
+        """The name of the function."""
         return self.function.__name__
 
 

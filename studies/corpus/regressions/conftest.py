@@ -29,9 +29,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Mod
 
 @pytest.fixture
 def right_golden(export_golden: Callable[..., Any]) -> Callable[..., None]:
-    """A function that exports a function with arguments, unless this release gives a wrong answer.
+    """A function that exports a function with arguments, and skips the test if this release gives a wrong answer.
 
-    The answer is a tree of arrays as NumPy has it, compared to 1e-4 of each value, or exactly where it is no float.
+    The right answer is a tree of NumPy's arrays. Floats are compared with a relative tolerance of 1e-4, others exactly.
     """
 
     def export(function: Callable[..., Any], *args: Any, right: Any) -> None:

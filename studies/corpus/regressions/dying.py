@@ -7,6 +7,6 @@ import pytest
 
 
 def dies_in(*releases: str) -> pytest.MarkDecorator:
-    """Leave out a test where these jaxlibs would write its golden."""
+    """Return a mark that skips a test in these jaxlibs, since writing its golden would end their process."""
     reason = f"jaxlib {jaxlib.__version__} dies of it: no golden"
     return pytest.mark.skipif(jaxlib.__version__ in releases, reason=reason)

@@ -361,7 +361,7 @@ def giving(reader: str, outputs: str = "", *, wrong: bool = False, writer: str =
 
 
 def stretches(*results: Result) -> list[str]:
-    """Return the stretches of the only golden: their releases, and the bits unless they are the writer's."""
+    """Return a text for each stretch of readers with the same bits: the releases, and the bits if not the writer's."""
     (drift,) = number_drift(results)
     return [
         " ".join((*(reader.jaxlib for reader in stretch.readers), *([] if stretch.as_written else [stretch.outputs])))

@@ -335,7 +335,7 @@ def test_inspect_reports_a_damaged_conversion_record(convert, jaxexport, goldens
 
 @pytest.mark.parametrize("again", [True, False])
 def test_via_auto_exports_again_if_rewriting_is_refused(convert, refused_golden, monkeypatch, tmp_path, again):
-    """A rewritten artifact takes the part of a newly exported one; test_conversions_in_releases.py has real ones."""
+    """A rewritten artifact stands in for a newly exported one; test_conversions_in_releases.py exports real ones."""
     rewrite = conversions.convert
 
     def refuse(*args, **options):

@@ -58,7 +58,7 @@ def proved(
     policy=None,
     **changes,
 ):
-    """Return the proof if the replay of the converted golden ends in this verdict and stage."""
+    """Return the proof of a conversion; the replay of the converted golden ends in this verdict and stage."""
     content = files() if content is None else content
     outcome = new_result(Cell(GOLDEN, READER, "cpu"), stage, verdict, "the message")
     monkeypatch.setattr(proof, "replay_here", lambda *_, **__: [(None, outcome)])

@@ -267,7 +267,7 @@ def test_the_error_for_only_later_goldens_names_the_asked_day(project, jaxexport
 
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])
 def test_unmatched_patterns_warn_even_for_targets_not_asked_about(to, ended, project, jaxexport):
-    """Its patterns have no answer, so that nobody would see that they are misspelled."""
+    """A target that was not asked about has no answer, so nobody would see that its patterns are misspelled."""
     edge = f"{{name: edge, jaxlib: 0.10.2, cases: [slover]{ended}}}"
     Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: 0.9.2}}, {edge}]\n")
     stored(ran(Verdict.PASS, "0.9.2"))
@@ -563,7 +563,7 @@ LATER_CRASH = {"stage": Stage.RUN, "message": "died by signal 6 (SIGABRT)"}
 
 @pytest.fixture
 def store_two(project):
-    """The function that stores given results, beside those of a case that fails in the target and one that runs."""
+    """A function that stores these results, and results of two cases: one fails in the target, the other one passes."""
     write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"))
 
     def store(*later: Result) -> None:
@@ -814,7 +814,7 @@ def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
 
 
 def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):
-    """Run it in a process of its own. A target that loads the model is unknown until it ran, the others are a no."""
+    """For targets that load the model, the answer is unknown, since no result is stored; for others it is no."""
     targets = (
         "{name: new, reader: tensorflow==2.21.0}, {name: old, reader: tensorflow==2.19.1}, {name: x, jaxlib: 0.10.2}"
     )

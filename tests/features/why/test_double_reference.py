@@ -32,7 +32,7 @@ from export_core.releases import load_calendar
 
 
 def sentences(*outputs: Any) -> list[str]:
-    """Return on which side double precision is, without whether that supports the stored outputs."""
+    """Return the texts that say whether the writer or the reader is nearer to double precision, one for each output."""
     return [line.text for line in nearer(*outputs)]
 
 
@@ -58,7 +58,7 @@ def program_of(function: Any, *args: Any) -> Any:
 
 @pytest.fixture
 def exact(here, warm_workers, forked_workers, editor, tmp_path):
-    """The function that computes another function in double precision, in a cold process."""
+    """A function that computes a given function in double precision, in a cold process."""
 
     def exact(function: Any, *args: Any) -> list[np.ndarray[Any, Any]]:
         program = in_double(program_of(function, *args), editor)
@@ -273,7 +273,7 @@ def test_calls_on_several_devices_have_no_reference():
     ],
 )
 def test_the_explanation_is_of_outputs_of_the_repeated_run(read, sentence, monkeypatch):
-    """A NaN of the second run is explained by float64. Where nothing differs in it, the text says so of that run."""
+    """If the repeated run gives NaN, the text is about that; if it gives the stored outputs, the text says so."""
     written = (leaf_of(np.float32([1, 2, 3])),)
     monkeypatch.setattr(who_is_right, "from_npz", lambda _: written)
     monkeypatch.setattr(who_is_right, "flat_program", lambda *_: None)

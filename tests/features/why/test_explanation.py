@@ -226,7 +226,7 @@ def test_replaying_contradicted_outputs_in_their_writer_is_advised(references, o
 def with_its_writer(
     reader: str, own: Verdict = Verdict.NUMERICS, case: str = CHOLESKY, writer: str = "0.11.0", **changes: Any
 ) -> Choice:
-    """Return the choice of a cell of a run that has the golden's own writer too."""
+    """Return the choice of a cell whose run also has a cell in the golden's own writer, with the verdict `own`."""
     in_writer = judged(choice_of(case, writer, writer), own, **changes)
     return replace(choice_of(case, writer, reader), stored=(in_writer,))
 
@@ -256,7 +256,7 @@ def test_explaining_a_writer_that_fails_otherwise_is_advised_first():
 
 
 def in_iree(choice: Choice, *references: Reference, **changes: Any) -> Explanation:
-    """Return the explanation of other numbers in IREE that a known issue of IREE fits."""
+    """Return the explanation of other numbers in IREE, for a program that has a known issue of IREE."""
     result = judged(choice, Verdict.NUMERICS, **{**AT_1_PERCENT, **changes})
     known = msgspec.structs.replace(result, upstream="iree-sine-of-large-angles")
     return explain(choice, known, references=references)

@@ -134,7 +134,7 @@ def rolling_mean_difference(counts, *, width=8, shift=0):
 
 
 def chroma_of_grey_pixels(image, *, entry=1.0, bits=EXACT, flip=False, white=255.0):
-    """The chroma of an image and its size, by rows with zero sum; all but a corner of the image is grey."""
+    """The chroma of an image, by a matrix with rows that sum to zero, and its magnitude; the image is grey but for a corner."""
     matrix = with_entry(_OPPONENTS, entry)
     x = image.astype(jnp.float32) / white
     chroma = with_bits(x, bits) @ with_bits(jnp.asarray(matrix[:, ::-1] if flip else matrix).T, bits)

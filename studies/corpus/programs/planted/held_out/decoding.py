@@ -151,7 +151,7 @@ def nucleus_shares(tokens, *, share=0.9):
 
 
 def word_influence(tokens, *, scale=0.2041241):
-    """The gradient of the last word's best logit in the word vectors, without a float argument."""
+    """The gradient of the last word's best logit with respect to the word vectors; no argument is a float."""
 
     def best(vectors):
         x = _block(vectors + _positions(len(tokens)), scale)

@@ -35,7 +35,7 @@ def relaxed_one_hot_gradient(logits, *, seed=7, temperature=0.4):
 
 
 def resampled_particles(*, seed=8, sharpness=4.0):
-    """Eight rounds of a particle filter without arguments: which particles are resampled jumps."""
+    """Eight rounds of a particle filter without arguments: a last bit may decide which particles are resampled."""
 
     def step(particles, key):
         move, pick = jax.random.split(key)
@@ -62,7 +62,7 @@ def softly_resampled(*, seed=9, width=0.2):
 
 
 def metropolis_from_constants(*, seed=10, width=0.6):
-    """60 Metropolis steps of sixteen chains, without arguments: whether a step is accepted jumps."""
+    """60 Metropolis steps of sixteen chains, without arguments: a last bit may decide whether a step is accepted."""
     density = lambda x: -0.5 * x[0] ** 2 - 2 * (x[1] - x[0] ** 2) ** 2
 
     def step(x, key):
@@ -87,7 +87,7 @@ def langevin_steps(*, seed=11, rate=0.02):
 
 
 def rejected_by_where(*, seed=12, bound=1.4):
-    """The first of twenty proposals that is under a curve, without arguments: which one is the first jumps."""
+    """The first of twenty proposals that is under a curve, without arguments: a last bit may decide which one it is."""
     place, height = jax.random.split(jax.random.key(seed))
     x = jax.random.uniform(place, (64, 20), minval=-2.0, maxval=2.0)
     under = jax.random.uniform(height, (64, 20)) * bound < jnp.exp(-(x**2)) * (1 + 0.3 * jnp.sin(5 * x))

@@ -83,7 +83,7 @@ def reductions_of_all_axes(x, *, add=jnp.sum, count=0, first=0):
 
 
 def _low_sum(x, axis=None):
-    """Return the sum over an axis, computed in a carry with 8 bits."""
+    """Return the sum over an axis, in which each partial sum is rounded to bfloat16."""
     axis = axis if isinstance(axis, tuple) else tuple(range(x.ndim)) if axis is None else (axis,)
     start = jnp.zeros(np.delete(x.shape, axis[0]), x.dtype)
     carry = lax.scan(lambda c, x: (roughly.bf16(c + x), None), start, jnp.moveaxis(x, axis[0], 0))[0]

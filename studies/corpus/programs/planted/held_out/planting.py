@@ -23,7 +23,7 @@ def to_half(x, planted):
 
 
 def product(a, b, tf32=False):
-    """Multiply two matrices."""
+    """Multiply two matrices; with `tf32`, both are rounded to TF32 first."""
     return to_tf32(a, tf32) @ to_tf32(b, tf32)
 
 
@@ -52,7 +52,7 @@ def exp(x, rough=False):
 
 
 def softmax(x, rough=False):
-    """Take the softmax over the last axis."""
+    """Take the softmax over the last axis; with `rough`, from the rough exponential function."""
     if not rough:
         return jax.nn.softmax(x, axis=-1)
     weights = exp(x - jnp.max(x, axis=-1, keepdims=True), rough)

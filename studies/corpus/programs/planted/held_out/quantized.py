@@ -39,7 +39,7 @@ def eight_bit_layers(x, *, gain=1.0):
 
 
 def eight_bit_words(tokens, *, shift=0):
-    """Tokens are the only argument; the table of words has 8 bits."""
+    """Word probabilities by a table of words in 8 bits, summed over the row; the tokens are the only argument."""
     table = _widened(_Q1.T) * _S1[:, None]
     x = table[(tokens + shift) % len(table)]
     return jax.nn.log_softmax(jnp.cumsum(x, axis=0) @ table.T / 4)
@@ -75,7 +75,7 @@ def float8_words(tokens, *, base=500.0):
 
 
 def bfloat16_layers(x, *, bias=0.1):
-    """The weights are widened first, so that nothing is summed up in bfloat16."""
+    """Layers with weights in bfloat16, which are widened first, so that nothing is summed up in bfloat16."""
     hidden = jnp.tanh(x @ _widened(_BF16_1) + bias)
     return hidden @ _widened(_BF16_2)
 

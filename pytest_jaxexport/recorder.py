@@ -33,7 +33,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
-from export_core.numbers.noise import WHAT_TO_DO, not_seen, output_paths, outputs_to_name
+from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, output_paths, outputs_to_name
 from export_core.numbers.shows_nothing import (
     MEANT,
     Remark,
@@ -42,6 +42,7 @@ from export_core.numbers.shows_nothing import (
     remarks_without_runs,
     unknown_leaves,
 )
+from export_core.numbers.unseen_errors import not_seen
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
@@ -485,8 +486,9 @@ class Recorder:
     def _add_remarks(self, event: WrittenCase, produced: ProducedGolden) -> None:
         """Add to an event the remarks on a golden that has just been written."""
         case, writer = event["case"], event["writer"]
-        noise = produced.manifest.noise
-        (golden,) = (one for one in self._generations(case) if one.manifest.writer.id == writer)
+        policy = self._settings.policy
+        (golden,) = under_policy([one for one in self._generations(case) if one.manifest.writer.id == writer], policy)
+        noise = left_to_noise(golden, policy.tolerances)
         named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
         if lines := self._remark_lines(golden, produced):
@@ -496,7 +498,7 @@ class Recorder:
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
             named = [*named, "not reproducible: two exports differed, so tests compare only its outputs"]
-        parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
+        parts = {f"{case}, {name}": part for name, part in not_seen(golden, policy.tolerances).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
         event["named"], event["to_do"] = named, to_do

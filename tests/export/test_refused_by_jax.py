@@ -163,6 +163,28 @@ def test_a_divided_symbolic_size_error_has_a_remedy(exported, function):
     exported(function, X, symbolic_shapes="2*n, 2")
 
 
+def loops_over_a_size(x):
+    for _ in range(x.shape[0]):
+        x = x + 1
+    return x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * len(x),
+        loops_over_a_size,
+        lambda x: x + np.zeros(x.shape[0]),
+        lambda x: x * float(x.shape[0]),
+    ],
+)
+def test_a_size_used_as_a_number_is_named_with_a_remedy(exported, function):
+    with pytest.raises(ExportError, match=r"\nIt is raised at \S*test_refused_by_jax\.py:\d+ in \S+: ") as refused:
+        exported(function, X[:, 0], symbolic_shapes="n")
+    assert "A symbolic size is no Python number" in str(refused.value)
+    exported(lambda x: x * x.shape[0], X[:, 0], symbolic_shapes="n")
+
+
 def test_an_error_of_the_users_function_is_raised_as_it_is(exported):
     def fails(_):
         raise AssertionError("mine")

@@ -75,6 +75,10 @@ from pytest_jaxexport.unused_goldens import rename_hint
 _EQUAL_OUTPUTS = (
     "The outputs are equal, as this test compares them. `changed_module: warn` in the policy lets such a change pass."
 )
+_NOT_REPRODUCIBLE = (
+    "not reproducible: two exports differed, so tests compare only its outputs, and fail if these differ in each run "
+    "too: seed random arrays that the test closes over"
+)
 _NEVER_REPEATED = f"a second process exports no artifacts for TPUs, and none larger than {LARGE >> 20} MiB"
 LEAVES = 40  # The most leaves that a message lists if no leaf has the given name.
 
@@ -497,7 +501,7 @@ class Recorder:
             reason = produced.manifest.options.without_outputs
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
-            named = [*named, "not reproducible: two exports differed, so tests compare only its outputs"]
+            named = [*named, _NOT_REPRODUCIBLE]
         parts = {f"{case}, {name}": part for name, part in not_seen(golden, policy.tolerances).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED, calls_of_jax, only_jax
-from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime
+from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime, without_advice
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.checked_arguments import require_type
 from export_core.base.platforms import PLATFORMS, PlatformError, similar_platform
@@ -74,10 +74,18 @@ class LoadCheck:
         return False if self.unpromised or self.numbers == NO else self.loads
 
     def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, *, converted: bool = False) -> str:
+        """Return the check as a sentence, which says of a `converted` artifact neither windows nor another export.
+
+        The bytes do not show that an artifact was converted: the record beside its file does.
+        """
         name = self.reader.rpartition("==")[0]
         refused = "loads it, and cannot call it" if fails_when_called(self.reasons) else "cannot load it"
         how = {True: "loads it", False: refused, None: "may or may not load it"}[self.loads]
-        why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
+        reasons = [without_advice(reason) for reason in self.reasons] if converted else self.reasons
+        why = f" ({'; '.join(reasons)})" if reasons else ""
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:
             only = only_jax(self.unpromised) if name else ""
@@ -88,6 +96,8 @@ class LoadCheck:
         how = "; ".join(filter(None, (f"{title_of(self.reader)} {how}{why}", self.known, calls)))
         if not self.exported:
             return f"{how}; JAX promises nothing of a module without an envelope"
+        if converted:
+            return how
         window = {True: "inside", False: "outside", None: "not known to be inside"}[self.promised]
         built = f"built from {self.promised_since} to {self.promised_until}"
         days = f" ({built if name else f'jaxlibs {built}'})" if self.promised_until else ""

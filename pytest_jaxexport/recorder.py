@@ -54,7 +54,7 @@ from export_core.run.case_options import export_options
 from export_core.run.golden_writing import add_noise, first_crash, require_audited, require_first_call
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
 from export_core.run.run import by_rules
-from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
+from pytest_jaxexport.changes import Changes, changed_inputs, changed_settings, changes_since, source_difference
 from pytest_jaxexport.comparing import comparison, correction, marked_now
 from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, WrittenCase
 from pytest_jaxexport.ledger import Ledger
@@ -464,13 +464,15 @@ class Recorder:
     def _change(self, produced: ProducedGolden) -> tuple[WriteStatus, list[str]]:
         """Return what writing a golden changes, and which parts of a stored golden it replaces."""
         own = self._own(produced.manifest.case)
+        noise_to_come = self._settings.dry_run and not self._settings.noise_later
         if own is None:
             if self._store.is_unreadable(produced.manifest.case, produced.manifest.writer.id):
                 return WriteStatus.REPLACED, ["its golden.yaml could not be read"]
             return WriteStatus.NEW, []
         if not self._store.holds(produced.manifest, produced.files):
-            return WriteStatus.REPLACED, replaced_parts(produced, self._wanted(own, produced))
-        if self._settings.dry_run and not self._settings.noise_later and own.manifest.case in self._deferred:
+            wanted = self._wanted(own, produced)
+            return WriteStatus.REPLACED, replaced_parts(produced, wanted, noise_to_come=noise_to_come)
+        if noise_to_come and own.manifest.case in self._deferred:
             return WriteStatus.REPLACED, ["noise, which is measured"]
         return WriteStatus.UNCHANGED, []
 
@@ -608,7 +610,8 @@ class Recorder:
         if export and not lines:
             differs = self._exports_again_otherwise(produced, self._second_exports)
             differs_again, export = bool(differs), [] if differs else export
-            more_seeds = [self._more_seeds(manifest.test)] if differs is False else []
+            is_unexplained = differs is False and not changed_settings(manifest, then)
+            more_seeds = [self._more_seeds(manifest.test)] if is_unexplained else []
         fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
         if export and (fails or lines):
             if not lines and produced.outputs is not None and not reference.manifest.options.without_outputs:

@@ -129,7 +129,7 @@ def report(
 
     from export_core.report.view import view
     from export_core.report.wording import OUTDATED
-    from export_core.run.outdated import changed_here
+    from export_core.run.outdated import changed_here, other_policy
     from export_core.run.results import read_run
 
     if folders and results:
@@ -156,7 +156,7 @@ def report(
     click_options.check_outputs(written)
     if trend:
         if changed := changed_here(run):
-            echo(f"note: {OUTDATED.format(path, changed)}", err=True)
+            echo(f"note: {OUTDATED.format(path, changed, run.again)}", err=True)
         _show_trend(runs, trend, cases, as_json=as_json)
         return
     if policy_file or as_of or fail_on:
@@ -185,7 +185,10 @@ def report(
         console = click_options.console(stderr=click_options.STDOUT in written)
         print_report(console, view(run, comparison), full=full)
     elif run.changed:
-        echo(f"note: {OUTDATED.format(path, run.changed)}", err=True)
+        echo(f"note: {OUTDATED.format(path, run.changed, run.again)}", err=True)
+    if not (run.changed or policy_file) and (other := other_policy(run)):
+        command = shlex.join(["jaxexport", "report", *([] if path == RESULTS else [str(path)]), "--policy", str(other)])
+        echo(f"note: {other} is not the policy by which this run was judged: `{command}` judges by it.", err=True)
     if is_opened:
         import webbrowser
 
@@ -345,18 +348,18 @@ def judging_policy(
     if name := policy.replays_otherwise(recorded.policy):
         raise RunError(
             f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
-            "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
+            f"cells run and are compared: run `{recorded.again}` again, or judge by a policy with the same value."
         )
     if changed := recorded.changed_since(policy):
         raise RunError(
             f"{folder}: expected a run whose verdicts hold today, found one made with {changed}. Run "
-            "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
+            f"`{recorded.again}` again; `jaxexport report` shows this run as it was judged."
         )
     goldens = goldens_here(recorded, policy)
     if changed := changed_goldens(recorded, goldens):
         raise RunError(
             f"{folder}: expected a run of the goldens that are here, found one of {changed}. Restore them, or run "
-            "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
+            f"`{recorded.again}` again; `jaxexport report` shows this run as it was judged."
         )
     return file, policy, goldens or {}
 

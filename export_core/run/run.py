@@ -57,6 +57,12 @@ class Run(Cells):
         return "; ".join(changes)
 
     @property
+    def again(self) -> str:
+        """The shell command that makes this run again: with its options, if a command made it."""
+        command = self.plan.command(self.folder, resume=False) if self.plan and self.folder else ""
+        return command or "jaxexport matrix"
+
+    @property
     def moment(self) -> tuple[str, str]:
         """Sort key of runs: the day as of which it was judged, then its start."""
         return str(self.summary.as_of), str(self.summary.identity.started or "")

@@ -85,6 +85,10 @@ def a_size_without_a_bound():
     exported(lambda x: x if x.shape[0] >= 2 else -x, jax.ShapeDtypeStruct(sizes, np.float32))
 
 
+def a_size_as_a_number():
+    exported(lambda x: x * len(x), jax.ShapeDtypeStruct(jax.export.symbolic_shape("n"), np.float32))
+
+
 MESSAGES = [
     (NotImplementedError, "", lambda: exported(lambda ref: ref[...], jax.new_ref(X))),
     (ValueError, "Too many leaves for PyTreeDef", a_reference_that_is_closed_over),
@@ -97,6 +101,7 @@ MESSAGES = [
     (TypeError, "can't apply forward-mode autodiff", lambda: jax.jvp(rehydrated(vjp_order=1), (X,), (X,))),
     (ValueError, "No VJP is available", lambda: jax.grad(lambda x: rehydrated()(x).sum())(X)),
     (Exception, "Symbolic dimension comparison 'n' >= '2' is inconclusive", a_size_without_a_bound),
+    (TypeError, "'_DimExpr' object cannot be interpreted as an integer", a_size_as_a_number),
     (KeyError, "key<phx4>", a_key_of_a_newer_generator),
 ]
 

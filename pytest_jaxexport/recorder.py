@@ -134,7 +134,8 @@ class Recorder:
     """The `export_golden` of one test.
 
     `cases` are those that it exported, `renamed` the unused cases that may be these under an earlier name. `events` is
-    plain data for the terminal summary. The first of `second_exports` is a fork.
+    plain data for the terminal summary. `second_exports` are processes that export the test again: the first is
+    a fork, the others have other hash seeds.
     """
 
     def __init__(

@@ -222,7 +222,9 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     # refuses as well: its list would be of goldens that are not deleted.
     location = find_locations(policy, project.policy_file)
     if problems := [pin.located(location) for pin in unmatched_pins(goldens, policy)]:
-        raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
+        raise PolicyError(
+            f"{' '.join(problems)} Nothing was deleted. Correct each such pattern, or remove it from its pin."
+        )
     for golden, reasons in decisions:
         if reasons and not quiet:
             echo(f"retains  {golden.id}  {'; '.join(reasons)}")

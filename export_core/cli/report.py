@@ -122,7 +122,7 @@ def report(
     --trend judges nothing: a change of bits is shown also where it is far inside the tolerance, and a change of cost
     whatever the budgets are.
 
-    Exit code 0: the report was written. Exit code 3: it was not, since a planned cell of the run has no result, or two.
+    Exit code 0: the report was written. Exit code 3: it was not, since a planned cell has no result, or two.
     Whether the promise was kept is the exit code of `jaxexport matrix` and `jaxexport judge`.
     """
     from dataclasses import replace

@@ -211,10 +211,14 @@ def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
     causes = len({cause.id for cause in summary.causes if cause.judgement in failing})
     others = [name for name in failing if name is not Judgement.BROKEN and summary.judgements.get(name)]
     line, below = facts, ""
-    if summary.exit_code == ExitCode.BROKEN and cells:
+    caused = f", {plural(causes, 'cause')}" if causes else ""
+    ways = [name for name in failing if _failing_facts(summary, name)]
+    if summary.exit_code == ExitCode.INCOMPLETE and len(ways) > 1:
+        missing, _, rest = facts.partition(f"; {ways[0]}: ")
+        line, below = f"{missing}; {plural(cells, 'other cell')} fail the run{caused}", f"{ways[0]}: {rest}"
+    elif summary.exit_code == ExitCode.BROKEN and cells:
         if len([*_broken_facts(summary), *others]) > 1:
-            line = ", ".join((plural(cells, "cell"), *([plural(causes, "cause")] if causes else [])))
-            below = facts
+            line, below = f"{plural(cells, 'cell')}{caused}", facts
         elif causes > 1:
             line, _, below = facts.partition("; ")
     return line, f"{below[:1].upper()}{below[1:]}. " if below else ""
@@ -533,7 +537,7 @@ JAX_PROMISE = "https://docs.jax.dev/en/latest/export/export.html#compatibility-g
 
 
 def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
-    """Return whose promise the judgements of a run rest on: that of JAX, or the project's own, and in which days."""
+    """Return whose promise a run is judged by, that of JAX or the project's own, and how many days it covers."""
     own, of_jax = policy.window_lengths(), Windows()
     whose = "JAX" if own == of_jax else "this project's policy"
     days = f"{plural(own.backward_days, 'day')} after the writer or {plural(own.forward_days, 'day')} before it"

@@ -113,7 +113,7 @@ def test_a_golden_only_for_cuda_gets_no_noise(jaxexport, project, monkeypatch):
 
 
 @pytest.mark.matrix
-def test_noise_of_an_unavailable_writer_is_by_the_next_release(jaxexport, project):
+def test_noise_of_an_unavailable_writer_is_measured_by_the_next_release(jaxexport, project):
     # Built between 0.9.2 and 0.10.0, and on no index.
     release = "{built: 2026-04-10, python: ['3.11', '3.12', '3.13']}"
     (project / "export_compat.yaml").write_text(f"releases: {{jaxlib: {{0.9.2.7: {release}}}}}\n")

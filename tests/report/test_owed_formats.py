@@ -65,7 +65,7 @@ def test_the_headline_and_the_badge_name_the_owed_target(summary):
     assert badge(summary)["message"] == "owed: 1 cell that deployment target serving must run"
 
 
-def test_a_kept_headline_counts_the_cells_of_targets():
+def test_the_headline_of_a_kept_run_counts_cells_of_deployment_targets():
     chosen = {"whole": False, "platforms": ("cpu",)}
     for cells, words in (
         ([cell(Verdict.PASS)], "KEPT: 1 of 1 cell that deployment target serving must run."),

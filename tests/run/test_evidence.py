@@ -489,7 +489,7 @@ def test_every_command_on_stored_runs_names_an_unfinished_one(project, jaxexport
 
 
 @pytest.mark.parametrize("words", ["report", "judge", "explain", "can-i-deploy --to serving"])
-def test_every_reader_says_that_a_run_is_still_written(project, jaxexport, words):
+def test_commands_say_that_another_process_still_writes_the_run(project, jaxexport, words):
     folder = unfinished(jaxexport)
     with filelock.FileLock(folder / LOCK):
         message = " ".join(jaxexport(*words.split(), code=None).err.split())

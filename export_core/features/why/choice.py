@@ -153,7 +153,7 @@ class Choice:
 
     @property
     def newest(self) -> Placement:
-        """The newest release, on a CPU: its jaxlib reads and changes modules of all releases."""
+        """The newest jaxlib, on a CPU: it can read and rewrite the modules of all releases."""
         calendar = self.plan.calendar
         return Placement(calendar.release(calendar.newest()))
 

@@ -57,12 +57,6 @@ class Run(Cells):
         return "; ".join(changes)
 
     @property
-    def again(self) -> str:
-        """The shell command that makes this run again: with its options, if a command made it."""
-        command = self.plan.command(self.folder, resume=False) if self.plan and self.folder else ""
-        return command or "jaxexport matrix"
-
-    @property
     def moment(self) -> tuple[str, str]:
         """Sort key of runs: the day as of which it was judged, then its start."""
         return str(self.summary.as_of), str(self.summary.identity.started or "")
@@ -71,6 +65,12 @@ class Run(Cells):
     def goldens(self) -> Mapping[str, str]:
         """The hash of each golden, by the golden's id; empty for a run that was not written."""
         return self.plan.goldens if self.plan else {}
+
+
+def command_again(run: Run) -> str:
+    """Return the shell command that makes a run again: with its options, if a command made it."""
+    command = run.plan.command(run.folder, resume=False) if run.plan and run.folder else ""
+    return command or "jaxexport matrix"
 
 
 class JudgeByRule(Protocol):

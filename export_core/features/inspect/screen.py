@@ -86,12 +86,16 @@ def load_checks(
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, converted: bool = False) -> str:
     """Return the last lines of a screen: whether each named reader loads the artifact, and what to do for a jaxlib."""
+    if not checks:
+        return ""
+    from export_core.policy.load_check import in_words
+
     lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime contain what to do.
         to_do = f"; {_remedy(reader.release)}" if check.loads is False and not reader.release.runtime else ""
         lines.append(
-            f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{check.in_words(converted=converted)}{to_do}')}\n"
+            f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{in_words(check, converted=converted)}{to_do}')}\n"
         )
     return "".join(lines)
 

@@ -24,8 +24,9 @@ from export_core.export.produce import Uncalled, export_again, free_caches, inst
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import WriteStatus
+from export_core.matrix.comparisons import under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise
-from export_core.numbers.noise import output_paths, outputs_to_name
+from export_core.numbers.noise import left_to_noise, output_paths, outputs_to_name
 from export_core.numbers.shows_nothing import leaf_paths, remark_lines, unknown_leaves
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, PolicyError, find_policy
@@ -153,8 +154,10 @@ def write_golden(
             produced = add_noise(produced, store, rules, measure)
             crash = first_crash(produced, lambda golden: reader.replay([golden]))
             status = store.write(produced.manifest, produced.files)
-    writer, noise = produced.manifest.writer.id, produced.manifest.noise
+    writer = produced.manifest.writer.id
     (golden,) = (golden for golden in store.generations(case) if golden.manifest.writer.id == writer)
+    (compared,) = under_policy([golden], rules)
+    noise = left_to_noise(compared, rules.tolerances)
     remarks = [remark for one in measured if isinstance(one, MeasuredNoise) for remark in one.remarks]
     lines = remark_lines(remarks, values["constant"] or (), leaves, whole=True)
     shown = [] if values["nothing_to_compare"] else lines

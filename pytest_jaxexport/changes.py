@@ -68,12 +68,14 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     numbers = [f"{what}: {difference}" for what, difference in found]
     if export and now.writer.id == then.writer.id:  # the numbers changed because of it, however little
         numbers = [_without_rounding(text) for text in numbers]
-    # Another writer's flags have other defaults: only flags set by a variable are compared.
+    settings = changed_settings(now, then)
     flags = [
-        f"{flag}: golden {then.flags[flag]}; now {value}, see {flag.upper()}"
-        for flag, value in now.flags.items()
-        if then.flags.get(flag, value) != value and (now.writer.id == then.writer.id or flag.upper() in os.environ)
+        f"{flag}: golden {old}; now {new}{f', see {flag.upper()}' if flag.upper() in os.environ else ''}"
+        for flag, (old, new) in settings.items()
     ]
+    if unset := {flag: old for flag, (old, _) in settings.items() if flag.upper() not in os.environ}:
+        calls = "; ".join(f"jax.config.update({flag!r}, {old!r})" for flag, old in unset.items())
+        flags.append(_SETTINGS.format(calls))
     is_own, is_beyond = now.writer.id == then.writer.id, any(difference.is_beyond_rounding for _, difference in found)
     both = processors(then.computed_on, os.environ) if numbers and is_own else ""
     if both and not is_beyond:
@@ -85,6 +87,23 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     return Changes([*changes, *numbers], export, flags)
 
 
+def changed_settings(now: Manifest, then: Manifest) -> dict[str, tuple[object, object]]:
+    """Return the settings of jax that are not a golden's, each with the golden's value and the one of now.
+
+    Another writer's settings have other defaults: of those, only settings made by a variable are compared.
+    """
+    is_own = now.writer.id == then.writer.id
+    return {
+        flag: (then.flags[flag], value)
+        for flag, value in now.flags.items()
+        if then.flags.get(flag, value) != value and (is_own or flag.upper() in os.environ)
+    }
+
+
+_SETTINGS = (
+    "settings: they may be the only cause. A library may set one where it is imported, so that it depends on which "
+    "test files are collected. Set it in a conftest.py for all tests, as the golden has it, {}, or as you want it."
+)
 _MAY_BE_RANDOM = (
     "constants: they differ from the golden's. If you changed nothing, they are random, and differ in each run, after "
     "an update too: seed what the test closes over, or pass it as an argument."

@@ -12,7 +12,7 @@ from export_core.base.tolerances import Sources, takes_tolerances
 from export_core.goldens import Comparison, Golden
 from export_core.goldens.store import ComparedAs, ComparedGolden
 from export_core.matrix.comparisons import under_rules
-from export_core.numbers.compare import comparison_of
+from export_core.numbers.comparison_of_call import comparison_of
 from export_core.run import case_options
 from pytest_jaxexport.marker import Marked
 from pytest_jaxexport.settings import Settings

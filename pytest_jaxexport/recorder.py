@@ -33,7 +33,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
-from export_core.numbers.noise import WHAT_TO_DO, not_seen, output_paths, outputs_to_name
+from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, output_paths, outputs_to_name
 from export_core.numbers.shows_nothing import (
     MEANT,
     Remark,
@@ -42,6 +42,7 @@ from export_core.numbers.shows_nothing import (
     remarks_without_runs,
     unknown_leaves,
 )
+from export_core.numbers.unseen_errors import not_seen
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
@@ -53,7 +54,7 @@ from export_core.run.case_options import export_options
 from export_core.run.golden_writing import add_noise, first_crash, require_audited, require_first_call
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
 from export_core.run.run import by_rules
-from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
+from pytest_jaxexport.changes import Changes, changed_inputs, changed_settings, changes_since, source_difference
 from pytest_jaxexport.comparing import comparison, correction, marked_now
 from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, WrittenCase
 from pytest_jaxexport.ledger import Ledger
@@ -464,13 +465,15 @@ class Recorder:
     def _change(self, produced: ProducedGolden) -> tuple[WriteStatus, list[str]]:
         """Return what writing a golden changes, and which parts of a stored golden it replaces."""
         own = self._own(produced.manifest.case)
+        noise_to_come = self._settings.dry_run and not self._settings.noise_later
         if own is None:
             if self._store.is_unreadable(produced.manifest.case, produced.manifest.writer.id):
                 return WriteStatus.REPLACED, ["its golden.yaml could not be read"]
             return WriteStatus.NEW, []
         if not self._store.holds(produced.manifest, produced.files):
-            return WriteStatus.REPLACED, replaced_parts(produced, self._wanted(own, produced))
-        if self._settings.dry_run and not self._settings.noise_later and own.manifest.case in self._deferred:
+            wanted = self._wanted(own, produced)
+            return WriteStatus.REPLACED, replaced_parts(produced, wanted, noise_to_come=noise_to_come)
+        if noise_to_come and own.manifest.case in self._deferred:
             return WriteStatus.REPLACED, ["noise, which is measured"]
         return WriteStatus.UNCHANGED, []
 
@@ -490,8 +493,9 @@ class Recorder:
     def _add_remarks(self, event: WrittenCase, produced: ProducedGolden) -> None:
         """Add to an event the remarks on a golden that has just been written."""
         case, writer = event["case"], event["writer"]
-        noise = produced.manifest.noise
-        (golden,) = (one for one in self._generations(case) if one.manifest.writer.id == writer)
+        policy = self._settings.policy
+        (golden,) = under_policy([one for one in self._generations(case) if one.manifest.writer.id == writer], policy)
+        noise = left_to_noise(golden, policy.tolerances)
         named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
         if lines := self._remark_lines(golden, produced):
@@ -501,7 +505,7 @@ class Recorder:
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
             named = [*named, _NOT_REPRODUCIBLE]
-        parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
+        parts = {f"{case}, {name}": part for name, part in not_seen(golden, policy.tolerances).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
         event["named"], event["to_do"] = named, to_do
@@ -615,7 +619,8 @@ class Recorder:
         if export and not lines:
             differs = self._exports_again_otherwise(produced, self._second_exports)
             differs_again, export = bool(differs), [] if differs else export
-            more_seeds = [self._more_seeds(manifest.test)] if differs is False else []
+            is_unexplained = differs is False and not changed_settings(manifest, then)
+            more_seeds = [self._more_seeds(manifest.test)] if is_unexplained else []
         fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
         if export and (fails or lines):
             if not lines and produced.outputs is not None and not reference.manifest.options.without_outputs:

@@ -6,23 +6,27 @@ from typing import Any
 from export_core.base.text import few
 from export_core.export.produce import ProducedGolden
 from export_core.goldens import Check, Comparison, Golden, GoldenError
-from export_core.goldens.store import INPUTS, MANIFEST, OUTPUTS, sha256
+from export_core.goldens.store import INPUTS, MANIFEST, NOISE, OUTPUTS, sha256
 from export_core.numbers.compare import GoldenOutputs
-from pytest_jaxexport.changes import changed_inputs, changes_since
+from pytest_jaxexport.changes import changed_inputs, changed_settings, changes_since
 from pytest_jaxexport.summary import ENVELOPE, MODULE
 
 
-def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
+def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs, *, noise_to_come: bool = False) -> list[str]:
     """Return what differs in the golden that replaces a stored one, each difference in a text of its own.
 
     Args:
         produced: The new golden.
         wanted: The stored golden, and how this run compares its numbers.
+        noise_to_come: Whether noise is measured where the golden is written, but not here: a dry run measures none.
     """
     now, then = produced.manifest.files, wanted.golden.manifest.files
     # First: by the new comparison, whatever else changed may be within what is allowed.
     changed = ", ".join(_changed_comparison(produced.manifest.comparison, wanted.golden.manifest.comparison))
     parts = [f"comparison: {changed}"] if changed else []
+    settings = changed_settings(produced.manifest, wanted.golden.manifest)
+    parts += [f"{flag}: {_in_words(old)} → {_in_words(new)}" for flag, (old, new) in settings.items()]
+    known = len(parts)
     try:
         changes = changes_since(produced, wanted)
         parts += [line.partition("\n")[0] for line in changes.other]
@@ -32,10 +36,12 @@ def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]
         if names := changed_inputs(produced, wanted.golden):
             parts.append(f"inputs: {', '.join(names)}")
     except GoldenError:
-        return [*parts[: bool(changed)], _damage(wanted.golden) or "what is stored is damaged"]
+        return [*parts[:known], _damage(wanted.golden) or "what is stored is damaged"]
     # Damaged files for the eye, such as module.mlir, are not read above.
     damage = [text] if (text := _damage(wanted.golden)) else []
-    return [*parts, *damage] or [name for name in {**then, **now} if now.get(name) != then.get(name)] or [MANIFEST]
+    skipped = {NOISE} - now.keys() if noise_to_come else set()
+    files = [name for name in {**then, **now} if now.get(name) != then.get(name) and name not in skipped]
+    return [*parts, *damage] or files or [MANIFEST]
 
 
 def _damage(golden: Golden) -> str:

@@ -92,7 +92,7 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
             yield f"  {why}"
     if parts := {name: part for event in events for name, part in event["not_seen"].items()}:
         # NumPy: 100 ms in xdist's controller; what wrote has it.
-        from export_core.numbers.noise import NotSeen, not_seen_advice, not_seen_text
+        from export_core.numbers.unseen_errors import NotSeen, not_seen_advice, not_seen_text
 
         hidden = {name: NotSeen(*part) for name, part in parts.items()}  # a list, if it comes from another process
         yield f"  {not_seen_text(hidden, most=3)}"

@@ -119,7 +119,7 @@ def report_unused(
     root: Path,
     *,
     delete: bool,
-    rename: Callable[[Manifest, Manifest], str] = lambda old, new: f"rename {old.case} to {new.case}",
+    hint_at: Callable[[Manifest, Manifest], str] = lambda old, new: f"rename {old.case} to {new.case}",
 ) -> tuple[list[str], list[str], int]:
     """Return a line for each unused golden, the errors of deletions, and how many unused goldens are left.
 
@@ -131,7 +131,7 @@ def report_unused(
         collected: the tests that were collected.
         root: the folder of the project.
         delete: whether to delete goldens.
-        rename: returns the hint that an unused case was renamed to a used one, given a manifest of each.
+        hint_at: returns the hint that an unused case was renamed to a used one, given a manifest of each.
 
     Raises:
         GoldenError: A golden cannot be read; nothing has been deleted then.
@@ -143,7 +143,7 @@ def report_unused(
     is_left, without_file = "not deleted" if delete else "unused here", dict[str, None]()
     unused = find_unused(goldens, reported, collected, root)
     hints = {
-        old.case: rename(old, new)
+        old.case: hint_at(old, new)
         for old, new in _renamed_before(store, unused, reported)
         if old.case not in reported.renamed
     }
@@ -195,7 +195,7 @@ def unused_or_error(
     """
     try:
         lines, errors, left = report_unused(
-            goldens, reported, collected, config.rootpath, delete=delete, rename=partial(_rename_hint, config=config)
+            goldens, reported, collected, config.rootpath, delete=delete, hint_at=partial(_rename_hint, config=config)
         )
     except ExportCompatError as error:
         # A golden that cannot be read fails its own test, if it has one.

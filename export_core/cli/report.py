@@ -129,8 +129,9 @@ def report(
 
     from export_core.report.view import view
     from export_core.report.wording import OUTDATED
-    from export_core.run.outdated import changed_here
+    from export_core.run.outdated import changed_here, other_policy
     from export_core.run.results import read_run
+    from export_core.run.run import command_again
 
     if folders and results:
         raise click.UsageError("DIR cannot be combined with --results, which means the same.")
@@ -156,7 +157,7 @@ def report(
     click_options.check_outputs(written)
     if trend:
         if changed := changed_here(run):
-            echo(f"note: {OUTDATED.format(path, changed)}", err=True)
+            echo(f"note: {OUTDATED.format(path, changed, command_again(run))}", err=True)
         _show_trend(runs, trend, cases, as_json=as_json)
         return
     if policy_file or as_of or fail_on:
@@ -185,7 +186,11 @@ def report(
         console = click_options.console(stderr=click_options.STDOUT in written)
         print_report(console, view(run, comparison), full=full)
     elif run.changed:
-        echo(f"note: {OUTDATED.format(path, run.changed)}", err=True)
+        echo(f"note: {OUTDATED.format(path, run.changed, command_again(run))}", err=True)
+    if not (run.changed or policy_file) and (other_file := other_policy(run)):
+        words = ["jaxexport", "report", *([] if path == RESULTS else [str(path)]), "--policy", str(other_file)]
+        command = shlex.join(words)
+        echo(f"note: {other_file} is not the policy by which this run was judged: `{command}` judges by it.", err=True)
     if is_opened:
         import webbrowser
 
@@ -336,6 +341,7 @@ def judging_policy(
     """
     from export_core.policy import load
     from export_core.run.outdated import changed_goldens, goldens_here
+    from export_core.run.run import command_again
 
     file = load.policy_file(Path(), policy_file)
     own = recorded.plan.policy_file if recorded.plan else None
@@ -345,18 +351,19 @@ def judging_policy(
     if name := policy.replays_otherwise(recorded.policy):
         raise RunError(
             f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
-            "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
+            f"cells run and are compared: run `{command_again(recorded)}` again, or judge by a policy with the same "
+            "value."
         )
     if changed := recorded.changed_since(policy):
         raise RunError(
             f"{folder}: expected a run whose verdicts hold today, found one made with {changed}. Run "
-            "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
+            f"`{command_again(recorded)}` again; `jaxexport report` shows this run as it was judged."
         )
     goldens = goldens_here(recorded, policy)
     if changed := changed_goldens(recorded, goldens):
         raise RunError(
             f"{folder}: expected a run of the goldens that are here, found one of {changed}. Restore them, or run "
-            "`jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
+            f"`{command_again(recorded)}` again; `jaxexport report` shows this run as it was judged."
         )
     return file, policy, goldens or {}
 

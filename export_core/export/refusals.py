@@ -37,9 +37,14 @@ _ADVICE = {
         "arguments have symbolic sizes (jax-ml/jax#40486, openxla/stablehlo#2779). Export it with fixed sizes, for one "
         "platform or with jax 0.12.0 or later; or call the function itself in the place of its composite."
     ),
+    r"'_DimExpr' object cannot be interpreted|or a single integer, got '|not '_DimExpr'": (
+        "A symbolic size is no Python number, which len, range, float and NumPy need. Write x.shape[0] in the place of "
+        "len(x), jnp in the place of np, and jax.lax.fori_loop in the place of a loop over range(x.shape[0]). For "
+        "other code, export with fixed sizes."
+    ),
 }
 """What to do about errors of jax, by a regular expression for the message: a missing lowering, a mutable reference, a
-kernel without a device, and a composite with arguments that jax adds."""
+kernel without a device, a composite with arguments that jax adds, and a symbolic size used as a Python number."""
 
 
 _COMPARED = re.compile(r"Symbolic dimension comparison '(.+?)' (>=|>|<=|<) '(.+?)' is inconclusive")
@@ -125,7 +130,7 @@ def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
             f"{test}: this function makes custom calls for which jax {version} promises nothing: "
             f"{', '.join(targets)}. Avoid them when exporting, or allow each with a reason: allow={allow}.{place}"
         )
-    place = place or _compared_at(error)
+    place = place or _raised_at(error)
     advice = f"\n{known}" if (known := known_advice(text)) else ""
     refused = f"{test}: jax.export (jax {version}) refused this function: {type(error).__name__}: {text.rstrip()}"
     return f"{refused}{place}{advice}"
@@ -151,10 +156,12 @@ def _advice_about_sizes(text: str) -> str:
     return _LEAST.format(f"{clipped[1]} >= 2") if clipped else ""
 
 
-def _compared_at(error: Exception) -> str:
-    """Return the line of the user's source that compares symbolic sizes, to follow a message; empty if none does."""
+def _raised_at(error: Exception) -> str:
+    """Return the line of source outside jax that raises an error, to follow a message; empty if there is none."""
+    # In an exported function, the innermost of these lines is the one whose operation jax refuses.
     frames = [frame for frame in _outside_jax(reversed(extract_tb(error.__traceback__))) if _OWN not in frame.filename]
-    return f"\nIt is {call_text('compared', frames)}" if frames and _COMPARED.search(str(error)) else ""
+    verb = "compared" if _COMPARED.search(str(error)) else "raised"
+    return f"\nIt is {call_text(verb, frames)}" if frames else ""
 
 
 def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) -> str:

@@ -29,7 +29,8 @@ from export_core.base.tolerances import (
 )
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf, Manifest
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of, tolerances_in_words
-from export_core.numbers.compare import Rules, compare_leaves, comparison_of
+from export_core.numbers.compare import Rules, compare_leaves
+from export_core.numbers.comparison_of_call import comparison_of
 from export_core.numbers.noise import output_name, unexplained_noise
 from export_core.numbers.nothing_compared import without_values
 from export_core.policy import Policy

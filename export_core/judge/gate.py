@@ -195,10 +195,11 @@ def summarize(
     are_converted = bool(results) and all(result.converted for result in results)
     whole = whole and not are_converted
     stale = stale_entries(results, policy, facts.as_of, whole=whole, selection=selection)
+    partial = part_of_project(selection, policy, facts.shard, facts)
     missing = _miscounted(facts.planned, results, facts.missing_shards)
     platforms = _without_modes(facts.selection.get("platforms", ()))
     if not facts.shard:  # a shard cannot know what the others cover
-        missing += uncovered(results, policy.required, platforms)
+        missing += uncovered(results, policy.required, platforms, is_part=bool(partial))
     # Whatever the readers are, a run of every golden shows that a target's `cases` match none: they are misspelled.
     every_golden = facts.shard is None and selection.has_every_golden and not are_converted
     cases = {result.case for result in results}
@@ -230,7 +231,6 @@ def summarize(
                 for pattern in target.cases
                 if _match_any(elsewhere, pattern) and not _match_any(here, pattern)
             ]
-    partial = part_of_project(selection, policy, facts.shard, facts)
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     issues = {cause.upstream for cause in causes if cause.upstream}
     # What is accepted of all goldens is that of the policy by which they are judged now.
@@ -329,10 +329,17 @@ def _miscounted(planned: int, results: Sequence[Result], missing: Sequence[Shard
     return []
 
 
-def uncovered(results: Sequence[Result], required: Required, platforms: Sequence[str]) -> list[str]:
+def uncovered(
+    results: Sequence[Result], required: Required, platforms: Sequence[str], *, is_part: bool = False
+) -> list[str]:
     """Return a sentence for each requirement that no cell covers.
 
-    `required` are the requirements of the policy, and `platforms` the platforms that the run was asked for.
+    Args:
+        results: The results of a run.
+        required: The requirements of the policy.
+        platforms: The platforms that the run was asked for.
+        is_part: Whether the run is a part of the project's plan. Then the first sentence says what to do about a policy
+            that is meant for the whole.
     """
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     # Cells that had to run and did not are incomplete already.
@@ -345,10 +352,9 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
         for platform in platforms
         if platform not in planned_on
     ]
+    unmet = []
     if len(ran) < required.cells:
-        missing.append(
-            f"required.cells: expected at least {plural(required.cells, 'cell')} that ran, found {len(ran)}."
-        )
+        unmet.append(f"required.cells: expected at least {plural(required.cells, 'cell')} that ran, found {len(ran)}.")
     seen = {
         "readers": by_build_date(result.reader for result in ran),
         "writers": by_build_date(result.writer for result in ran),
@@ -358,8 +364,14 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
         covered = ", ".join(values) or "none"
         for pattern in getattr(required, name):
             if not any(matches(value, pattern) for value in values):
-                missing.append(f"required.{name}: expected a cell that ran for {pattern}, found {covered}.")
-    return missing
+                unmet.append(f"required.{name}: expected a cell that ran for {pattern}, found {covered}.")
+    return [*missing, *(f"{text}{_FOR_PARTS if is_part and not number else ''}" for number, text in enumerate(unmet))]
+
+
+_FOR_PARTS = (
+    " `required` holds for each run, and this one is a part of the project's: name a policy that requires less for it, "
+    "--policy FILE."
+)
 
 
 def _match_any(names: Iterable[str], pattern: str) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from export_core.base.error_grid import ErrorGrid, is_far_off, is_garbage, times_allowed
 from export_core.base.text import plural
@@ -25,7 +24,6 @@ from export_core.base.tolerances import (
     PLATFORM_RTOL,
     ROUNDING,
     WITHIN_NOISE,
-    WITHOUT_TOLERANCE,
     Allowed,
     Sources,
     Tolerance,
@@ -38,10 +36,19 @@ from export_core.base.tolerances import (
 from export_core.goldens import Check, Comparison, FactorGroup, Golden, Leaf
 from export_core.goldens.arrays import Array
 from export_core.numbers import CompareError
+from export_core.numbers.comparison_of_call import comparison_of
 from export_core.numbers.diagnosis import diagnose, error_grid
 from export_core.numbers.elements import in_hex, largest, to_double, ulp_distance
 from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
-from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, call_noise, noise_with_floors
+from export_core.numbers.noise import (
+    FACTOR,
+    NO_NOISE,
+    PIECE,
+    CallNoise,
+    Whole,
+    call_noise,
+    noise_with_floors,
+)
 from export_core.numbers.user_code import UserCode
 
 FIRST_ROWS = 5  # How many differing elements a message lists.
@@ -168,16 +175,6 @@ def compare_leaves(
     errors = {error: getattr(difference, error) for error in ERRORS}
     problem = "" if message is None else f"{name}: {message}"
     return Difference(message is None, **errors, problem=problem, tolerance=name)
-
-
-def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """Return the comparison for a call: for a derivative (VJP), `allclose` replaces comparators of certain outputs.
-
-    Replaced are the comparators of factorizations, since a derivative is no factorization, and a user's own function.
-    `exact` and `shape` stay: they can compare any outputs.
-    """
-    is_for_any = how.compare in WITHOUT_TOLERANCE
-    return structs.replace(how, compare="allclose") if check.vjp and not is_for_any else how
 
 
 @dataclass(frozen=True)

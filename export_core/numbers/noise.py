@@ -19,17 +19,18 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple
 
 import numpy as np
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from export_core.artifact.errors import ArtifactError
 from export_core.base.text import plural
-from export_core.base.tolerances import FLOATS, NOISE_FACTOR, Tolerance, given_tolerance
+from export_core.base.tolerances import FLOATS, NOISE_FACTOR, Tolerances
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import KEYS, Array, Noise, from_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
+from export_core.goldens.store import ComparedAs
+from export_core.numbers.comparison_of_call import NO_TOLERANCES, is_by_noise
 from export_core.numbers.elements import finfo, to_double
 from export_core.numbers.shows_nothing import leaf_paths
 
@@ -266,35 +267,21 @@ WHAT_TO_DO = (
     "Elements that would not show a wrong number change by more than a tenth of the output's largest number when "
     "inputs change by one unit in the last place, or the compiler rounds in another order. What to do: for a "
     "difference of large numbers, scale or centre the inputs, or use another formula or float64. For a chaotic "
-    "function, export fewer steps. For a zero that is only rounding errors, nothing if other outputs show what is "
+    "function, export fewer steps. For an input exactly where the function or its derivative jumps, move it: 0.5 to "
+    "0.52. For a zero that is only rounding errors, nothing if other outputs show what is "
     "computed; else return one that does. Or say what to compare: compare='shape', or a tolerance or comparator of "
     "your own, in the marker or in the policy's `numbers`."
 )
 """The advice about an output that would not show a wrong number."""
-MUCH_NOT_SEEN = 0.01
-"""An output that hides larger errors than this fraction of its largest number gets advice.
-
-A noise of one unit hides 1.6 to 3.1 % in bfloat16, and 0.2 to 0.4 % in float16.
-"""
-_WIDE = ("float64", "complex128", "float32", "complex64")
-NOT_SEEN_ADVICE = (
-    "More than 1 % is much. What to do: export the function in a wider type too, such as float32, which shows smaller "
-    "errors. Or set `ulp=` or `rtol=` in the marker; then a reader that only rounds differently may fail."
-)
-"""The advice about outputs above `MUCH_NOT_SEEN` of types narrower than float32."""
-NOT_SEEN_IN_WIDE_ADVICE = (
-    "More than 1 % is much for {types}. What to do: choose inputs away from values where the function jumps, such as "
-    "edges of bins; inside, compute in no narrower type. Or set `ulp=` or `rtol=` in the marker, such as `ulp=4`; then "
-    "a reader that only rounds differently may fail."
-)
-"""The advice about outputs above `MUCH_NOT_SEEN` of float32 or a wider type, for which no wider type helps."""
-
-_BY_NOISE = Comparison().compare
 _MOST = 4  # The most outputs of a golden that a text names.
 
 
 def undecided_outputs(
-    golden: Golden, noise: Mapping[str, Noise], jumping: Jumping, outputs: Mapping[str, Sequence[Leaf]] | None = None
+    golden: Golden,
+    noise: Mapping[str, Noise],
+    jumping: Jumping,
+    outputs: Mapping[str, Sequence[Leaf]] | None = None,
+    tolerances: Tolerances = NO_TOLERANCES,
 ) -> Undecided:
     """Return the outputs with elements that would not show a wrong number, by call and output: ``vjp1/0``.
 
@@ -306,17 +293,15 @@ def undecided_outputs(
             measured would give other counts.
         jumping: by call and output how many elements jump, of how many.
         outputs: the arrays of these files, if they have been read already.
+        tolerances: those of the policy, by platform.
     """
     undecided: Undecided = {}
     paths = cache(partial(call_paths, golden))  # each reads the artifact
     for file, noises in noise.items():
         check = golden.calls[file]
         leaves = outputs[file] if outputs else from_npz(golden.folder / file)
-        comparison = Comparison() if check.vjp else golden.compared_as.comparison
         for number, (leaf, own) in enumerate(zip(leaves, noises, strict=True)):
-            # Of other types, and by a tolerance or a comparator of their own, noise does not decide.
-            asked = given_tolerance(comparison, leaf.dtype) != Tolerance()
-            if own is None or leaf.dtype not in FLOATS or asked or comparison.compare != _BY_NOISE:
+            if own is None or leaf.dtype not in FLOATS or not is_by_noise(golden, check, leaf.dtype, tolerances):
                 continue
             name = output_name(check.name, number)
             count = count_undecided(leaf, own) - jumping.get(name, (0,))[0]
@@ -383,14 +368,18 @@ def _problems(golden: Golden) -> Sequence[str]:
         noise = golden.noise()
     except GoldenError as error:
         return [str(error)]
-    fields: dict[str, tuple[object, object]] = {}
-    if record.undecided_outputs is not None:  # else an older version counted by another rule
-        fields["undecided_outputs"] = (record.undecided_outputs, undecided_outputs(golden, noise, record.jumping))
-    return [
-        f"noise.{field}: expected {to_builtins(follows)!r}, as its files have it, found {to_builtins(stated)!r}."
-        for field, (stated, follows) in fields.items()
-        if stated != follows
-    ]
+    if (stated := record.undecided_outputs) is None:  # an older version counted by another rule
+        return []
+    follows = undecided_outputs(golden, noise, record.jumping)
+    # An older version counted derivatives too that a tolerance decides.
+    plain = golden.compared(ComparedAs(Comparison(), golden.compared_as.allow))
+    if (
+        stated == follows
+        or follows.items() <= stated.items() <= undecided_outputs(plain, noise, record.jumping).items()
+    ):
+        return []
+    found = to_builtins(stated)
+    return [f"noise.undecided_outputs: expected {to_builtins(follows)!r}, as its files have it, found {found!r}."]
 
 
 def proves_nothing_text(record: NoiseRecord) -> str:
@@ -469,11 +458,30 @@ def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None)
     return [*_undecided(record.undecided_outputs), *_jumping(record.jumping, paths or {}), *unstable, *unmeasured]
 
 
-def undecided_in(goldens: Iterable[Golden]) -> list[str]:
+def left_to_noise(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> NoiseRecord | None:
+    """Return what golden.yaml records of the noise, without outputs that a tolerance or a comparator decides.
+
+    `golden` is as the policy compares it, and `tolerances` are the policy's. Raises `GoldenError` if its outputs cannot
+    be read.
+    """
+    if (record := golden.manifest.noise) is None or not (record.undecided_outputs or record.jumping):
+        return record
+    by_noise = {
+        output_name(check.name, number)
+        for file, check in golden.calls.items()
+        for number, leaf in enumerate(from_npz(golden.folder / file))
+        if is_by_noise(golden, check, leaf.dtype, tolerances)
+    }
+    undecided = {name: output for name, output in (record.undecided_outputs or {}).items() if name in by_noise}
+    jumping = {name: counts for name, counts in record.jumping.items() if name in by_noise}
+    return structs.replace(record, undecided_outputs=undecided, jumping=jumping)
+
+
+def undecided_in(goldens: Iterable[Golden], tolerances: Tolerances = NO_TOLERANCES) -> list[str]:
     """Return lines about the outputs of these goldens with elements that would not show a wrong number, or jump.
 
     The elements are counted in the stored noise and outputs, whatever golden.yaml claims about them. Only for floats
-    that jump, golden.yaml is believed.
+    that jump, golden.yaml is believed. Outputs that a tolerance or a comparator decides are left out.
     """
     lines = []
     for golden in goldens:
@@ -483,75 +491,23 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
             outputs = golden.outputs_of_calls()
             noise = golden.noise(outputs)
             # Floats that jump cannot be told from others by noise.npz alone: the manifest's word counts, and is shown.
-            jumping = dict(record.jumping)
+            jumping: dict[str, tuple[int, int]] = {}
             for file, noises in noise.items():
+                check = golden.calls[file]
                 for number, (leaf, own) in enumerate(zip(outputs[file], noises, strict=True)):
-                    if own is not None and leaf.dtype not in FLOATS and (count := int((own > 0).sum())):
-                        jumping[output_name(golden.calls[file].name, number)] = (count, own.size)
+                    name = output_name(check.name, number)
+                    counts = record.jumping.get(name, (0, 0))
+                    if own is not None and leaf.dtype not in FLOATS:
+                        counts = (int((own > 0).sum()), own.size)
+                    if counts[0] and is_by_noise(golden, check, leaf.dtype, tolerances):
+                        jumping[name] = counts
             leaves = output_paths(golden) if jumping else {}
-            texts = [*_undecided(undecided_outputs(golden, noise, record.jumping, outputs)), *_jumping(jumping, leaves)]
+            undecided = undecided_outputs(golden, noise, record.jumping, outputs, tolerances)
+            texts = [*_undecided(undecided), *_jumping(jumping, leaves)]
         except (ArtifactError, GoldenError) as error:
             texts = [f"its noise cannot be read: {error}"]
         lines += [f"{golden.id}: {text}" for text in texts]
     return lines
-
-
-class NotSeen(NamedTuple):
-    """How large an error an output may have without failing its comparison, relative to its largest number."""
-
-    fraction: float  # The fraction of its largest number below which errors pass unseen.
-    dtype: str  # The type of the output.
-
-
-def not_seen(golden: Golden) -> dict[str, NotSeen]:
-    """Return how large errors of outputs may pass unseen, by a text with an output's name and its path in the result.
-
-    The fraction follows from the largest noise in the output, without the elements that show nothing. Only outputs of
-    floats are included that are compared by noise and have a number other than 0.
-    """
-    parts: dict[str, NotSeen] = {}
-    outputs, how = golden.outputs_of_calls(), call_noise(golden)
-    for file, measured in how.items():
-        check = golden.calls[file]
-        leaves = list(zip(outputs[file], measured.outputs, strict=True))
-        places = call_paths(golden, check.vjp)[1]
-        for number, (leaf, noise) in enumerate(leaves):
-            comparison = Comparison() if check.vjp else golden.compared_as.comparison
-            asked = given_tolerance(comparison, leaf.dtype) != Tolerance() or comparison.compare != _BY_NOISE
-            if noise is None or leaf.dtype not in FLOATS or asked or not (largest := scale_of([leaf])):
-                continue
-            judged_by = noise_with_floors(leaf.numpy(), noise, leaf.dtype)
-            decided = judged_by[judged_by <= LARGE * largest]
-            if decided.size:
-                place = f" ({places[number]})" if number < len(places) else ""
-                name = f"output {output_name(check.name, number)}{place}"
-                parts[name] = NotSeen(measured.factor * float(decided.max()) / largest, leaf.dtype)
-    return parts
-
-
-def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
-    """Return a text about the errors that outputs do not show; empty if there are no outputs.
-
-    `parts` are from `not_seen`. The `most` outputs with the largest fractions are named, the largest first.
-    """
-    ranked = sorted(parts.items(), key=lambda item: -item[1].fraction)
-    named = [f"{_fraction(part.fraction)} in {name}" for name, part in ranked[:most]]
-    more = [f"less in {plural(len(ranked) - most, 'more output')}"] if len(ranked) > most else []
-    listed = "; ".join([*named, *more])
-    return f"errors smaller than this fraction of the largest number pass unseen: {listed}" if named else ""
-
-
-def not_seen_advice(parts: Iterable[NotSeen]) -> list[str]:
-    """Return what to do about outputs that hide large errors, as `not_seen` tells; empty if there are none."""
-    types = dict.fromkeys(part.dtype for part in parts if part.fraction > MUCH_NOT_SEEN)
-    wide = [dtype for dtype in _WIDE if dtype in types]
-    narrow = [NOT_SEEN_ADVICE] if len(types) > len(wide) else []
-    return [*narrow, *([NOT_SEEN_IN_WIDE_ADVICE.format(types=" and ".join(wide))] if wide else [])]
-
-
-def _fraction(number: float) -> str:
-    """Return a fraction with one digit: in percent, such as ``5 %``, or as a number if it is below 0.1 %."""
-    return f"{number:.1g}" if number < 0.001 else f"{float(f'{100 * number:.1g}'):g} %"
 
 
 def _jumping(jumping: Jumping, leaves: Mapping[str, str] | None = None) -> list[str]:

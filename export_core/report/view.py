@@ -71,7 +71,7 @@ from export_core.report.wording import (
     with_asked,
     writer_and_reader,
 )
-from export_core.run.run import Run
+from export_core.run.run import Run, command_again
 
 FLAKY = FindingKind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = FindingKind("custom call", 6)
@@ -147,7 +147,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         FAIL_ON: [f"{text}." for text in summary.failed_on],
         MISSING_RESULT: [*summary.uncovered, unplanned_sentence(summary)],
         NOTHING_PROMISED: [summary.unpromised],
-        OUTDATED_RUN: [OUTDATED.format(run.folder, run.changed) if run.changed else ""],
+        OUTDATED_RUN: [OUTDATED.format(run.folder, run.changed, command_again(run)) if run.changed else ""],
         STALE_LIST: summary.stale,
         NOT_COVERED: [summary.without_cells],
         NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],

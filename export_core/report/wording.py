@@ -156,9 +156,10 @@ def first_sentence(text: str) -> str:
 
 OUTDATED = (
     "What decides verdicts has changed since the run in {}: it was made by {}. `jaxexport judge` and `can-i-deploy` do "
-    "not count it. Run `jaxexport matrix` again."
+    "not count it. Run `{}` again."
 )
-"""The sentence about a run that is shown although it does not count any more."""
+"""The sentence about a run that is shown although it does not count any more: its folder, what has changed, and its
+command."""
 
 
 def headline(summary: Summary, readers: Sequence[Release] = ()) -> tuple[str, str]:

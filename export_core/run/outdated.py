@@ -59,6 +59,21 @@ def changed_since_plan(record: PlanRecord) -> str:
     return "; ".join(filter(None, changes))
 
 
+def other_policy(run: Run) -> Path | None:
+    """Return the policy file that the command of a run would find now, if the run was not judged by what it says.
+
+    None also if options of the command changed the policy, or if the file cannot be read.
+    """
+    if run.plan is None or run.plan.changes_policy:
+        return None
+    try:
+        policy = _policy_here(run.plan.policy_file)
+    except ExportCompatError:  # `changed_here` says so
+        return None
+    is_same = policy is None or policy.without_locations() == run.policy.without_locations()
+    return None if is_same else policy_file(Path(), run.plan.policy_file)
+
+
 def _policy_here(named: str | None) -> Policy | None:
     """Return the policy that the command of a run would find now; None if there is no such file.
 

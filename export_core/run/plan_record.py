@@ -114,13 +114,16 @@ class PlanRecord(msgspec.Struct, frozen=True):
         # `options` decides nothing by itself: those that do are also in other fields.
         return hash_of(msgspec.structs.replace(self, shard="", own_cells={}, options=msgspec.UNSET))
 
-    def command(self, folder: Path) -> str:
-        """Return the shell command that continues this run in a folder of results; "" if no command made the run."""
+    def command(self, folder: Path, *, resume: bool = True) -> str:
+        """Return the shell command that continues this run in a folder of results; "" if no command made the run.
+
+        Without `resume`, it is the command that makes the run again.
+        """
         if not isinstance(self.options, list):
             return ""
         shard = ["--shard", self.shard] if self.shard else []
         results = [] if folder == USUAL_FOLDER else ["--results", str(folder)]
-        return shlex.join(["jaxexport", "matrix", *self.options, *shard, "--resume", *results])
+        return shlex.join(["jaxexport", "matrix", *self.options, *shard, *(["--resume"] if resume else []), *results])
 
     def _given(self, *options: str) -> list[str]:
         """Return the values that the command gave these options."""

@@ -453,7 +453,8 @@ def _continued(folder: Path) -> str:
     except RunError:
         return ""
     if changed := changed_since_plan(record):
-        return f", made with {changed}: no command continues it, run `jaxexport matrix` again"
+        again = record.command(folder, resume=False) or "jaxexport matrix"
+        return f", made with {changed}: no command continues it, run `{again}` again"
     command = record.command(folder)
     return f": `{command}` continues it" if command else ": the same command with --resume continues it"
 

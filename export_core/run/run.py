@@ -67,6 +67,12 @@ class Run(Cells):
         return self.plan.goldens if self.plan else {}
 
 
+def command_again(run: Run) -> str:
+    """Return the shell command that makes a run again: with its options, if a command made it."""
+    command = run.plan.command(run.folder, resume=False) if run.plan and run.folder else ""
+    return command or "jaxexport matrix"
+
+
 class JudgeByRule(Protocol):
     """The hook `rule`: a rule of a feature that judges all results of a run together, once the run has ended."""
 

@@ -217,7 +217,7 @@ def run_matrix(
         record = record_of(whole, policy, limits, shard, plan, identity.checkout, words) if options.results else None
         facts = _facts(plan, identity, options.shard, record)
         if interpreter is None:  # a run of pytest reports neither, and has no time to read all arrays again
-            undecided = undecided_in(plan.goldens)
+            undecided = undecided_in(plan.goldens, policy.tolerances)
             facts = structs.replace(facts, accepted=accepted_in(whole.goldens, policy), undecided=undecided)
         # Before the journal is opened: a run that does not reach its machines leaves the results of the last run.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)

@@ -11,7 +11,8 @@ import numpy as np
 
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Comparison, Golden, Leaf
-from export_core.numbers.compare import GoldenOutputs, Rules, compare_leaves, comparison_of
+from export_core.numbers.compare import GoldenOutputs, Rules, compare_leaves
+from export_core.numbers.comparison_of_call import comparison_of
 from export_core.numbers.elements import to_double
 from export_core.numbers.factorizations import FACTORIZATIONS
 from export_core.numbers.noise import FACTOR

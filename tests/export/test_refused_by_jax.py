@@ -85,6 +85,10 @@ def a_size_without_a_bound():
     exported(lambda x: x if x.shape[0] >= 2 else -x, jax.ShapeDtypeStruct(sizes, np.float32))
 
 
+def a_size_as_a_number():
+    exported(lambda x: x * len(x), jax.ShapeDtypeStruct(jax.export.symbolic_shape("n"), np.float32))
+
+
 MESSAGES = [
     (NotImplementedError, "", lambda: exported(lambda ref: ref[...], jax.new_ref(X))),
     (ValueError, "Too many leaves for PyTreeDef", a_reference_that_is_closed_over),
@@ -97,6 +101,7 @@ MESSAGES = [
     (TypeError, "can't apply forward-mode autodiff", lambda: jax.jvp(rehydrated(vjp_order=1), (X,), (X,))),
     (ValueError, "No VJP is available", lambda: jax.grad(lambda x: rehydrated()(x).sum())(X)),
     (Exception, "Symbolic dimension comparison 'n' >= '2' is inconclusive", a_size_without_a_bound),
+    (TypeError, "'_DimExpr' object cannot be interpreted as an integer", a_size_as_a_number),
     (KeyError, "key<phx4>", a_key_of_a_newer_generator),
 ]
 
@@ -161,6 +166,28 @@ def test_a_divided_symbolic_size_error_has_a_remedy(exported, function):
     with pytest.raises(ExportError, match=re.escape('write "2*n" in symbolic_shapes, in the place of "n"')):
         exported(function, X, symbolic_shapes="n, 2")
     exported(function, X, symbolic_shapes="2*n, 2")
+
+
+def loops_over_a_size(x):
+    for _ in range(x.shape[0]):
+        x = x + 1
+    return x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * len(x),
+        loops_over_a_size,
+        lambda x: x + np.zeros(x.shape[0]),
+        lambda x: x * float(x.shape[0]),
+    ],
+)
+def test_a_size_used_as_a_number_is_named_with_a_remedy(exported, function):
+    with pytest.raises(ExportError, match=r"\nIt is raised at \S*test_refused_by_jax\.py:\d+ in \S+: ") as refused:
+        exported(function, X[:, 0], symbolic_shapes="n")
+    assert "A symbolic size is no Python number" in str(refused.value)
+    exported(lambda x: x * x.shape[0], X[:, 0], symbolic_shapes="n")
 
 
 def test_an_error_of_the_users_function_is_raised_as_it_is(exported):
@@ -281,7 +308,7 @@ def test_a_triton_kernel_without_a_gpu_is_an_error(monkeypatch):
     monkeypatch.setattr(api, "export_function", refuse)
     case = Case("t.f", "test_t.py::test_f", None, jax.jit(jnp.sin), (X,), {})
     with pytest.raises(
-        ExportError, match=r"No supported GPU .*\nA Triton kernel is .*use_abstract_mesh\(jax\.sharding"
+        ExportError, match=r"No supported GPU .*\n(?:It is .*\n)?A Triton kernel is .*use_abstract_mesh\(jax\.sharding"
     ):
         export_again(case)
     refusal = "out of memory"

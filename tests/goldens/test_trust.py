@@ -140,6 +140,15 @@ def test_noise_that_agrees_with_its_golden_is_accepted(store):
     check_noise([noisy(store, undecided_outputs=None)])
 
 
+def test_outputs_counted_though_a_tolerance_decides_are_accepted(store):
+    stored = noisy(store)
+    asked = msgspec.structs.replace(stored.manifest, comparison=Comparison(rtol=1e-3))
+    check_noise([Golden(asked, stored.folder)])  # as an older version counted derivatives
+    wrong = msgspec.structs.replace(asked.noise, undecided_outputs={"7": HALF})
+    with pytest.raises(GoldenError, match=r"undecided_outputs: expected \{\}, as its files have it"):
+        check_noise([Golden(msgspec.structs.replace(asked, noise=wrong), stored.folder)])
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [

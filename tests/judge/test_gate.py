@@ -198,6 +198,18 @@ def test_a_run_without_a_required_cell_is_incomplete(required, message):
     assert (finding.title, finding.text) == ("INCOMPLETE", message)
 
 
+def test_a_part_of_a_run_that_lacks_required_cells_says_what_to_do():
+    required = Required(cells=3, writers=("0.6.2",))
+    first, second = gate.uncovered([PASS], required, ["cpu"], is_part=True)
+    assert first.startswith(
+        "required.cells: expected at least 3 cells that ran, found 1. `required` holds for each run"
+    )
+    assert first.endswith("name a policy that requires less for it, --policy FILE.")
+    assert second == "required.writers: expected a cell that ran for 0.6.2, found 0.9.2."
+    asked = run_that_asks(PASS, required=required, cases=["t.a"])
+    assert asked.uncovered[0] == first
+
+
 def test_a_run_with_all_required_cells_is_kept():
     required = Required(("0.10.*",), ("0.9.2",), ("cpu",), 1)
     made = run_that_asks(PASS, required=required)

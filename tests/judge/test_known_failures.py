@@ -84,6 +84,7 @@ CHOLESKY = {"case": "t.test_cholesky"}
 COMPILED = result(Verdict.COMPILED, **CHOLESKY, stage=Stage.COMPILE, mode=Mode.COMPILE)
 NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, **CHOLESKY, stage=Stage.ENVIRONMENT)
 OUTSIDE = result(Verdict.CRASH, Judgement.OUTSIDE, **CHOLESKY, promised=False)
+FAILS_SO_OUTSIDE = msgspec.structs.replace(crash(), promised=False, judgement=Judgement.OUTSIDE)
 PASSING = [result(case=f"t.test_cholesky{number}", reader=reader) for number in (1, 2) for reader in ENTRY.readers]
 TWO = [crash("t.test_chol_a"), crash("t.test_chol_b")]
 OF_CONVERTED = {**CHOLESKY, "converted": True, "promised": False, "deployed": ("old",)}
@@ -122,6 +123,12 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ([result()], {}, {"as_of": day("2026-09-30")}, ""),  # made after that day
         ([result()], {"location": "p.yaml:12"}, {}, "p.yaml:12: known_failures[0] (LAPACK starts late; owner me, "),
         ([OUTSIDE, result()], {}, {}, MATCHES_NONE),
+        (
+            [FAILS_SO_OUTSIDE, result()],
+            {},
+            {},
+            "that it can excuse: its 1 cell that fails so is outside the window, and needs no excuse. Delete it.",
+        ),
         ([result()], {"platforms": ("tpu",)}, {}, ""),  # nothing was run there
         ([result(platform="tpu")], {"platforms": ("tpu",)}, {}, MATCHES_NONE),
         ([crash("t.other")], {"added": day("2026-11-20")}, {}, MATCHES_NONE),

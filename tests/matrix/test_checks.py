@@ -13,7 +13,8 @@ from export_core.matrix import Cell
 from export_core.matrix.outcome import CallResults, check_calls
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers import compare
-from export_core.numbers.compare import Difference, comparison_of
+from export_core.numbers.compare import Difference
+from export_core.numbers.comparison_of_call import comparison_of
 from export_core.numbers.diagnosis import Diagnosis
 from export_core.numbers.noise import FACTOR, FACTOR_OF_INPUTS, call_noise
 from export_core.policy.run_options import CellLimits, of_cell

@@ -7,21 +7,20 @@ import numpy as np
 import pytest
 from making import files, golden, manifest, write_golden
 
+from export_core.base.tolerances import Tolerance
 from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore
 from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord, Signature, UndecidedOutput
-from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
+from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, ComparedAs
 from export_core.numbers.noise import (
-    NOT_SEEN_ADVICE,
-    NotSeen,
     knows_inputs_only,
-    not_seen_advice,
-    not_seen_text,
+    left_to_noise,
     outputs_to_name,
     proves_nothing,
     undecided_in,
     undecided_outputs,
 )
+from export_core.numbers.unseen_errors import NOT_SEEN_ADVICE, NotSeen, not_seen_advice, not_seen_text
 
 ONES = np.ones(2, np.float32)
 COUNTS = np.ones(2, np.int32)
@@ -70,9 +69,20 @@ def test_outputs_are_numbered_including_those_without_noise(made):
     assert names(golden, plain=(None, SMALL, LARGE, LARGE)) == {"3": 2, "vjp1/3": 2}
 
 
-def test_only_derivatives_of_an_exact_golden_can_be_undecided(made):
-    golden = made(ONES, comparison=Comparison(compare="exact"))
-    assert names(golden, plain=(LARGE,)) == {"vjp1/0": 2}
+@pytest.mark.parametrize(
+    ("comparison", "undecided"),
+    [
+        (Comparison(rtol=1e-3, atol=1e-3), {}),
+        (Comparison(ulp={"float32": 4}), {}),
+        (Comparison(ulp={"float16": 4}), {"0": 2, "vjp1/0": 2}),
+        (Comparison(compare="exact"), {}),
+        (Comparison(compare="shape"), {}),
+        (Comparison(compare="qr"), {"vjp1/0": 2}),  # a derivative is no factorization
+        (Comparison(compare="m:f"), {"vjp1/0": 2}),
+    ],
+)
+def test_what_is_asked_for_decides_derivatives_too(made, comparison, undecided):
+    assert names(made(ONES, comparison=comparison), plain=(LARGE,)) == undecided
 
 
 def test_outputs_that_are_factors_are_never_undecided(made):
@@ -170,6 +180,30 @@ def test_a_tolerance_for_another_dtype_leaves_outputs_undecided(chaotic):
     assert (undecided_in([other]), undecided_in([own])) == ([f"t.chaos/0.12.0.1-cpu: {SHOWN}"], [])
 
 
+def test_a_tolerance_of_the_policy_decides(chaotic):
+    stored = chaotic(undecided_outputs={"0": UndecidedOutput(4, 4, 0.25, 1.0, "result")})
+    assert left_to_noise(stored) == stored.manifest.noise
+    asked = stored.compared(ComparedAs(Comparison(rtol=1e-3), {}))
+    assert (undecided_in([asked]), left_to_noise(asked).undecided_outputs) == ([], {})
+    of_platform = {"cpu": {"float32": Tolerance(rtol=1e-3)}}
+    assert (undecided_in([stored], of_platform), left_to_noise(stored, of_platform).undecided_outputs) == ([], {})
+    assert undecided_in([stored], {"cuda": of_platform["cpu"]}) == [f"t.chaos/0.12.0.1-cpu: {SHOWN}"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "how", "jumps"),
+    [
+        (np.float32, Comparison(rtol=1e-3), False),
+        (np.int32, Comparison(rtol=1e-3), True),  # a tolerance is for floats
+        (np.int32, Comparison(compare="exact"), False),
+    ],
+)
+def test_an_element_that_jumps_is_named_unless_a_rule_decides(chaotic, dtype, how, jumps):
+    stored = chaotic(dtype=dtype, jumping={"0": (3, 4)}, undecided_outputs={}).compared(ComparedAs(how, {}))
+    assert undecided_in([stored]) == [f"t.chaos/0.12.0.1-cpu: output 0 (result): 3 of 4 {JUMP}"] * jumps
+    assert bool(left_to_noise(stored).jumping) is jumps
+
+
 def test_noise_that_cannot_be_read_is_reported(chaotic):
     stored = chaotic()
     (stored.folder / NOISE).chmod(0o644)
@@ -180,9 +214,9 @@ def test_noise_that_cannot_be_read_is_reported(chaotic):
 
 @pytest.mark.parametrize(
     ("fraction", "shown"),
-    [(0.38, "40 %"), (0.0996, "10 %"), (0.0512, "5 %"), (0.00101, "0.1 %"), (0.00099, "0.001"), (2.1e-6, "2e-06")],
+    [(0.38, "40 %"), (0.0996, "10 %"), (0.0512, "5 %"), (0.00101, "0.1 %"), (0.0002, "0.02 %"), (2.1e-6, "0.0002 %")],
 )
-def test_hidden_errors_are_shown_in_percent_or_as_a_number(fraction, shown):
+def test_hidden_errors_are_shown_in_percent(fraction, shown):
     text = not_seen_text({"output 0 (result)": NotSeen(fraction, "float32")}, most=1)
     assert text == f"errors smaller than this fraction of the largest number pass unseen: {shown} in output 0 (result)"
 
@@ -190,7 +224,7 @@ def test_hidden_errors_are_shown_in_percent_or_as_a_number(fraction, shown):
 def test_outputs_that_hide_the_largest_errors_are_named_first():
     parts = {f"output {n}": NotSeen(part, "float32") for n, part in enumerate((2e-6, 0.05, 1e-7, 1e-8))}
     text = not_seen_text(parts, most=2)
-    assert text.endswith(": 5 % in output 1; 2e-06 in output 0; less in 2 more outputs")
+    assert text.endswith(": 5 % in output 1; 0.0002 % in output 0; less in 2 more outputs")
     assert not_seen_text({}, most=2) == ""
 
 

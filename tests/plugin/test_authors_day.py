@@ -379,6 +379,16 @@ def test_an_update_writes_changed_numbers_under_compare_shape(sine, tmp_path):
     assert project.pytest().code == 0
 
 
+def test_an_update_names_a_changed_setting(sine, tmp_path):
+    project = sine.copy(tmp_path / "project")
+    setting = "jax_default_matmul_precision"
+    project.write(conftest=f"import jax\njax.config.update({setting!r}, 'float32')\n")
+    would = project.pytest("--update-goldens=dry-run")
+    assert replaced_in(would) == f"{setting}: not set → float32"
+    assert replaced_in(project.pytest("--update-goldens")) == replaced_in(would)
+    assert project.pytest().code == 0
+
+
 def test_an_update_names_a_changed_comparison(sine, tmp_path):
     project = loosened(sine, tmp_path / "project", "rtol=0.5", "2 * x")
     assert replaced_in(project.pytest("--update-goldens=dry-run")) == "comparison: rtol not set → 0.5"

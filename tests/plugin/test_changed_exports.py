@@ -178,6 +178,7 @@ def test_a_change_by_a_variable_names_the_variable(written, tmp_path):
     assert "precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]" in report.text
     flag = "jax_default_matmul_precision"
     assert f"{flag}: golden None; now highest, see {flag.upper()}\n" in report.text
+    assert "settings: they may be" not in report.text
 
 
 def test_with_an_older_writers_golden_only_shardings_are_compared(written, tmp_path_factory):

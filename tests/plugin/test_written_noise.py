@@ -15,7 +15,7 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import noise_to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import NOISE
-from export_core.numbers.noise import NOT_SEEN_ADVICE
+from export_core.numbers.unseen_errors import NOT_SEEN_ADVICE
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -143,6 +143,16 @@ def test_an_output_is_named_if_rounding_alone_decides_elements(project, written)
         in (written.text)
     )
     assert undecided_in(project, "chaos_and_a_count").keys() == {"0"}
+
+
+def test_an_output_that_a_rule_of_the_policy_decides_is_not_named(project, written, tmp_path):
+    copied = project.copy(tmp_path / "copy")
+    rule = "{cases: ['*.test_partly_chaos'], rtol: 1.0e-3, reason: measured}"
+    (copied.folder / "export_compat.yaml").write_text(f"numbers: [{rule}]\n")
+    shutil.rmtree(copied.goldens / "test_a.TestPlain.test_partly_chaos")
+    written = copied.pytest("--update-goldens", "-k", "partly_chaos or bias_that")
+    assert "(result['bias']): 1 of 1 element would not show a wrong number" in written.text
+    assert "of 32 elements would not show a wrong number" not in written.text
 
 
 def test_a_difference_of_large_numbers_is_refused(project, written):

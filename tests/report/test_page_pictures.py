@@ -98,6 +98,13 @@ def test_the_page_draws_costs_and_windows():
     assert re.findall(r'y="[\d.]+" text-anchor="\w+">(\d.\d MB)<', costs) == ["1.0 MB", "4.0 MB"]
 
 
+def test_the_number_of_the_first_cost_is_below_the_line_about_the_step():
+    page = html_page(document(growing(4e6, 1e6)))
+    (about,) = map(float, re.findall(r'y="([\d.]+)">temp_bytes 4.0 MB -', page))
+    first, _ = map(float, re.findall(r'y="([\d.]+)" text-anchor="\w+">\d\.\d MB<', page))
+    assert first - about > 14  # units; the letters are 11 high
+
+
 def test_unchanged_costs_are_not_drawn():
     assert "What calls cost" not in html_page(document(growing(1e6, 1e6)))
 

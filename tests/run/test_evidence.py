@@ -285,6 +285,25 @@ def test_a_report_compares_the_policy_file_named_for_the_run(project, jaxexport)
     assert "OUTDATED" not in jaxexport("report", code=0).out
 
 
+def test_a_report_names_a_policy_that_changed_what_it_says_of_findings(project, jaxexport):
+    jaxexport(*MATRIX, code=0)
+    assert "is not the policy" not in jaxexport("report", code=0).err
+    write("export_compat.yaml", f"{POLICY}calendar_days: 61\n")
+    note = "note: export_compat.yaml is not the policy by which this run was judged: "
+    command = "`jaxexport report --policy export_compat.yaml` judges by it."
+    for words in ((), ("--markdown", "shown.md")):
+        assert f"{note}{command}" in " ".join(jaxexport("report", *words, code=0).err.split())
+    assert note not in jaxexport("report", "--policy", "export_compat.yaml", code=0).err
+
+
+def test_the_note_about_an_outdated_run_repeats_its_command(project, jaxexport):
+    jaxexport(*MATRIX, code=0)
+    write("export_compat.yaml", OF_POLICY["allow"])
+    command = f"jaxexport matrix --as-of {DAY} --readers 0.12.0.1 --platforms cpu"
+    assert f"Run `{command}` again." in " ".join(jaxexport("report", code=0).out.split())
+    assert f"run `{command}` again" in " ".join(jaxexport("judge", code=2).err.split())
+
+
 def test_a_report_made_in_another_folder_is_not_called_outdated(project, jaxexport, monkeypatch):
     (project / "elsewhere").mkdir()
     shutil.copytree("checks", "elsewhere/checks")
@@ -440,7 +459,8 @@ def test_an_unfinished_run_is_not_continued_after_a_change(project, jaxexport, c
     change()
     message = jaxexport("report", code=2).err
     assert f"found a run that has not finished, made with {difference}" in message
-    assert "no command continues it, run `jaxexport matrix` again" in message
+    command = f"jaxexport matrix --as-of {DAY} --readers 0.12.0.1,0.12.0 --platforms cpu"
+    assert f"no command continues it, run `{command}` again" in message
     assert "--resume" not in message
 
 

@@ -17,7 +17,7 @@ from export_core.report.wording import amount, named_folder
 from export_core.run.run import Run
 
 MOST = 12  # Goldens in the picture.
-_ROW, _HEAD, _LEFT, _WIDTH = 78.0, 8.0, 12.0, 640.0
+_ROW, _HEAD, _LEFT, _WIDTH = 86.0, 8.0, 12.0, 640.0
 _LONGEST_NAME = 90
 _HINT = (
     "The goldens whose memory or work changes most, each from 0 up, in the releases that compiled it. "
@@ -66,8 +66,8 @@ def _line(root: Xml.Element, figure: str, cells: Sequence[Result], readers: Sequ
     room, places = (_WIDTH - 16 - _LEFT) / max(1, len(readers) - 1), {reader: at for at, reader in enumerate(readers)}
     values = [(places[cell.reader], value) for cell in cells if (value := cost_of(cell, figure)) is not None]
     most = max(value for _, value in values) or 1
-    points = [(_LEFT + room * place, top + 66 - 26 * value / most) for place, value in values]
-    add(root, "line", "grid", x1=_LEFT, y1=top + 68, x2=_WIDTH - 16, y2=top + 68)
+    points = [(_LEFT + room * place, top + 74 - 26 * value / most) for place, value in values]
+    add(root, "line", "grid", x1=_LEFT, y1=top + 76, x2=_WIDTH - 16, y2=top + 76)
     add(root, "polyline", "costs", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
     before = None
     for (x, y), (place, value) in zip(points, values, strict=True):

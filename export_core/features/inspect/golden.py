@@ -16,7 +16,7 @@ from export_core.artifact.readers import Reader
 from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.layout import wrapped
 from export_core.base.text import plural, printable
-from export_core.base.tolerances import takes_tolerances
+from export_core.base.tolerances import Tolerances, takes_tolerances
 from export_core.features.inspect.artifact_facts import Inspection, describe, jaxlibs_of
 from export_core.features.inspect.golden_audit import audit_as_golden
 from export_core.features.inspect.screen import (
@@ -33,16 +33,14 @@ from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words, under_rules
-from export_core.numbers.compare import comparison_of
+from export_core.numbers.comparison_of_call import comparison_of
 from export_core.numbers.noise import (
-    NotSeen,
     call_paths,
-    not_seen,
-    not_seen_advice,
-    not_seen_text,
+    left_to_noise,
     output_paths,
     outputs_to_name,
 )
+from export_core.numbers.unseen_errors import NotSeen, not_seen, not_seen_advice, not_seen_text
 from export_core.policy import Policy
 from export_core.policy.terms import Terms
 
@@ -151,8 +149,8 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
         yield f"as the golden recorded: {comparison_in_words(manifest.comparison)}"
     else:
         yield "by the noise that its writer measured" if manifest.noise else "by the default of each dtype"
-        yield from _outputs_to_name(golden) if manifest.noise else ()
-        hidden = _not_seen(golden)
+        yield from _outputs_to_name(golden, policy.tolerances) if manifest.noise else ()
+        hidden = _not_seen(golden, policy.tolerances)
         yield from (not_seen_text({name: part}, most=1) for name, part in hidden.items())
         yield from not_seen_advice(hidden.values())
     if how.compare == Comparison().compare:
@@ -164,21 +162,22 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
             yield f"or wider, by tolerances.{name} of the policy"
 
 
-def _outputs_to_name(golden: Golden) -> list[str]:
+def _outputs_to_name(golden: Golden, tolerances: Tolerances) -> list[str]:
     assert golden.manifest.noise is not None
     try:
-        return outputs_to_name(golden.manifest.noise, output_paths(golden))
+        noise = left_to_noise(golden, tolerances) or golden.manifest.noise
+        return outputs_to_name(noise, output_paths(golden))
     except (ArtifactError, GoldenError):  # the list of its files reports what is wrong with it
         return outputs_to_name(golden.manifest.noise)
 
 
-def _not_seen(golden: Golden) -> dict[str, NotSeen]:
+def _not_seen(golden: Golden, tolerances: Tolerances) -> dict[str, NotSeen]:
     """Return how large errors of outputs may pass unseen, by output, as `not_seen` does.
 
     Empty for a golden that cannot be read.
     """
     try:
-        return not_seen(golden) if golden.manifest.noise else {}
+        return not_seen(golden, tolerances) if golden.manifest.noise else {}
     except (ArtifactError, GoldenError):  # the list of its files reports what is wrong with it
         return {}
 

@@ -121,6 +121,7 @@ class Choice:
     others: tuple[str, ...] = ()
     having_others: str = ""
     results: Path | None = None  # The folder of results that was named.
+    not_counted: str = ""  # Why the result that the run has of the cell does not count, as a phrase; empty if it does.
 
     @property
     def named_results(self) -> dict[str, str]:
@@ -238,12 +239,14 @@ def choose(asked: Asked) -> Choice:
     results: tuple[Result, ...] = ()
     is_same = run is not None and run.goldens.get(cell.golden.id) == hash_of(cell.golden.manifest)
     # Of the recorded run: judged again, it has the policy that was asked for.
-    if run and recorded and is_same and not recorded.changed_since(policy):
+    changed = (recorded.changed_since(policy) if is_same else "another golden of this name") if recorded else ""
+    not_counted = changed if candidate.result else ""
+    if run and recorded and not changed:
         place = cell.golden.id, cell.platform, cell.mode
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, asked.run.cache)
     alike = _alike(candidate, run) if results else {}
-    return Choice(cell, plan, options, results, asked.run, alike, commands, having_others, asked.results)
+    return Choice(cell, plan, options, results, asked.run, alike, commands, having_others, asked.results, not_counted)
 
 
 def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:

@@ -205,7 +205,7 @@ def test_a_name_that_is_no_golden_is_bad_input(name, message, copied, jaxexport)
 def test_the_screen_shows_the_rule_that_compares_the_golden(policy, shown, copied, jaxexport):
     Path("export_compat.yaml").write_text(policy)
     out = " ".join(jaxexport("inspect", CASE).out.split())
-    out = re.sub(r"errors smaller than this fraction of the [^:]*: \S+ in output \d+ \(\S+\) ", "", out)
+    out = re.sub(r"errors smaller than this fraction of the [^:]*: \S+ % in output \d+ \(\S+\) ", "", out)
     assert f" compared {shown} artifact " in out
 
 

@@ -168,7 +168,7 @@ def test_a_stored_result_of_another_golden_is_not_used(project):
     judged = stored(failing())
     assert chosen(cell=CELL).result
     finished(Path(".jaxexport"), *judged, plan={"goldens": {judged[0].golden: "another"}})
-    assert chosen(cell=CELL).result is None
+    assert (chosen(cell=CELL).result, chosen(cell=CELL).not_counted) == (None, "another golden of this name")
 
 
 def test_a_chosen_cell_has_the_mode_of_its_stored_result(tmp_path):
@@ -322,7 +322,8 @@ def test_a_stored_result_is_not_used_if_the_policy_has_changed(project):
     (project / "other.yaml").write_text("allow: {ours: tested}")
     day = datetime.date(2026, 11, 21)
     assert chosen(run=RunOptions(as_of=day)).result is not None
-    assert chosen(run=RunOptions(as_of=day, policy_file="other.yaml")).result is None
+    other = chosen(run=RunOptions(as_of=day, policy_file="other.yaml"))
+    assert (other.result, other.not_counted) == (None, "another value of `allow` in the policy")
 
 
 KNOWN = {

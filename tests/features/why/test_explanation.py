@@ -351,4 +351,9 @@ def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
 
     monkeypatch.setattr(explanation, "replay_here", replay_here)
     assert result_of(choice, lines.append).verdict is Verdict.ERROR
-    assert lines[0] == f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome"
+    ending = ": it is replayed here, unless the cache has its outcome"
+    assert lines[0] == f"no stored run has {choice.cell.key}{ending}"
+    changed = "another value of `numbers` in the policy"
+    result_of(replace(choice, not_counted=changed), lines.append)
+    known = f"the stored result of {choice.cell.key} does not count any more, made with {changed}"
+    assert f"{known}{ending}" in lines

@@ -120,7 +120,10 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     """
     result = choice.result
     if result is None:
-        notify(f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome")
+        known = f"no stored run has {choice.cell.key}"
+        if choice.not_counted:
+            known = f"the stored result of {choice.cell.key} does not count any more, made with {choice.not_counted}"
+        notify(f"{known}: it is replayed here, unless the cache has its outcome")
         ((cell, outcome),) = replay_here([choice.cell], choice.options, notify=notify)
         result = judge(outcome, cell.golden, choice.options.policy, as_of=choice.plan.as_of)
     if result.verdict.works:

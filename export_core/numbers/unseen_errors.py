@@ -1,0 +1,85 @@
+"""The errors that the outputs of a golden do not show, since noise decides: how large they are, and what to do."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from export_core.base.text import plural
+from export_core.base.tolerances import FLOATS, Tolerances
+from export_core.goldens import Golden
+from export_core.numbers.comparison_of_call import NO_TOLERANCES, is_by_noise
+from export_core.numbers.noise import LARGE, call_noise, call_paths, noise_with_floors, output_name, scale_of
+
+MUCH_NOT_SEEN = 0.01
+"""An output that hides larger errors than this fraction of its largest number gets advice.
+
+A noise of one unit hides 1.6 to 3.1 % in bfloat16, and 0.2 to 0.4 % in float16.
+"""
+_WIDE = ("float64", "complex128", "float32", "complex64")
+NOT_SEEN_ADVICE = (
+    "More than 1 % is much. What to do: export the function in a wider type too, such as float32, which shows smaller "
+    "errors. Or set `ulp=` or `rtol=` in the marker; then a reader that only rounds differently may fail."
+)
+"""The advice about outputs above `MUCH_NOT_SEEN` of types narrower than float32."""
+NOT_SEEN_IN_WIDE_ADVICE = (
+    "More than 1 % is much for {types}. What to do: choose inputs away from values where the function jumps, such as "
+    "edges of bins; inside, compute in no narrower type. Or set `ulp=` or `rtol=` in the marker, such as `ulp=4`; then "
+    "a reader that only rounds differently may fail."
+)
+"""The advice about outputs above `MUCH_NOT_SEEN` of float32 or a wider type, for which no wider type helps."""
+
+
+class NotSeen(NamedTuple):
+    """How large an error an output may have without failing its comparison, relative to its largest number."""
+
+    fraction: float  # The fraction of its largest number below which errors pass unseen.
+    dtype: str  # The type of the output.
+
+
+def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str, NotSeen]:
+    """Return how large errors of outputs may pass unseen, by a text with an output's name and its path in the result.
+
+    The fraction follows from the largest noise in the output, without the elements that show nothing. Only outputs of
+    floats are included that are compared by noise and have a number other than 0.
+    """
+    parts: dict[str, NotSeen] = {}
+    outputs, how = golden.outputs_of_calls(), call_noise(golden)
+    for file, measured in how.items():
+        check = golden.calls[file]
+        leaves = list(zip(outputs[file], measured.outputs, strict=True))
+        places = call_paths(golden, check.vjp)[1]
+        for number, (leaf, noise) in enumerate(leaves):
+            is_shown = noise is not None and leaf.dtype in FLOATS and is_by_noise(golden, check, leaf.dtype, tolerances)
+            if noise is None or not is_shown or not (largest := scale_of([leaf])):
+                continue
+            judged_by = noise_with_floors(leaf.numpy(), noise, leaf.dtype)
+            decided = judged_by[judged_by <= LARGE * largest]
+            if decided.size:
+                place = f" ({places[number]})" if number < len(places) else ""
+                name = f"output {output_name(check.name, number)}{place}"
+                parts[name] = NotSeen(measured.factor * float(decided.max()) / largest, leaf.dtype)
+    return parts
+
+
+def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
+    """Return a text about the errors that outputs do not show; empty if there are no outputs.
+
+    `parts` are from `not_seen`. The `most` outputs with the largest fractions are named, the largest first.
+    """
+    ranked = sorted(parts.items(), key=lambda item: -item[1].fraction)
+    named = [f"{_percent(part.fraction)} in {name}" for name, part in ranked[:most]]
+    more = [f"less in {plural(len(ranked) - most, 'more output')}"] if len(ranked) > most else []
+    listed = "; ".join([*named, *more])
+    return f"errors smaller than this fraction of the largest number pass unseen: {listed}" if named else ""
+
+
+def not_seen_advice(parts: Iterable[NotSeen]) -> list[str]:
+    """Return what to do about outputs that hide large errors, as `not_seen` tells; empty if there are none."""
+    types = dict.fromkeys(part.dtype for part in parts if part.fraction > MUCH_NOT_SEEN)
+    wide = [dtype for dtype in _WIDE if dtype in types]
+    narrow = [NOT_SEEN_ADVICE] if len(types) > len(wide) else []
+    return [*narrow, *([NOT_SEEN_IN_WIDE_ADVICE.format(types=" and ".join(wide))] if wide else [])]
+
+
+def _percent(fraction: float) -> str:
+    """Return a fraction in percent with one digit, such as ``5 %``."""
+    return f"{float(f'{100 * fraction:.1g}'):g} %"

@@ -3,7 +3,9 @@
 import datetime
 import hashlib
 import json
+import os
 import shlex
+import signal
 import subprocess
 import sys
 from io import StringIO
@@ -520,6 +522,23 @@ def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):
 
     monkeypatch.setattr("export_core.cli.click_options.policy_of", interrupt)
     assert jaxexport("releases", "list").code == 130
+
+
+def test_a_terminated_command_cleans_up_and_ends_with_code_143(jaxexport, monkeypatch):
+    """It would die at once: a process that it has started would go on, and a temporary folder would stay."""
+    cleaned = []
+
+    def terminate(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            cleaned.append("up")
+
+    monkeypatch.setattr("export_core.cli.click_options.policy_of", terminate)
+    ended = jaxexport("releases", "list", code=143)
+    assert ended.err.strip() == "jaxexport: error: interrupted."
+    assert cleaned == ["up"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("words", [["policy", "show"], ["inspect", "nofile"], ["nonsense"]])

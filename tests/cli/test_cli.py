@@ -524,6 +524,24 @@ def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):
     assert jaxexport("releases", "list").code == 130
 
 
+@pytest.mark.parametrize("module", ["export_core.cli.app", "export_core.features.inspect.screen"])
+def test_ctrl_c_while_the_command_starts_is_one_line(module):
+    """Python prints a traceback and ends by the signal; here the import of a module is what Ctrl-C interrupts."""
+    finder = f"""
+import sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+from export_core.cli.entry import main
+sys.argv[1:] = ["inspect", "nofile"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", finder], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "jaxexport: error: interrupted.\n")
+
+
 def test_a_terminated_command_cleans_up_and_ends_with_code_143(jaxexport, monkeypatch):
     """It would die at once: a process that it has started would go on, and a temporary folder would stay."""
     cleaned = []

@@ -42,8 +42,14 @@ class CheckedCase(_AnyEvent):
     elsewhere: int  # How many were exported for other platforms than cpu.
     without_outputs: int  # How many have no outputs.
     corrected: Mapping[str, Any] | None  # The comparison of this run, if a matrix compares differently.
-    runtimes: Sequence[str]  # The titles of other runtimes in which the case is deployed.
-    run_deployed: str  # The command that tests it there; empty if there are none.
 
 
-Event: TypeAlias = WrittenCase | CheckedCase
+@final
+class DeployedCase(_AnyEvent):
+    """A case that has to run in other releases than this one, whether or not its test passed."""
+
+    deployed: Sequence[str]  # The titles of these releases, of jaxlib and of other runtimes.
+    run_deployed: str  # The command that tests it there.
+
+
+Event: TypeAlias = WrittenCase | CheckedCase | DeployedCase

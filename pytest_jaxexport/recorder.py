@@ -24,6 +24,7 @@ from export_core.export.case import Case, case_id
 from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, require_values
 from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
+from export_core.goldens.manifest import Manifest
 from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Result
@@ -54,7 +55,7 @@ from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
 from pytest_jaxexport.comparing import comparison, correction, marked_now
-from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
+from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, WrittenCase
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replacing import replaced_parts
@@ -128,7 +129,8 @@ class Recorder:
     """The `export_golden` of one test.
 
     `cases` are those that it exported, `renamed` the unused cases that may be these under an earlier name. `events` is
-    plain data for the terminal summary. The first of `second_exports` is a fork.
+    plain data for the terminal summary. `second_exports` are processes that export the test again: the first is
+    a fork, the others have other hash seeds.
     """
 
     def __init__(
@@ -222,8 +224,30 @@ class Recorder:
             )
         if repeats and self._can_be_repeated(produced) and not self._stored(produced):
             self._forked_exports[0].begin(self._item.nodeid)
+        if not to_write:
+            self._note_targets(produced.manifest)
         same = None if to_write else self._golden_of_the_same_call(produced)
         return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
+
+    def _note_targets(self, manifest: Manifest) -> None:
+        """Note in which other releases a case has to run, before anything of its test can fail."""
+        day, own = self._replayer.calendar.today(), manifest.writer.jaxlib
+        deployed = [
+            title_of(target.release)
+            for target in self._settings.policy.deployed
+            if target.release != own and target.in_force(day) and target.must_run(manifest.case, manifest.runs_on)
+        ]
+        if deployed:
+            command = shlex.join(self._replayer.command("matrix", "--readers", "deployed"))
+            case = DeployedCase(
+                case=manifest.case,
+                writer=manifest.writer.id,
+                unmeasured=0,
+                measure="",
+                deployed=[*dict.fromkeys(deployed)],
+                run_deployed=command,
+            )
+            self.events.append(case)
 
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
         """Return the golden by this writer with the same artifact, settings and inputs, or None.
@@ -538,7 +562,6 @@ class Recorder:
         policy = self._settings.policy
         if self._marked["entries"]:
             results = by_rules(results, with_entries(policy, self._marked["entries"]))
-        deployed = [target for target in policy.deployed if target.reader and target.has_case(manifest.case)]
         unmeasured = sum(map(lacks_noise, generations))
         self.events.append(
             CheckedCase(
@@ -560,8 +583,6 @@ class Recorder:
                 elsewhere=len(generations) - len(results),
                 without_outputs=sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 corrected=correction(generations, self._marked, self._settings),
-                runtimes=[title_of(target.release) for target in deployed],
-                run_deployed=shlex.join(self._replayer.command("matrix", "--readers", "deployed")) if deployed else "",
             )
         )
         if wrong := [result for result in results if result.judgement.fails_run]:

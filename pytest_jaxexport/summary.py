@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from export_core.base.text import few, plural, rounded_text, shown
 from export_core.base.yaml_text import yaml_text
-from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
+from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, WrittenCase
 
 _CHANGES = (
     *("new", "replaced", "unchanged", "would be new", "would be replaced"),
@@ -42,6 +42,7 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: S
     if checked:
         yield from _judged(checked, verbose=verbose)
     yield from _noted(checked, update)
+    yield from _deployed([event for event in events if "deployed" in event])
     yield from _corrected([event for event in checked if event["corrected"] is not None])
     if unmeasured := [event for event in events if event["unmeasured"]]:
         count = sum(event["unmeasured"] for event in unmeasured)
@@ -119,9 +120,6 @@ def _noted(events: Sequence[CheckedCase], update: str) -> Iterator[str]:
         without = sum(event["without_outputs"] for event in events)
         outputs = f", {without} of them without outputs" if without else ""
         yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu{outputs}"
-    in_runtimes = [(title, event["run_deployed"]) for event in events for title in event["runtimes"]]
-    for (title, command), count in Counter(in_runtimes).items():
-        yield f"{plural(count, 'case')} deployed in {title}: `{command}` tests {'it' if count == 1 else 'them'} there"
     if by_outputs := [event["case"] for event in events if event["compared_by_outputs"]]:
         cases = few(by_outputs, most=3)
         yield f"{plural(len(by_outputs), 'case')} compared only by their outputs, since two exports differ: {cases}"
@@ -134,6 +132,19 @@ def _noted(events: Sequence[CheckedCase], update: str) -> Iterator[str]:
                 f"{few(event['other_inputs'], most=3)}. {update} stores the new ones; if they are random, seed them, "
                 "else they differ in each run"
             )
+
+
+def _deployed(events: Sequence[DeployedCase]) -> Iterator[str]:
+    """Yield a line with the releases in which cases are deployed, with how many, and the command that tests them."""
+    cases: dict[str, dict[str, set[str]]] = {}
+    for event in events:
+        for title in event["deployed"]:
+            cases.setdefault(event["run_deployed"], {}).setdefault(title, set()).add(event["case"])
+    for command, by_title in cases.items():
+        (title, first), *others = by_title.items()
+        more = "".join(f", {len(names)} in {name}" for name, names in others)
+        them = "it" if len(first) == 1 and not others else "them"
+        yield f"{plural(len(first), 'case')} deployed in {title}{more}: `{command}` tests {them} there"
 
 
 def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:

@@ -140,17 +140,21 @@ def artifact_by(jaxlib: str) -> bytes:
 
 def of_artifact(made: Manifest, artifact: bytes) -> Manifest:
     """Return the manifest with the signature and the custom calls of an artifact, unless it has its own."""
+    signature, targets = read_once(artifact)
+    if signature and made.signature == SIGNATURE:
+        made = msgspec.structs.replace(made, signature=signature)
+    return made if made.custom_calls else msgspec.structs.replace(made, custom_calls=targets)
+
+
+@functools.lru_cache(64)  # hundreds of goldens have the same few artifacts
+def read_once(artifact: bytes) -> tuple[Signature | None, tuple[str, ...]]:
+    """Return the signature of an artifact and the targets of its custom calls; none of what cannot be read."""
     try:
         own = read_bytes(artifact)
     except ArtifactError:  # a test of what cannot be read
-        return made
-    if own.envelope is not None and made.signature == SIGNATURE:
-        made = msgspec.structs.replace(made, signature=signature_of(own.envelope))
-    return (
-        made
-        if made.custom_calls
-        else msgspec.structs.replace(made, custom_calls=tuple(sorted({call.target for call in own.custom_calls})))
-    )
+        return None, ()
+    targets = tuple(sorted({call.target for call in own.custom_calls}))
+    return own.envelope and signature_of(own.envelope), targets
 
 
 def write_golden(store: GoldenStore, made: Manifest, content: dict[str, bytes] | None = None) -> Golden:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from msgspec import structs
-from warm_pytest import NO_NOISE, WarmPytest, own_variables
+from warm_pytest import NO_NOISE, WarmPytest, own_variables, warm_pytest
 
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
@@ -155,14 +155,14 @@ Projects = Callable[..., Project]
 
 
 @pytest.fixture(scope="session")
-def warm_pytest(usual_workers: Path, compiled_folder: Path) -> Iterator[WarmPytest]:
-    warm = WarmPytest(own_variables(), usual_workers, compiled_folder)
-    yield warm
-    warm.close()
+def forked_pytest(shared_folder: Path, usual_workers: Path, compiled_folder: Path) -> Iterator[WarmPytest]:
+    """Runs of pytest that are forks of a process of warm_pytest.py."""
+    with warm_pytest(shared_folder / "warm-pytest", own_variables(), usual_workers, compiled_folder) as warm:
+        yield warm
 
 
 @pytest.fixture(scope="session")
-def projects(tmp_path_factory: pytest.TempPathFactory, warm_pytest: WarmPytest) -> Projects:
+def projects(tmp_path_factory: pytest.TempPathFactory, forked_pytest: WarmPytest) -> Projects:
     """The function that makes a project of these files, with a strict ini file: ``projects(test_a="...")``."""
 
     # A cache of its own, since workers here may be fake: outcomes must not come from, or go to, other runs.
@@ -170,7 +170,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory, warm_pytest: WarmPytest) 
     (cache / "environments").symlink_to(cache_folder() / "environments")
 
     def make(*, noise: str = NO_NOISE, **files: str) -> Project:
-        made = Project(tmp_path_factory.mktemp("user") / "project", warm_pytest, cache, noise)
+        made = Project(tmp_path_factory.mktemp("user") / "project", forked_pytest, cache, noise)
         made.folder.mkdir()
         (made.folder / "pytest.ini").write_text(INI)
         made.write(**files)

@@ -61,14 +61,18 @@ def replayed(
 HASHED = installed.HashedFiles()
 
 
-@pytest.fixture(autouse=True)
-def _environments_read_once(request, monkeypatch) -> None:
-    """A test in other releases reads a file of an environment only if no test of this process has read it.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a test in other releases read a file of an environment only if no test of this process has read it.
 
-    Where a cell fails, a run looks for damage in all files of its environment, which takes half a second.
+    Where a cell fails, a run looks for damage in all files of its environment, which takes half a second. A fixture
+    for this would take a fifth of what pytest itself needs for each of the thousands of other tests.
     """
-    if request.node.get_closest_marker("matrix"):
-        monkeypatch.setattr(installed, "HashedFiles", lambda: HASHED)
+    if item.get_closest_marker("matrix") is None:
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(installed, "HashedFiles", lambda: HASHED)
+        return (yield)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,25 +147,24 @@ def flaky() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def usual_workers(tmp_path_factory, compiled_folder) -> Iterator[Path]:
+def usual_workers(shared_folder, compiled_folder) -> Iterator[Path]:
     """The socket of a process of warm_worker.py, whose forks are workers of this interpreter."""
-    path = tmp_path_factory.mktemp("workers") / "usual"
-    with warm_worker(path, CELL_VARIABLES, compiled_folder):
+    with warm_worker(shared_folder / "warm-workers", CELL_VARIABLES, compiled_folder) as path:
         yield path
 
 
 @pytest.fixture(scope="session")
-def warm_programs(usual_workers, tmp_path_factory) -> Iterator[Path | None]:
+def warm_programs(usual_workers, shared_folder, tmp_path_factory) -> Iterator[Path | None]:
     """A folder of programs `python` and `jaxexport` that are forks of a process of warm_commands.py, if it can fork."""
-    with warm_commands(tmp_path_factory.mktemp("commands"), usual_workers) as programs:
+    with warm_commands(shared_folder / "warm-commands", tmp_path_factory.mktemp("commands"), usual_workers) as programs:
         yield programs
 
 
 @pytest.fixture(scope="session")
-def misbehaving_workers(tmp_path_factory, compiled_folder) -> Iterator[Path]:
+def misbehaving_workers(shared_folder, compiled_folder) -> Iterator[Path]:
     """The socket of a process of warm_worker.py, whose forks are workers with misbehaving cells."""
-    path = tmp_path_factory.mktemp("workers") / "misbehaving"
-    with warm_worker(path, {**CELL_VARIABLES, **MISBEHAVING}, compiled_folder):
+    variables = {**CELL_VARIABLES, **MISBEHAVING}  # FLAKY among them is read in cells, which have their own variables
+    with warm_worker(shared_folder / "warm-misbehaving", variables, compiled_folder) as path:
         yield path
 
 
@@ -186,8 +189,8 @@ def forked_workers(monkeypatch, warm_starts) -> None:
 
 
 @pytest.fixture(scope="session")
-def warm_workers(warm_starts) -> Iterator[WarmWorkers]:
-    """Workers that stay alive for all tests that do not start their own."""
+def warm_workers(usual_workers, misbehaving_workers) -> Iterator[WarmWorkers]:
+    """Workers that stay alive for all tests that do not start their own. They end before what forked them."""
     workers = WarmWorkers()
     yield workers
     workers.close()

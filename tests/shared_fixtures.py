@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,15 +18,25 @@ if TYPE_CHECKING:
     from export_core.policy import Policy
 
 
-@pytest.fixture(autouse=True)
-def _same_64_bits() -> Iterator[None]:
-    """A check that no test leaves 64-bit numbers on, which would change the tests after it."""
-    before = _has_64_bits()
-    yield
-    after = _has_64_bits()
+HAD_64_BITS = pytest.StashKey[bool | None]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Note whether 64-bit numbers are on before a test and its fixtures."""
+    item.stash[HAD_64_BITS] = _has_64_bits()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Check that no test leaves 64-bit numbers on, which would change the tests after it."""
+    result = yield
+    before, after = item.stash.get(HAD_64_BITS, None), _has_64_bits()
     if before is not None and after != before:
         sys.modules["jax"].config.update("jax_enable_x64", before)
         pytest.fail(f"jax_enable_x64 was {before} before this test and is {after} after it")
+    return result
 
 
 def _has_64_bits() -> bool | None:

@@ -13,7 +13,6 @@ import os
 import runpy
 import select
 import socket
-import subprocess
 import sys
 import threading
 import traceback
@@ -22,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+from shared_process import shared_process
 from warm_worker import LONGEST_REQUEST
 
 IMPORTED = (
@@ -46,55 +46,49 @@ sys.exit(int(connection.recv(32) or 1))
 
 
 @contextlib.contextmanager
-def warm_commands(folder: Path, workers: Path) -> Iterator[Path | None]:
+def warm_commands(folder: Path, own: Path, workers: Path) -> Iterator[Path | None]:
     """Start the process, and yield a folder of the programs, to be found first in PATH; None where it cannot fork.
 
     Args:
-        folder: where the process and its programs put their files.
+        folder: the folder that its users share.
+        own: a folder for the programs.
         workers: the socket of a process of warm_worker.py.
     """
     if sys.platform != "linux":  # as in warm_worker.py
         yield None
         return
-    listening, programs = folder / "commands", folder / "programs"
+    listening, programs = folder / "socket", own / "programs"
     programs.mkdir()
     for name in ("python", "jaxexport"):
         (programs / name).write_text(PROGRAM.format(python=sys.executable, path=str(listening), name=name))
         (programs / name).chmod(0o755)
-    process = subprocess.Popen(
-        [sys.executable, __file__, listening, workers],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"},  # its threads would be lost in a fork
-    )
-    assert process.stdout
-    assert process.stdout.readline() == b"ready\n"
-    yield programs
-    process.communicate()
+    # The threads of OpenBLAS would be lost in a fork.
+    variables = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
+    with shared_process(folder, [__file__, listening, workers], variables):
+        yield programs
 
 
 # --- in the process ---------------------------------------------------------------------------------------------------
 
 
 def main(path: str, workers: str) -> None:
-    from warm_pytest import use_warm_workers
+    from warm_pytest import look_up_facts_once, use_warm_workers
 
     from export_core.readers.installed import hash_of_this_interpreter
-    from export_core.releases import load_calendar
 
     for name in IMPORTED:
         importlib.import_module(name)
     hash_of_this_interpreter()  # computed once for all forks
-    load_calendar()
+    look_up_facts_once()
     use_warm_workers(workers)
     os.fsync = lambda descriptor: None  # as in conftest.py
-    gc.freeze()  # or the first collection of each fork would copy every page
+    gc.freeze()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(path)
     listening.listen()
     print("ready", flush=True)
     running: dict[int, tuple[int, socket.socket]] = {}  # by the descriptors of their processes
-    while 0 not in (ready := select.select([listening, 0, *running], [], [])[0]):  # until stdin is closed
+    while 0 not in (ready := select.select([listening, 0, *running], [], [])[0]):  # until stdin is at its end
         for number in set(ready) - {listening}:
             pid, connection = running.pop(number)
             with contextlib.suppress(OSError):  # the program was killed

@@ -6,6 +6,8 @@ One of the texts below sets how the noise of goldens is measured.
 """
 
 import atexit
+import contextlib
+import fnmatch
 import functools
 import gc
 import importlib
@@ -13,17 +15,20 @@ import inspect
 import json
 import os
 import runpy
+import select
 import signal
-import subprocess
+import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
+import msgspec
 import pytest
 from _pytest import config
 from _pytest.config import default_plugins
+from shared_process import shared_process
 from warm_worker import share_compiled, starts
 
 IMPORTED = (
@@ -35,6 +40,13 @@ IMPORTED = (
     *("faulthandler", "pdb", "readline", "urllib.request"),
     *("_pytest._argcomplete", "platformdirs.pytest_plugin", "xdist.looponfail", "xdist.newhooks", "xdist.plugin"),
 )
+
+ARTIFACT = Path(__file__).parent / "artifact" / "data" / "0.12.0.1" / "mlp.jaxexport"
+PATTERNS = (
+    *("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}"),
+    *("test*.txt", "test_*.py", "*_test.py", "test*", "*.old-*", "golden.yaml", "export_compat.y*ml"),
+)
+"""Patterns of file names that each run compiles."""
 
 WHOLE_NOISE = ""  # noise is measured as in a user's run
 
@@ -71,53 +83,58 @@ def own_variables() -> dict[str, str]:
 
 
 class WarmPytest:
-    """The side of the tests: a run is a line of JSON on the process's stdin, and its exit code a line on its stdout."""
+    """The side of the tests: a run is a line of JSON to the process's socket, which answers with its exit code."""
 
-    def __init__(self, variables: Mapping[str, str], workers: Path, compiled: Path) -> None:
+    def __init__(self, path: Path, workers: Path) -> None:
         self.workers_too = (
             f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
             f"from warm_pytest import use_warm_workers; use_warm_workers({str(workers)!r})\n"
         )
         """Code for the conftest of a project, by which workers are forks also in a new interpreter."""
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, workers, compiled],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**variables, "OPENBLAS_NUM_THREADS": "1"},  # its threads would be lost in a fork
-            start_new_session=True,  # without the terminal that this process may have
-        )
+        self._path = path
 
     def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path, noise: str) -> int:
         """Run ``python -m pytest WORDS`` in a folder with its output in a file, and return the exit code.
 
         Where the output is a terminal, it is also the run's input, and the terminal of its session.
         """
-        assert self._process.stdin
-        assert self._process.stdout
         request = [list(words), str(folder), dict(variables), str(output), noise]
-        self._process.stdin.write(json.dumps(request).encode() + b"\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.communicate()
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self._path))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            return int(connection.makefile().readline())
 
 
-def main(workers: str, compiled: str) -> None:
+@contextlib.contextmanager
+def warm_pytest(folder: Path, variables: Mapping[str, str], workers: Path, compiled: Path) -> Iterator[WarmPytest]:
+    """Start the process with these variables.
+
+    Args:
+        folder: the folder that its users share.
+        variables: its variables; each run has its own.
+        workers: the socket of a process of warm_worker.py.
+        compiled: the folder for what XLA has compiled.
+    """
+    path, variables = folder / "socket", {**variables, "OPENBLAS_NUM_THREADS": "1"}  # threads would be lost in a fork
+    with shared_process(folder, [__file__, path, workers, compiled], variables, own_session=True):
+        yield WarmPytest(path, workers)
+
+
+def main(path: str, workers: str, compiled: str) -> None:
+    import jax
     from _pytest.assertion.rewrite import AssertionRewritingHook
     from _pytest.junitxml import bin_xml_escape
     from jax._src.interpreters.mlir import make_ir_context
 
     from export_core.matrix.cache_keys import hash_of_code
     from export_core.readers.installed import hash_of_this_interpreter
-    from export_core.releases import load_calendar
 
     for name in IMPORTED:
         importlib.import_module(name)
     hash_of_this_interpreter()  # computed once for all forks
     hash_of_code()
-    load_calendar()
     bin_xml_escape("")  # compiles its pattern
+    look_up_facts_once()
     read_packages_once()
     look_for_hooks_once()
     prepare_config_once()
@@ -126,12 +143,68 @@ def main(workers: str, compiled: str) -> None:
     use_warm_workers(workers)
     share_compiled(compiled)
     make_ir_context()  # MLIR registers its dialects, once for all forks
+    jax.clear_caches()  # as each first export does, which would copy the pages of what importing jax has cached
     os.fsync = lambda descriptor: None  # as in conftest.py
-    gc.freeze()  # or the first collection of each fork would copy every page
-    for line in sys.stdin:
+    gc.freeze()
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(path)
+    listening.listen()
+    print("ready", flush=True)
+    running: dict[int, tuple[int, socket.socket]] = {}  # by the descriptors of their processes
+    while 0 not in (ready := select.select([listening, 0, *running], [], [])[0]):  # until stdin is at its end
+        for number in set(ready) - {listening}:
+            answer(*running.pop(number))
+            os.close(number)
+        if listening not in ready:
+            continue
+        connection, _ = listening.accept()
+        with connection.makefile() as lines:
+            request = json.loads(lines.readline())
         if (pid := os.fork()) == 0:
-            run_pytest(*json.loads(line))
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+            for opened in (listening, connection, *(other for _, other in running.values())):
+                opened.close()
+            for number in running:
+                os.close(number)
+            run_pytest(*request)
+        if sys.platform == "linux":
+            running[os.pidfd_open(pid)] = pid, connection
+        else:  # other systems have no such descriptors: one run after the other
+            answer(pid, connection)
+
+
+def answer(pid: int, connection: socket.socket) -> None:
+    """Send the exit code of a fork that has ended, or that this waits for."""
+    with connection, contextlib.suppress(OSError):  # the other side is gone
+        connection.sendall(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+
+
+def look_up_facts_once() -> None:
+    """Compute what every run computes and caches: facts of this machine, versions, patterns, decoders of types.
+
+    That is a tenth of a run with one marked test.
+    """
+    import jax
+    import jaxlib
+
+    from export_core.artifact import read
+    from export_core.goldens import Manifest
+    from export_core.matrix import Result, cache_keys
+    from export_core.policy import Policy
+    from export_core.readers.hardware import instruction_set
+    from export_core.readers.worker.protocol import Reply
+    from export_core.releases import load_calendar
+    from export_core.releases.stable_targets import promised_by
+
+    load_calendar().all_matching_jax(jaxlib.__version__)
+    cache_keys.machine()
+    promised_by(jax.__version__, jaxlib.__version__)
+    assert not read(ARTIFACT).unread
+    instruction_set()
+    for kind in (Manifest, Policy, Reply, Result):
+        with contextlib.suppress(msgspec.ValidationError):
+            msgspec.convert({}, kind)
+    for pattern in PATTERNS:
+        fnmatch.filter((), pattern)
 
 
 def read_packages_once() -> None:
@@ -143,8 +216,13 @@ def read_packages_once() -> None:
     installed, anew = tuple(metadata.distributions()), metadata.distributions
     for package in installed:
         if any(point.group == "pytest11" for point in package.entry_points):
-            assert package.files or package.metadata
+            assert package.metadata
+            for file in package.files or ():
+                str(file)  # pathlib stores it
     metadata.distributions = lambda **where: anew(**where) if where else iter(installed)
+    metadata.Distribution.from_name = staticmethod(functools.cache(metadata.Distribution.from_name))
+    for name in ("jax", "jaxlib", "ml_dtypes", "numpy", "pluggy", "pytest", "pytest-jaxexport"):
+        metadata.version(name)
 
 
 def look_for_hooks_once() -> None:

@@ -22,33 +22,31 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from shared_process import shared_process
+
 LONGEST_REQUEST = 1 << 17
 LATE = ("CUDA_ROOT", "SCALE_LIBRARY", "XLA_FLAGS")
 """Variables that are not read when jax is imported. Pallas sets the first one when a test imports it."""
+OWN_PATH = os.environ.get("PYTHONPATH")
+"""Where this process, and so the warm one, finds modules: a checkout may be tested without being installed."""
 
 
 # --- in the coordinator -----------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def warm_worker(path: Path, variables: Mapping[str, str], compiled: Path) -> Iterator[None]:
-    """Start the process with these additional variables. It listens on a socket of this path.
+def warm_worker(folder: Path, variables: Mapping[str, str], compiled: Path) -> Iterator[Path]:
+    """Start the process with these additional variables, and yield the path of the socket on which it listens.
 
-    `compiled` is the folder for what XLA has compiled.
+    `folder` is the one that its users share, `compiled` the one for what XLA has compiled.
     """
+    path = folder / "socket"
     if sys.platform != "linux":  # other systems lack such sockets, or a safe `os.fork`
-        yield
+        yield path
         return
-    process = subprocess.Popen(
-        [sys.executable, __file__, str(path), str(compiled)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": ""},  # a worker may write bytecode
-    )
-    assert process.stdout
-    assert process.stdout.readline().endswith(b"ready\n")
-    yield
-    process.communicate()
+    variables = {**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": ""}  # a worker may write bytecode
+    with shared_process(folder, [__file__, path, compiled], variables):
+        yield path
 
 
 class ForkedWorker:
@@ -107,6 +105,8 @@ def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
         deciding = dict(deciding_variables(environment.variables))
         for name in LATE:
             deciding.pop(name, None)
+        if deciding.get("PYTHONPATH") == OWN_PATH:
+            deciding.pop("PYTHONPATH", None)
         usual = str(environment.python) == sys.executable and environment.half == JAXLIB_WORKER
         path = path_of(deciding) if usual else None
         if path is None:
@@ -153,13 +153,22 @@ def main(path: str, compiled: str) -> None:
     start_ahead(False)
     half.start_ahead = lambda client: start_ahead(True) if client else None
     share_compiled(compiled)
-    gc.freeze()  # or the first collection of each fork would copy every page
+    gc.freeze()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(path)
     listening.listen()
     print("ready", flush=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a fork that outlives this process must not hold the pipe open
-    while listening in select.select([listening, 0], [], [])[0]:  # until stdin is closed
+    running: dict[int, tuple[int, socket.socket]] = {}  # by the descriptors of their processes
+    while 0 not in (ready := select.select([listening, 0, *running], [], [])[0]):  # until stdin is at its end
+        for number in set(ready) - {listening}:
+            pid, connection = running.pop(number)
+            with contextlib.suppress(OSError):  # the other side is gone
+                connection.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+            connection.close()
+            os.close(number)
+        if listening not in ready:
+            continue
         connection, _ = listening.accept()
         request, descriptors, *_ = socket.recv_fds(connection, LONGEST_REQUEST, 3)
         words, variables, folder = json.loads(request)
@@ -167,30 +176,16 @@ def main(path: str, compiled: str) -> None:
         if modules := [name for name in program.read_notes(words[-2]) if name not in sys.modules]:
             program.import_all(modules)
             gc.freeze()
-        if os.fork() == 0:
-            listening.close()
-            keep(connection, words, variables, folder, descriptors)
-        for descriptor in (*descriptors, connection.detach()):
-            os.close(descriptor)
-        with contextlib.suppress(ChildProcessError):  # there is none
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                continue
-
-
-def keep(
-    connection: socket.socket, words: list[str], variables: dict[str, str], folder: str, descriptors: list[int]
-) -> NoReturn:
-    """Fork a worker, and send its process id and later its exit code."""
-    if (pid := os.fork()) == 0:
-        connection.close()
-        become_worker(words, variables, folder, descriptors)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    connection.send(str(pid).encode())
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with contextlib.suppress(OSError):  # the other side is gone
-        connection.send(str(code).encode())
-    os._exit(0)
+        if (pid := os.fork()) == 0:
+            for opened in (listening, connection, *(other for _, other in running.values())):
+                opened.close()
+            for number in running:
+                os.close(number)
+            become_worker(words, variables, folder, descriptors)
+        for number in descriptors:
+            os.close(number)
+        connection.send(str(pid).encode())
+        running[os.pidfd_open(pid)] = pid, connection
 
 
 def become_worker(words: list[str], variables: dict[str, str], folder: str, descriptors: list[int]) -> NoReturn:

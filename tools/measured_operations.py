@@ -130,10 +130,13 @@ def runs_of_goldens() -> Iterator[Run]:
 
 
 def failing(found: ReleasesThatRan, runs: Iterable[Run]) -> ReleasesThatRan:
-    """Return the operations, element types and custom calls with which releases fail in each program that was run.
+    """Return the operations, element types and custom calls with which releases failed in each program that has them.
+
+    At least `LEAST_FAILED` programs failed in which nothing else was not seen to run; of a custom call one is enough,
+    since a runtime has its target or lacks it.
 
     An operation is there with the type "*", an element type with the operation "*". A custom call is there with its
-    target in place of a type. For it one program is enough, since a runtime has a target or lacks it.
+    target in place of a type.
 
     Args:
         found: what ran.

@@ -246,6 +246,10 @@ def looked_up(artifact: Artifact, platform: str) -> frozenset[str]:
     return frozenset(target for target in targets - _SHARDY - _CHLO if belongs(target, platform))
 
 
+WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
+"""Runtimes that compile by XLA: it removes shardings for one device, and expands what jax lowers for TPUs."""
+
+
 def only_jax(targets: Iterable[str]) -> str:
     """Return why no runtime but jaxlib compiles these custom calls, and what to do. They are from `calls_of_jax`."""
     named = list(targets)
@@ -259,8 +263,12 @@ def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
 
     No other runtime can compile them.
     """
-    targets = {call.target for call in artifact.custom_calls}
-    return tuple(sorted(x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x))
+    return targets_of_jax(call.target for call in artifact.custom_calls)
+
+
+def targets_of_jax(targets: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the custom-call targets that only jax registers on CPU, sorted."""
+    return tuple(sorted({x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x}))
 
 
 _DEVICE_PREFIXES = tuple(start for name, starts in _PREFIXES.items() if name != "cpu" for start in starts)

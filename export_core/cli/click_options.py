@@ -334,6 +334,7 @@ def write_output(name: str, data: bytes) -> None:
         ReportError: It cannot be written for another reason.
     """
     from export_core.base.atomic import write_whole
+    from export_core.base.text import plural
     from export_core.report.document import ReportError
 
     if name == STDOUT:
@@ -348,4 +349,4 @@ def write_output(name: str, data: bytes) -> None:
     except OSError as error:
         raise ReportError(f"{name}: cannot write there: {error.strerror or error}.") from error
     # On stderr, since another format may go to standard output.
-    echo(f"{name}: {len(data) / 1e3:.0f} kB", err=True)
+    echo(f"{name}: {f'{len(data) / 1e3:.0f} kB' if len(data) >= 1000 else plural(len(data), 'byte')}", err=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from export_core.artifact import Artifact
-    from export_core.goldens import Golden
+    from export_core.goldens import Golden, GoldenStore
 
 
 class CoverageText(Protocol):
@@ -82,7 +82,8 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 
     With --noise, each golden is run again and again, with inputs and rounded intermediate results moved by one unit in
     the last place: in the environment of its writer, or of the oldest later release where that cannot be built.
-    Artifact, inputs and outputs stay as they are. CASE chooses the goldens whose noise is measured; all are verified.
+    Artifact, inputs and outputs stay as they are. CASE, which may be a glob, chooses the goldens whose noise is
+    measured; all are verified.
     """
     from export_core.cli.steps import Steps
     from export_core.goldens import GoldenError
@@ -102,7 +103,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
-    chosen = [golden for name in names for golden in project.store.named(name)]
+    chosen = _chosen(project.store, names)
     belong = "These files and folders belong to no golden: delete them, or move them elsewhere."
     with (steps := Steps(quiet=quiet)):
         try:
@@ -130,6 +131,25 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
         )
     if not noise:
         echo(f"{plural(len(goldens), 'golden')}, every file as its golden.yaml lists it")
+
+
+def _chosen(store: GoldenStore, names: Iterable[str]) -> list[Golden]:
+    """Return the goldens that people name, each once: by CASE or CASE/WRITER, in which both may be globs.
+
+    Raises `GoldenError` for a name that matches no golden.
+    """
+    from export_core.policy.entries import matches
+
+    cases = store.cases()
+    chosen: dict[str, Golden] = {}
+    for name in names:
+        case, _, writer = store.name_of(name).partition("/")
+        # A case that exists is meant itself: the brackets of its parameters are no part of a glob.
+        alike = [case] if case in cases else [known for known in cases if matches(known, case)]
+        own = [golden for known in alike for golden in store.generations(known)]
+        own = [golden for golden in own if not writer or matches(golden.manifest.writer.id, writer)]
+        chosen |= {golden.id: golden for golden in own or store.named(name)}
+    return [*chosen.values()]
 
 
 @goldens_group.command("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f")
@@ -202,7 +222,9 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     # refuses as well: its list would be of goldens that are not deleted.
     location = find_locations(policy, project.policy_file)
     if problems := [pin.located(location) for pin in unmatched_pins(goldens, policy)]:
-        raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
+        raise PolicyError(
+            f"{' '.join(problems)} Nothing was deleted. Correct each such pattern, or remove it from its pin."
+        )
     for golden, reasons in decisions:
         if reasons and not quiet:
             echo(f"retains  {golden.id}  {'; '.join(reasons)}")

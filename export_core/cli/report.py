@@ -38,12 +38,17 @@ class ShowTrend(Protocol):
     """The hook `trend`: how numbers and costs change from release to release."""
 
     def __call__(
-        self, runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool
+        self,
+        runs: Mapping[str, Sequence[Result]],
+        goldens: Mapping[str, Mapping[str, str]],
+        *,
+        numbers: bool,
+        cost: bool,
     ) -> tuple[msgspec.Struct, Sequence[str]]:
         """Return what --json prints, and the lines for people.
 
-        `runs` has the results of each run by the run's name, the oldest first. `numbers` and `cost` say which of the
-        two to show.
+        `runs` has the results of each run by the run's name, the oldest first. `goldens` has the hash of each golden of
+        a run by its id, by the run's name. `numbers` and `cost` say which of the two to show.
         """
 
 
@@ -117,7 +122,7 @@ def report(
     --trend judges nothing: a change of bits is shown also where it is far inside the tolerance, and a change of cost
     whatever the budgets are.
 
-    Exit code 0: the report was written. Exit code 3: it was not, since a planned cell of the run has no result, or two.
+    Exit code 0: the report was written. Exit code 3: it was not, since a planned cell has no result, or two.
     Whether the promise was kept is the exit code of `jaxexport matrix` and `jaxexport judge`.
     """
     from dataclasses import replace
@@ -202,13 +207,15 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
         if not any(matches(result.case, pattern) for result in runs[-1].results):
             hint = did_you_mean(pattern, dict.fromkeys(result.case for result in runs[-1].results))
             raise RunError(f"--cases: no case of the run in {runs[-1].folder} matches {pattern!r}.{hint}")
-    chosen = {
-        f"{number}: {name}": [
-            result for result in run.results if not cases or any(matches(result.case, pattern) for pattern in cases)
-        ]
-        for number, (name, run) in enumerate(zip(names_of_runs(runs), runs, strict=True), start=1)
+    named = {
+        f"{number}: {name}": run for number, (name, run) in enumerate(zip(names_of_runs(runs), runs, strict=True), 1)
     }
-    trend, lines = hook_of("trend", ShowTrend, "--trend")(chosen, numbers=shown != COST, cost=shown != NUMBERS)
+    chosen = {
+        name: [result for result in run.results if not cases or any(matches(result.case, pattern) for pattern in cases)]
+        for name, run in named.items()
+    }
+    goldens = {name: run.goldens for name, run in named.items()}
+    trend, lines = hook_of("trend", ShowTrend, "--trend")(chosen, goldens, numbers=shown != COST, cost=shown != NUMBERS)
     if as_json:
         echo_json(trend)
         return

@@ -99,7 +99,8 @@ class Case:
             raise ExportError(
                 f"{self.test}: without_outputs: expected a function that is exported for other platforms than cpu, "
                 "such as platforms=['tpu'], and with the check of the platform: on a CPU, each reader runs it and "
-                "compares its outputs. Remove without_outputs, or export for no CPU."
+                "compares its outputs. Remove without_outputs, or export for other platforms only, "
+                "without disabling that check."
             )
 
     def arguments(self) -> Arguments:

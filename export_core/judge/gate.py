@@ -191,13 +191,16 @@ def summarize(
     selection = _selection_of(facts, policy)
     # A part of a run cannot show that an entry matches nothing. The policy may select more now than when it was run.
     whole = bool(facts.selection["whole"]) and is_whole(selection, policy) and facts.shard is None and not facts.later
+    # Nor can converted goldens alone, which are in a folder of their own.
+    are_converted = bool(results) and all(result.converted for result in results)
+    whole = whole and not are_converted
     stale = stale_entries(results, policy, facts.as_of, whole=whole, selection=selection)
     missing = _miscounted(facts.planned, results, facts.missing_shards)
     platforms = _without_modes(facts.selection.get("platforms", ()))
     if not facts.shard:  # a shard cannot know what the others cover
         missing += uncovered(results, policy.required, platforms)
     # Whatever the readers are, a run of every golden shows that a target's `cases` match none: they are misspelled.
-    every_golden = facts.shard is None and selection.has_every_golden
+    every_golden = facts.shard is None and selection.has_every_golden and not are_converted
     cases = {result.case for result in results}
     deployed, on_targets = [], [result for result in results if result.deployed]
     for target in policy.targets_on(facts.as_of):
@@ -213,6 +216,12 @@ def summarize(
             why = "its `cases` match no case of this run" if matches_none else f"no golden of its cases {exported}"
             missing.append(f"{deployed[-1].no_cell}, since {why}. Correct the entry, or write such goldens.")
         elif every_golden:
+            missing += [
+                f"deployed {target.name}: {pattern!r} in its `cases` matches no case of this run. Correct the entry, "
+                "or write such goldens."
+                for pattern in target.cases
+                if not _match_any({*cases, *elsewhere}, pattern)
+            ]
             # Without those of which all cells there show that the golden is refused.
             here = {result.case for result in results if result.platform == target.platform}.difference(elsewhere)
             missing += [

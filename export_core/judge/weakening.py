@@ -49,7 +49,7 @@ def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
 
 
 class Elsewhere(NamedTuple):
-    """A weakening field that a report shows in another place than its list of what was accepted."""
+    """A weakening field that a report shows at `place`, and not in its list of what was accepted."""
 
     place: str  # A field of the summary, a judgement, or the summary of pytest.
 

@@ -286,12 +286,7 @@ def _select_goldens(
             advice = _cases_of_test(pattern, goldens) or hint_at_cases(pattern, sorted(cases))
             advice = " Give --cases once for each." if "," in pattern else advice
             raise MatrixError(f"--cases: no case matches {pattern!r}.{advice}")
-    selected = [
-        golden
-        for golden in goldens
-        if (not selection.writers or golden.manifest.writer.jaxlib in selection.writers)
-        and (not selection.cases or any(_matches(golden.manifest.case, pattern, cases) for pattern in selection.cases))
-    ]
+    selected = [golden for golden in goldens if _is_selected(golden, selection, cases)]
     check_dates(goldens, calendar, all_known=False)
     check_dates(selected, calendar)
     # After their dates: one that claims a day to come would otherwise be left out.
@@ -301,6 +296,27 @@ def _select_goldens(
         f"The plan is empty: of {len(selected)} selected goldens none was written by a jaxlib built on or before "
         f"{as_of}. Choose a later --as-of, or other --cases and --writers."
     )
+
+
+def _is_selected(golden: Golden, selection: Selection, cases: Collection[str]) -> bool:
+    """Return whether the selection's cases and writers choose a golden; `cases` are those of all goldens."""
+    case, writer = golden.manifest.case, golden.manifest.writer
+    return (not selection.writers or writer.jaxlib in selection.writers) and (
+        not selection.cases or any(_matches(case, pattern, cases) for pattern in selection.cases)
+    )
+
+
+def without_needless(selection: Selection, goldens: Sequence[Golden]) -> Selection:
+    """Return the selection without --cases and --writers if these choose all `goldens`: it is not a part of them.
+
+    A name among them that matches nothing stays, since it is an error of the plan.
+    """
+    cases = {golden.manifest.case for golden in goldens}
+    lost = {*selection.writers}.difference(golden.manifest.writer.jaxlib for golden in goldens)
+    lost |= {pattern for pattern in selection.cases if not any(_matches(case, pattern, cases) for case in cases)}
+    if lost or not all(_is_selected(golden, selection, cases) for golden in goldens):
+        return selection
+    return replace(selection, cases=(), writers=())
 
 
 def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:

@@ -222,6 +222,15 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return whether artifacts have to run on this deployment target on a day. If `day` is None, return True."""
         return day is None or ((self.since or day) <= day <= (self.until or day))
 
+    def out_of_force(self, day: datetime.date) -> str:
+        """Return why nothing has to run on this deployment target on a day, by `since` and `until`; "" if it is not so.
+
+        The text follows the target's name: ``its obligation ended on 2027-03-31``.
+        """
+        if self.since and day < self.since:
+            return f"its obligation begins on {self.since}"
+        return f"its obligation ended on {self.until}" if self.until and self.until < day else ""
+
     @property
     def release(self) -> str:
         """The name of the reader that runs on this deployment target, as --readers takes it."""

@@ -110,6 +110,9 @@ class KnownIssue(msgspec.Struct, frozen=True):
         return self.verdicts or own.get(self.outcome, (self.outcome,))
 
 
+SHOWN_BY = "`jaxexport policy show --known`"  # The command that shows every shipped entry.
+
+
 class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
     """An entry of a file, in which an unknown key is an error.
 
@@ -133,6 +136,15 @@ def shipped_issues() -> tuple[KnownIssue, ...]:
     """Return the shipped entries of all consumers. They are not checked here: a test checks them."""
     tables = (SHIPPED / f"{consumer}.yaml" for consumer in CONSUMERS)
     return tuple(issue for table in tables if table.exists() for issue in _read(table))
+
+
+def source_of(issue: KnownIssue) -> str:
+    """Return where a user finds more about an entry: its issue, its study, or the command that shows a shipped entry.
+
+    The study of a shipped entry is a file of this project's repository, which an installation lacks.
+    """
+    is_shipped = any(issue.id == shipped.id for shipped in shipped_issues())
+    return issue.issue or (SHOWN_BY if issue.study and is_shipped else issue.study)
 
 
 def _read(path: Path) -> tuple[KnownIssue, ...]:

@@ -24,7 +24,7 @@ from export_core.goldens.store import JAXPR_TEXT, MANIFEST, MODULE_TEXT
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import cost_of
 from export_core.matrix.verdicts import VERDICTS, WORKING
-from export_core.policy.known_issues import shipped_issues
+from export_core.policy.known_issues import shipped_issues, source_of
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.releases.runtimes import JAXLIB
@@ -191,7 +191,7 @@ def _entries(run: Run) -> dict[str, dict[str, str]]:
         return {}
     issues = {issue.id: issue for issue in (*shipped_issues(), *run.summary.known_issues)}
     return {
-        name: {"title": plain_text(issues[name].title), "source": plain_text(issues[name].issue or issues[name].study)}
+        name: {"title": plain_text(issues[name].title), "source": plain_text(source_of(issues[name])).strip("`")}
         for name in sorted(named & issues.keys())
     }
 

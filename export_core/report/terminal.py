@@ -17,7 +17,15 @@ from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.releases import Release
 from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
 from export_core.report.run_tables import MapRelease, grid, map_releases, named_among, short_names
-from export_core.report.wording import LEGEND, cell_mark, command_of_plan, explain_command, judged_as, listed_briefly
+from export_core.report.wording import (
+    LEGEND,
+    cell_mark,
+    command_of_plan,
+    explain_command,
+    judged_as,
+    listed_briefly,
+    only_in_jax,
+)
 from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
@@ -145,13 +153,15 @@ def _evidence(finding: Finding, folder: Path | None, *, is_worst: bool, is_first
 
     For a known issue, these are its name and what to do. Otherwise they are the first line of the message, what the
     difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
-    Advice follows for the worst finding (`is_worst`), and for the first of a kind (`is_first`) if the kind has its own.
+    Advice follows for the worst finding (`is_worst`), for the first of a kind (`is_first`) if the kind has its own, and
+    for calls that only jax registers.
     Any other cell that fails has the command that says why, how to reproduce it, and what to do. `folder` has the run.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
         details["looks like"] = looks_like
-    has_advice = is_worst or (is_first and finding.kind.to_do)
+    # Where it is not said, a runtime's message may advise the opposite: a conversion that does not help.
+    has_advice = is_worst or (is_first and finding.kind.to_do) or bool(finding.results and only_in_jax(finding.results))
     labels = ["message", "looks like", *(["to do"] if has_advice else []), *([] if is_worst else ["reproduce"])]
     if "known as" in details:
         labels = ["known as", "to do"]

@@ -42,7 +42,7 @@ from export_core.matrix.verdicts import (
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.entries import ALL
-from export_core.policy.known_issues import KnownIssue
+from export_core.policy.known_issues import KnownIssue, source_of
 from export_core.readers.errors import STILL_STARTS
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import JAXLIB
@@ -61,6 +61,7 @@ from export_core.report.wording import (
     judged_as,
     named_folder,
     no_rounding,
+    only_in_jax,
     owed_to,
     promises_nothing,
     steps_in_doubt,
@@ -292,7 +293,7 @@ def _issue_text(issue: KnownIssue | None) -> str:
         # No release of jax is to blame: which one of the runtime has it, and who measured that, is the evidence.
         since = f" since {issue.consumer} {issue.since}" if issue.since else ""
         title = f"{issue.id}{since}: {title}"
-    source = issue.issue or (issue.study if issue.consumer != JAXLIB else "")
+    source = issue.issue or (source_of(issue) if issue.consumer != JAXLIB else "")
     return ", ".join(filter(None, (title, source, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 
@@ -311,6 +312,8 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
         return ""
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
+    if advice := only_in_jax(run.by_cause[cause.judgement, cause.id]):
+        return advice
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
     if STILL_STARTS in example.message:
         step = BUSY_MACHINE

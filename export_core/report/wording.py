@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.artifact.audit import WITH_XLA, only_jax, targets_of_jax
+from export_core.artifact.numerics import LAPACK
 from export_core.base.exit_code import ExitCode
 from export_core.base.facts import labelled_facts
 from export_core.base.text import few, first_line, plain_text, plural
@@ -129,6 +131,23 @@ def with_asked(text: str, asked: Mapping[str, str]) -> str:
     return _COMMAND.sub(completed, text) if asked else text
 
 
+def only_in_jax(results: Sequence[Result]) -> str:
+    """Return what to do about cells of another runtime, each of which makes a custom call that only jax registers.
+
+    It holds whatever the runtime's compiler stumbled over first, such as a dialect. The text is "" for other cells.
+    """
+    targets = [targets_of_jax(result.custom_calls) for result in results]
+    refused = (Verdict.REFUSED, Verdict.ERROR)
+    if not all(targets) or not all(one.reader.runtime and one.verdict in refused for one in results):
+        return ""
+    why = only_jax(sorted({target for of_cell in targets for target in of_cell}))
+    family = results[0].reader.family
+    helps = f"Neither a conversion nor another release of {family} helps"
+    if family in WITH_XLA and all(target.startswith(LAPACK) for of_cell in targets for target in of_cell):
+        helps = f"A conversion helps only with `--replace-custom-calls`, and another release of {family} does not"
+    return f"{why[0].upper()}{why[1:]}. {helps}."
+
+
 def first_sentence(text: str) -> str:
     """Return the first sentence of a text, with its full stop."""
     start, stop, _ = text.partition(". ")
@@ -191,10 +210,14 @@ def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
     causes = len({cause.id for cause in summary.causes if cause.judgement in failing})
     others = [name for name in failing if name is not Judgement.BROKEN and summary.judgements.get(name)]
     line, below = facts, ""
-    if summary.exit_code == ExitCode.BROKEN and cells:
+    caused = f", {plural(causes, 'cause')}" if causes else ""
+    ways = [name for name in failing if _failing_facts(summary, name)]
+    if summary.exit_code == ExitCode.INCOMPLETE and len(ways) > 1:
+        missing, _, rest = facts.partition(f"; {ways[0]}: ")
+        line, below = f"{missing}; {plural(cells, 'other cell')} fail the run{caused}", f"{ways[0]}: {rest}"
+    elif summary.exit_code == ExitCode.BROKEN and cells:
         if len([*_broken_facts(summary), *others]) > 1:
-            line = ", ".join((plural(cells, "cell"), *([plural(causes, "cause")] if causes else [])))
-            below = facts
+            line, below = f"{plural(cells, 'cell')}{caused}", facts
         elif causes > 1:
             line, _, below = facts.partition("; ")
     return line, f"{below[:1].upper()}{below[1:]}. " if below else ""
@@ -513,7 +536,7 @@ JAX_PROMISE = "https://docs.jax.dev/en/latest/export/export.html#compatibility-g
 
 
 def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
-    """Return whose promise the judgements of a run rest on: that of JAX, or the project's own, and in which days."""
+    """Return whose promise a run is judged by, that of JAX or the project's own, and how many days it covers."""
     own, of_jax = policy.window_lengths(), Windows()
     whose = "JAX" if own == of_jax else "this project's policy"
     days = f"{plural(own.backward_days, 'day')} after the writer or {plural(own.forward_days, 'day')} before it"
@@ -566,7 +589,7 @@ def cell_sentence(result: Result) -> str:
     """Return a sentence with the case of a cell, its writer and reader, and what happened."""
     addition = result.judgement.facts.addition.format(few(result.deployed))
     if result.verdict is Verdict.NUMERICS and not result.promised:
-        outside = ", which breaks the promise outside the window too"
+        outside = ", and other numbers are broken on any date"
         whose = result.reader.family or "with such settings, JAX"
         addition = addition or (f"; {whose} promises nothing" if promises_nothing(result.reader) else outside)
     return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."

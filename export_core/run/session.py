@@ -42,7 +42,7 @@ from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_u
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.forecasts import CellForecasts
 from export_core.matrix.outcome import foreseen_note
-from export_core.matrix.plan import part_of, planned_cell
+from export_core.matrix.plan import part_of, planned_cell, without_needless
 from export_core.matrix.replay import Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
@@ -272,16 +272,17 @@ def _whole_plan(
 
     A run that is continued is planned as of the day in its recorded plan, unless --as-of is given.
     """
-    folder, is_part = options.results, bool(options.shard) or not is_whole(selection, policy)
-    is_part |= bool(folder and is_narrower(selection.readers, folder))
+    folder = options.results
     if options.resume and folder and not options.as_of and (last := recorded_plan(folder)):
         # For the plan alone: the command of a cell repeats the user's own options.
         options = replace(options, as_of=parse_day(last.as_of))
     if interpreter:
         return plan_here(policy, selection, options, goldens or (), interpreter.environment.release)
     plan = plan_matrix(policy, selection, options, goldens, user_code, is_run=True)
+    is_part = bool(options.shard) or not plan.whole
+    is_part |= bool(folder and is_narrower(selection.readers, folder))
     if folder and is_part and not options.resume and is_whole_run_moved(folder):
-        part = part_of_project(selection, policy, options.shard) or f"only readers {few(selection.named)}"
+        part = part_of_project(plan.selection, policy, options.shard) or f"only readers {few(selection.named)}"
         moved = (
             f"this is less than a whole run ({part}): the results of the "
             f"last whole run in {folder} are moved to {folder / WHOLE}. To leave them where they are, choose another "
@@ -330,10 +331,13 @@ def plan_matrix(
         known_issues(policy.known_issues)
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)), calendar, all_known=False)
+        selection = without_needless(selection, goldens)
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
         # Of readers that a policy lists, the report says only what is wrong for these.
         whole = selection.has_group and is_whole(selection, policy) and not options.shard
-        unmatched = unmatched_patterns(policy, goldens, calendar)
+        # The policy is about the project's goldens: a folder of converted ones has few of their cases.
+        of_project = () if all(golden.manifest.converted_from for golden in goldens) else goldens
+        unmatched = unmatched_patterns(policy, of_project, calendar)
         location = find_locations(policy, options.policy_file)
         warnings = tuple(
             pattern.located(location) for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole))

@@ -97,7 +97,7 @@ def run(environment: Environment, variables: Mapping[str, str]) -> Outputs:
 
 
 def changes_in(environment: Environment) -> dict[str, dict[str, list[Change]]]:
-    """Return the changes that the variables of each column make in a release, by function and by column.
+    """Return what the environment variables of each column change in the outputs, by function and by column.
 
     Raises:
         SystemExit: two runs with the same variables differ.

@@ -3,6 +3,7 @@
 The fuzzer, `nox -s fuzz`, also counts each error that is not the reader's own, and each input that takes too long.
 """
 
+import itertools
 import os
 import pickle
 import sys
@@ -225,6 +226,8 @@ def test_hostile_bytes_cost_in_proportion_to_their_size(name):
 
 def lines_run(data: bytes) -> int:
     """Count the lines of Python that run to read the bytes: unlike seconds, no busy machine changes them."""
+    if sys.version_info >= (3, 12):
+        return _lines_monitored(data)
     steps = 0
 
     def count(frame: FrameType, event: str, argument: object) -> Any:
@@ -239,6 +242,20 @@ def lines_run(data: bytes) -> int:
     finally:
         sys.settrace(before)
     return steps
+
+
+def _lines_monitored(data: bytes) -> int:
+    """Count the lines as `lines_run`, in a third of the time: CPython 3.12 and newer tell of lines alone."""
+    seen, monitoring = itertools.count(), sys.monitoring
+    monitoring.use_tool_id(monitoring.PROFILER_ID, "lines")
+    monitoring.register_callback(monitoring.PROFILER_ID, monitoring.events.LINE, lambda code, line: next(seen) and None)
+    monitoring.set_events(monitoring.PROFILER_ID, monitoring.events.LINE)
+    try:
+        refuse_reading(data)
+    finally:
+        monitoring.set_events(monitoring.PROFILER_ID, monitoring.events.NO_EVENTS)
+        monitoring.free_tool_id(monitoring.PROFILER_ID)
+    return next(seen)
 
 
 def refuse_reading(data: bytes) -> None:

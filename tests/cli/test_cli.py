@@ -362,7 +362,7 @@ def test_prune_refuses_a_pinned_pattern_that_matches_no_golden(jaxexport, projec
     )
     ended = jaxexport("goldens", "prune", "--as-of", "2027-04-01", *words)
     pin = "export_compat.yaml:1: retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
-    assert_bad_input(ended, f"{pin} Pin what should stay, or remove the pin: nothing was deleted.")
+    assert_bad_input(ended, f"{pin} Nothing was deleted. Correct each such pattern, or remove it from its pin.")
     assert not ended.out, "a dry run lists nothing: nothing would be deleted"
     assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu").exists()
 

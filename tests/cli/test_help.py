@@ -72,15 +72,19 @@ def test_examples_are_commands_that_exist(example):
     command.make_context(command.name, words)
 
 
-def completed(typed: str, folder: Path = ROOT) -> list[str]:
-    """Return the completions that a shell gets for the words after `jaxexport`."""
+def asked_by_bash(typed: str) -> dict[str, str]:
+    """Return the variables by which bash asks for the completions of the words after `jaxexport`."""
     line = f"jaxexport {typed}"
-    variables = {"_JAXEXPORT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    return {"_JAXEXPORT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+
+
+def completed(typed: str) -> list[str]:
+    """Return the completions that a shell gets for the words after `jaxexport`."""
     program = "import sys; sys.argv[:] = ['jaxexport']; from export_core.cli.entry import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, **variables},
-        cwd=folder,
+        env={**os.environ, **asked_by_bash(typed)},
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
@@ -109,7 +113,7 @@ def test_a_shell_completes_commands_and_values():
         ("matrix --policy missing.yaml t", []),
     ],
 )
-def test_a_shell_completes_cases_goldens_and_releases(typed, completions, tmp_path):
+def test_a_shell_completes_cases_goldens_and_releases(typed, completions, cwd, jaxexport, monkeypatch):
     goldens = (
         "golden/t.a/0.9.2-cpu",
         "golden/t.a/0.12.0.1-cpu",
@@ -117,9 +121,11 @@ def test_a_shell_completes_cases_goldens_and_releases(typed, completions, tmp_pa
         "other/t.other/0.9.2-cpu",
     )
     for name in goldens:
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "golden.yaml").touch()
-    assert sorted(completed(typed, tmp_path)) == completions
+        (cwd / name).mkdir(parents=True)
+        (cwd / name / "golden.yaml").touch()
+    for name, value in asked_by_bash(typed).items():
+        monkeypatch.setenv(name, value)
+    assert sorted(jaxexport(code=0).out.strip().splitlines()) == completions
 
 
 def test_options_are_plural_only_if_they_take_several():

@@ -7,10 +7,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from commands import Ended
+from commands import Ended, assert_bad_input
+from making import ids
 
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT, INPUTS, NOISE, OUTPUTS
+from export_core.numbers import measuring_noise
 
 GOLDENS = Path(__file__).parents[2] / "golden"
 CHOLESKY = "tests.compat.test_linear_algebra.test_cholesky"
@@ -74,6 +76,26 @@ def test_verify_noise_adds_missing_noise_to_goldens(jaxexport, project):
     assert contents(project) == after
 
 
+def test_noise_takes_globs_of_cases_and_writers(jaxexport, project, monkeypatch):
+    wanted = []
+    monkeypatch.setattr(
+        measuring_noise, "add_noise", lambda store, goldens, *_: iter([str(wanted.append(ids(goldens)))])
+    )
+
+    def chosen(*names):
+        wanted.clear()
+        jaxexport("goldens", "verify", "--noise", *names, code=0)
+        return [name.removeprefix("tests.compat.test_") for name in wanted[0]]
+
+    models = [f"models.test_mlp_with_gradients/{writer}" for writer in WRITERS]
+    cholesky = "linear_algebra.test_cholesky/0.9.2-cpu"
+    assert chosen("*.test_mlp*", MLP, "golden/tests.compat.test_models*") == models
+    assert chosen("*/0.9.2*") == [cholesky, models[0]]
+    assert chosen(f"{MLP}/0.12*", CHOLESKY) == [models[1], cholesky]
+    assert_bad_input(jaxexport("goldens", "verify", "--noise", "*.test_mpl*"), "*.test_mpl*")
+    assert_bad_input(jaxexport("goldens", "verify", "--noise", f"{MLP}/0.8*"), "no writer is called '0.8*'")
+
+
 @pytest.mark.matrix
 def test_a_golden_only_for_cuda_gets_no_noise(jaxexport, project, monkeypatch):
     # The artifact is that of a golden for cpu.
@@ -91,7 +113,7 @@ def test_a_golden_only_for_cuda_gets_no_noise(jaxexport, project, monkeypatch):
 
 
 @pytest.mark.matrix
-def test_noise_of_an_unavailable_writer_is_by_the_next_release(jaxexport, project):
+def test_noise_of_an_unavailable_writer_is_measured_by_the_next_release(jaxexport, project):
     # Built between 0.9.2 and 0.10.0, and on no index.
     release = "{built: 2026-04-10, python: ['3.11', '3.12', '3.13']}"
     (project / "export_compat.yaml").write_text(f"releases: {{jaxlib: {{0.9.2.7: {release}}}}}\n")

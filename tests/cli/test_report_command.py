@@ -21,7 +21,7 @@ from export_core.judge.gate import RunIdentity, recorded_policy
 from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.readers.worker.protocol import Stage
-from export_core.run.errors import IncompleteResults
+from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.plan_record import policy_hash
 from export_core.run.results import read_run
 
@@ -120,7 +120,8 @@ def test_the_map_is_drawn_as_svg(command):
 def test_a_badge_is_svg_or_json_for_shields_io(command):
     picture = Xml.fromstring(command("report", "new", "--badge", "-").stdout)
     assert "broken: 1 of 2 promised cells" in picture.get("aria-label", "")
-    command("report", "old", "--badge", "badge.json")
+    written = command("report", "old", "--badge", "badge.json").stderr
+    assert f"badge.json: {len(Path('badge.json').read_bytes())} bytes\n" in written
     assert json.loads(Path("badge.json").read_bytes())["message"] == "kept: all 2 promised cells"
 
 
@@ -220,7 +221,17 @@ def test_commands_that_read_a_run_end_with_3_if_a_result_is_lost(command):
     assert IncompleteResults.exit_code == 3
     assert "Exit code 3: it was not, since a planned cell" in " ".join(command("report", "--help").stdout.split())
     of_every_command = (ROOT / "docs/reference/verdicts.md").read_text().partition("Of every command:")[2]
-    assert "| `3` | A planned cell of the run that it reads has no result, or two. |" in of_every_command
+    assert "| `3` | A planned cell of the finished run that it reads has no result, or two. |" in of_every_command
+
+
+def test_an_unfinished_run_ends_every_reader_of_a_run_with_2(command):
+    Path("new/summary.json").unlink()
+    for words in (("report", "new"), ("judge", "new"), ("explain", "--case", "t.b", "--results", "new")):
+        error = command(*words).exception
+        assert isinstance(error, RunError)
+        assert error.exit_code == 2
+    of_every_command = (ROOT / "docs/reference/verdicts.md").read_text().partition("Of every command:")[2]
+    assert "| `2` | Wrong usage or bad input, also an unfinished run: nothing was done. |" in of_every_command
 
 
 def test_a_baseline_does_not_change_the_exit_code(command):

@@ -81,7 +81,7 @@ def test_slurm_tasks_give_one_whole_run(project):
 
 
 def on_dask(script: str, folder: Path) -> int:
-    """Run a block of commands in which all but the last that begins with `dask` stay in the background."""
+    """Run the lines that begin with `dask` in the background, then the last line; return the exit code of that one."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         script = script.replace("8786", str(free.getsockname()[1])).replace("127.0.0.1:8787", "127.0.0.1:0")

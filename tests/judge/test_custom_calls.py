@@ -222,7 +222,7 @@ def test_a_reader_built_on_the_day_of_a_change_measures_it():
     assert (status.cells, status.passed) == (1, 1)
 
 
-def test_a_change_counts_no_results_of_later_releases():
+def test_cells_of_later_releases_do_not_count_for_a_declared_change():
     results = [ran("0.9.0.1", "0.9.1", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v2")]
     early = judged(*results, as_of=day("2026-02-27"))
     assert (early.phase, early.goldens, early.measured) == (Phase.UNRELEASED, (), ())
@@ -241,7 +241,7 @@ def test_a_late_export_postpones_deleting_the_old_target():
     )
 
 
-def test_a_change_counts_no_results_of_other_custom_calls():
+def test_cells_with_other_custom_calls_do_not_count_for_a_declared_change():
     status = judged(ran("0.9.1", "0.10.2", "another"))
     assert (status.broken, status.goldens, status.measured, status.cells) == ((), (), (), 0)
 

@@ -239,7 +239,7 @@ def test_commands_of_a_judgement_on_another_day_name_the_jax(jaxexport, tmp_path
     assert "--readers 0.11.2-jax0.11.2 --platforms cpu --as-of 2026-11-22 " in again
 
 
-def test_a_command_names_no_day_before_its_jax_was_released(jaxexport, tmp_path):
+def test_a_command_leaves_out_as_of_if_its_jax_was_released_later(jaxexport, tmp_path):
     # jaxlib 0.11.2 existed on that day, and no option names it with a jax that did not.
     reader = load_calendar().pair("0.11.2", "0.12.0.1")
     command = f"{OLD.replace('0.10.2', '0.11.2')} {TAIL}"

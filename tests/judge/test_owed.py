@@ -7,6 +7,7 @@ import pytest
 from commands import assert_bad_input
 from making import day, golden, result, summarize
 
+from export_core.features.deploy.answer_lines import target_findings
 from export_core.features.forecast.forecast import forecast
 from export_core.goldens import Options
 from export_core.judge import Judgement, Result, judge_again
@@ -19,6 +20,7 @@ from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
+from export_core.run.run import Run
 
 CASE = "tests.test_a.test_f"
 SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2", until=day("2026-12-31"))
@@ -107,6 +109,30 @@ def test_misspelled_cases_of_a_target_make_runs_incomplete():
     assert "deployed serving: it has no cell, since its `cases` match no case of this run." in made.uncovered[0]
     for part in ({"cases": [CASE]}, {"writers": ["0.9.2"]}, {"only": "promised"}, {"touching": "0.9.2"}):
         assert summary(other, policy=misspelled, selection={**some_readers, **part}).exit_code == 0
+
+
+def test_one_misspelled_pattern_of_several_is_incomplete():
+    targets = (msgspec.structs.replace(SERVING, cases=(CASE, "*.test_scores")),)
+    policy = msgspec.structs.replace(POLICY, deployed=targets)
+    made = summary(cell(Verdict.PASS, policy=policy), policy=policy)
+    assert made.exit_code == 3
+    assert made.uncovered == [
+        "deployed serving: '*.test_scores' in its `cases` matches no case of this run. Correct the entry, or write "
+        "such goldens."
+    ]
+    assert (
+        summary(cell(Verdict.PASS, policy=policy), policy=policy, selection={**WHOLE, "cases": [CASE]}).exit_code == 0
+    )
+
+
+def test_a_run_of_converted_goldens_lacks_no_target():
+    other = DeploymentTarget(name="phone", reader="litert==2.3.0", cases=("t.on_phone",))
+    policy = msgspec.structs.replace(POLICY, deployed=(SERVING, other))
+    converted = msgspec.structs.replace(cell(Verdict.CONVERTED, policy=policy), converted=True)
+    made = summary(converted, policy=policy)
+    assert made.uncovered == []
+    (finding,) = target_findings(Run([converted], made))
+    assert finding.sentence == "serving (jaxlib 0.9.2, cpu, until 2026-12-31): 1 of 1 cell works."
 
 
 @pytest.mark.parametrize(

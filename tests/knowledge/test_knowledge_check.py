@@ -83,7 +83,7 @@ def test_an_entry_that_is_no_longer_true_is_reported(changed, expected):
     assert expected in line
 
 
-def test_a_cell_not_run_outside_an_entrys_range_is_reported():
+def test_a_not_run_cell_outside_the_range_of_an_entry_is_reported():
     not_run = result(Verdict.NOT_RUN, reader="0.10.0", message="uv failed")
     (line,) = untruths(LAPACK, TRIAL, [*cells(**TRUE)[:2], not_run])
     assert line.endswith("was not run in 0.10.0: uv failed")

@@ -322,7 +322,7 @@ SIGNED, ANGLES = "np.array([1.0, -0.0], np.float32)", "np.arange(1.0, 5.0, dtype
 FUNCTIONS = {
     "zeros": ("lambda x: x * 0", "np.array([1.0, -1.0], np.float32)"),
     "nan": ("lambda x: (x, x[:1])", "np.array([0x7fc12345, 0x3f800000], np.uint32).view(np.float32)"),
-    "keys": ("lambda seed: jax.random.split(jax.random.key(seed), 3)", "np.int32(7)"),
+    "keys": ("jax.random.wrap_key_data", "np.arange(6, dtype=np.uint32).reshape(3, 2)"),
     "int4": ("lambda x: x.astype(jnp.int4)", "np.array([-1, 7, -8], np.int32)"),
     "bfloat16": ("lambda x: x.astype(jnp.bfloat16)", SIGNED),
     "complex": ("lambda x: jax.lax.complex(x, x)", SIGNED),

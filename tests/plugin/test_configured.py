@@ -21,7 +21,7 @@ jax.config.update("jax_enable_x64", True)
 """
 
 TESTS = """
-import jax, jax.numpy as jnp, numpy as np, pytest
+import os, jax, jax.numpy as jnp, numpy as np, pytest
 
 X = np.linspace(0.1, 1.0, 9).reshape(3, 3)
 
@@ -31,7 +31,7 @@ def test_marked(export_golden):
 
 @pytest.mark.export_compat
 def test_bare(export_golden):
-    export_golden(jax.jit(jnp.cos), X)
+    export_golden(jax.jit(jnp.sin if "OTHER_BARE" in os.environ else jnp.cos), X)
 
 @pytest.mark.export_compat(platforms=["cpu"], compare="exact", allow={"lapack_dgeqp3_ffi": "pinned by LAPACK's manual"})
 def test_pivoted(export_golden):
@@ -44,7 +44,11 @@ rtol: 0.1
 atol: 0.001
 platforms: [cpu, tpu]
 allow: {of_the_policy: we ship this library ourselves}
-deployed: [{name: serving, reader: tensorflow==2.21.0, cases: ["*.test_bare"]}]
+deployed:
+  - {name: serving, reader: tensorflow==2.21.0, cases: ["*.test_bare"]}
+  - {name: old, jaxlib: 0.9.2, cases: ["*.test_marked", "*.test_bare"]}
+  - {name: ended, jaxlib: 0.10.2, until: 2026-10-01}
+  - {name: gpu, jaxlib: 0.11.0, platform: tpu}
 """
 
 INI = """
@@ -58,7 +62,7 @@ export_module_text = no
 def configured(projects: Projects) -> SimpleNamespace:
     """A project with settings in its policy, in pytest.ini and on the command line, and its two runs.
 
-    `written` writes the goldens, `checked` checks them.
+    `written` writes the goldens, `checked` checks them, and in `failed` one test exports something else.
     """
     project = projects(conftest=CONFTEST, test_a=TESTS)
     (project.folder / "export_compat.yaml").write_text(POLICY)
@@ -68,7 +72,8 @@ def configured(projects: Projects) -> SimpleNamespace:
     words = ("-p", "pytest_jaxexport.plugin", "--export-rtol", "0.3")
     written = project.pytest(*words, "--update-goldens", environment=alone)
     checked = project.pytest(*words, environment=alone)
-    return SimpleNamespace(project=project, written=written, checked=checked)
+    failed = project.pytest(*words, environment={**alone, "OTHER_BARE": "1"})
+    return SimpleNamespace(project=project, written=written, checked=checked, failed=failed)
 
 
 def test_the_plugin_works_without_autoload(configured):
@@ -109,8 +114,12 @@ def test_a_golden_of_x64_is_replayed_in_x64(configured):
     assert "3 cases checked against 3 goldens: 3 kept" in configured.checked.text
 
 
-def test_the_summary_names_runtimes_of_deployed_cases(configured):
-    (line,) = re.findall(r"1 case deployed in tensorflow 2.21.0: `(.*)` tests it there", configured.checked.text)
+@pytest.mark.parametrize("run", ["checked", "failed"])
+def test_the_summary_counts_all_cases_that_are_deployed_elsewhere(run, configured):
+    ended = getattr(configured, run)
+    assert ended.code == (run == "failed")
+    deployed = r"2 cases deployed in jaxlib 0\.9\.2, 1 in tensorflow 2\.21\.0: `(.*)` tests them there"
+    (line,) = re.findall(deployed, ended.text)
     assert line.startswith("jaxexport matrix --readers deployed")
 
 
@@ -155,8 +164,6 @@ def test_commands_of_the_summary_repeat_the_policy_and_goldens_of_the_run():
         "elsewhere": 0,
         "without_outputs": 0,
         "corrected": None,
-        "runtimes": [],
-        "run_deployed": "",
     }
     text = "\n".join(summary_lines([event], repeated=["--export-policy=other policy.yaml", "--goldens=g"]))
     command = "pytest --update-goldens '--export-policy=other policy.yaml' --goldens=g"

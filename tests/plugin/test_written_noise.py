@@ -165,7 +165,7 @@ def test_a_gradient_that_is_only_rounding_is_named_by_its_leaf(project, written)
     assert "For a zero that is only rounding errors, nothing if other outputs show what is computed" in written.text
 
 
-def test_an_output_is_named_if_its_integers_jump_by_one_bit(project, written):
+def test_an_output_whose_integers_jump_is_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert (
         f"output 0 (result): {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"

@@ -195,7 +195,7 @@ def test_a_cell_is_not_run_without_the_plugin_of_its_platform(goldens, here):
     assert outcome.message.startswith(message)
 
 
-def test_failures_for_lack_of_a_driver_are_known_by_release():
+def test_whether_an_error_means_a_missing_driver_depends_on_the_release():
     message = "JaxRuntimeError: INTERNAL: cuSolver internal error"
     assert find_driver_need("cuda", "compile", message, day("2026-03-18"))
     assert not find_driver_need("cuda", "compile", message, day("2026-04-16")), "0.10.0 compiles it"

@@ -79,7 +79,7 @@ def test_the_window_line_has_days_dates_and_direction(reader, promised, expected
 def test_wrong_numbers_outside_the_window_are_explained():
     message = "output 0: far\n  largest error at [3]: expected 1, got 2"
     text = broken_cell(wrong("0.12.0.1", promised=False, message=message)).text
-    assert "ran with different numbers, which breaks the promise outside the window too." in text
+    assert "ran with different numbers, and other numbers are broken on any date." in text
     assert "  message    output 0: far\n               largest error at [3]: expected 1, got 2\n" in text
 
 
@@ -263,6 +263,40 @@ def test_in_a_runtime_a_doubted_golden_is_a_finding_of_its_own():
     found = findings(wrong("0.9.2", **off), *before, *since)
     in_iree = {finding.results[0].case: finding.title for finding in found if finding.results[0].reader.family}
     assert in_iree == {"t.f": "NOT REPLAYABLE", "t.g": "OTHER NUMBERS"}
+
+
+def test_a_runtime_without_lapack_gets_no_advice_that_cannot_help():
+    def refused(case, *calls):
+        changes = {"message": "Shardy's dialect", "stage": Stage.DESERIALIZE, "deployed": ("robot",)}
+        plain = result(Verdict.REFUSED, Judgement.OWED, case=case, reader="0.10.2", custom_calls=calls, **changes)
+        return of_runtime(plain, "iree==3.13.0", "2026-10-19", promised=False)
+
+    def advice(*results):
+        (finding,) = findings(*results)
+        return dict(finding.details)["to do"]
+
+    lapack, other = refused("t.f", "lapack_spotrf_ffi", "Sharding"), refused("t.g", "lapack_sgeqrf_ffi")
+    assert advice(lapack, other) == (
+        "Only jax registers lapack_sgeqrf_ffi, lapack_spotrf_ffi; compute with jax.lax instead of LAPACK. Neither a "
+        "conversion nor another release of iree helps."
+    )
+    assert "convert it" in advice(lapack, refused("t.g")), "it may help one of both"
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (
+            "lapack_spotrf_ffi",
+            "A conversion helps only with `--replace-custom-calls`, and another release",
+        ),
+        ("xla_ffi_python_cpu_callback", "Neither a conversion nor another release of tensorflow helps."),
+    ],
+)
+def test_a_runtime_with_xla_can_have_its_lapack_calls_replaced(call, advice):
+    plain = result(Verdict.REFUSED, Judgement.OWED, custom_calls=(call,), deployed=("robot",), stage=Stage.COMPILE)
+    (finding,) = findings(of_runtime(plain, "tensorflow==2.21.0", "2026-03-05", promised=False))
+    assert advice in dict(finding.details)["to do"]
 
 
 def test_a_known_issue_is_not_named_if_jaxlib_differs_alike():

@@ -49,6 +49,30 @@ def test_a_headline_is_one_line_with_counts_below(results, line, below):
     assert len(first) <= 80
 
 
+@pytest.mark.parametrize(
+    ("results", "line", "below"),
+    [
+        (
+            [CRASH, OWED],
+            "INCOMPLETE: 1 of 3 planned cells has no result that counts; 2 other cells fail the run, 2 causes.",
+            "Broken: 1 of 2 promised cells, 1 cause; owed: 1 cell that ",
+        ),
+        (
+            [OWED],
+            "INCOMPLETE: 1 of 2 planned cells has no result that counts; owed: 1 cell that ",
+            "2 of 2 planned cells: 1 incomplete, 1 owed.",
+        ),
+    ],
+    ids=["three ways", "two ways"],
+)
+def test_an_incomplete_run_that_fails_in_several_ways_has_one_line(results, line, below):
+    missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.n", stage=Stage.ENVIRONMENT, message="disk full")
+    first, counts = headline(summarize(with_causes([missing, *results])))
+    assert first.startswith(line)
+    assert counts.startswith(below)
+    assert "only reader affected" in f"{first} {counts}" or "readers affected, by cause" in counts
+
+
 def test_badge_and_annotation_say_the_verdict_once():
     results = with_causes([CRASH, LATER, WRONG])
     made = summarize(results)

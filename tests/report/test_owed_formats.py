@@ -65,7 +65,7 @@ def test_the_headline_and_the_badge_name_the_owed_target(summary):
     assert badge(summary)["message"] == "owed: 1 cell that deployment target serving must run"
 
 
-def test_a_kept_headline_counts_the_cells_of_targets():
+def test_the_headline_of_a_kept_run_counts_cells_of_deployment_targets():
     chosen = {"whole": False, "platforms": ("cpu",)}
     for cells, words in (
         ([cell(Verdict.PASS)], "KEPT: 1 of 1 cell that deployment target serving must run."),
@@ -167,6 +167,15 @@ def test_the_findings_name_the_owed_cell_and_each_target(summary):
     assert targets.sentence == (
         "serving (jaxlib 0.9.2, cpu): 1 of 2 cells work; 1 owed. edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."
     )
+
+
+def test_the_page_shows_the_row_of_targets_whole():
+    names = [f"place-{number}" for number in range(9)]
+    policy = Policy(deployed=tuple(DeploymentTarget(name=name, jaxlib="0.9.2") for name in names))
+    cells = [judge_again(result(reader="0.9.2"), policy, TODAY)]
+    page = html_page(document(cells, summarize(cells, policy=policy)))
+    (row,) = re.findall(r'<p class="finding"[^>]*><b>deployment targets</b>(.*)</p>', page)
+    assert all(f"{name} (jaxlib 0.9.2, cpu): 1 of 1 cell works." in row for name in names)
 
 
 def test_each_owed_cause_names_its_target_in_every_report():

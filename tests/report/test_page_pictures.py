@@ -248,7 +248,7 @@ def test_a_phone_scrolls_drawings_to_today_and_newest_costs(opened):
 
 
 @pytest.mark.browser
-def test_a_folded_section_with_one_finding_shows_its_sentence(opened):
+def test_a_finding_that_is_only_a_sentence_is_not_folded(opened):
     """A release manager looks for the deployment targets, whose only finding has a sentence for each."""
-    summary = opened(shown=rich_document()).locator(".finding summary", has_text="deployment targets")
-    expect(summary).to_contain_text("deployment targets serving (jaxlib 0.8.1, cpu): 0 of 1 cell works; 1 owed.")
+    row = opened(shown=rich_document()).locator("p.finding", has_text="deployment targets")
+    expect(row).to_contain_text("deployment targets serving (jaxlib 0.8.1, cpu): 0 of 1 cell works; 1 owed.")

@@ -302,6 +302,17 @@ def test_a_known_issue_names_the_release_it_began_in(tmp_path):
     assert details["to do"] == "Multiply."
 
 
+def test_a_shipped_issue_names_no_file_that_a_user_lacks():
+    name = "iree-sine-of-large-angles"
+    plain = result(Verdict.NUMERICS, Judgement.BROKEN, promised=False, stage=Stage.COMPARE, upstream=name)
+    report = view(judged_run([of_runtime(plain, "iree==3.13.0", "2026-10-28")], Policy()))
+    (finding,) = (one for one in report.findings if one.results)
+    assert dict(finding.details)["known as"] == (
+        f"{name}: Sine, cosine and tangent of large angles are wrong, `jaxexport policy show --known`"
+    )
+    assert "docs/explanation" not in html_page(report)
+
+
 def test_a_finding_counts_the_releases_with_other_numbers():
     (finding,) = (one for one in other_numbers("3.9.0", "3.13.0").findings if one.results)
     assert finding.sentence.endswith("None of the 2 releases of iree that ran it agrees with the writer.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from example_runs import broken_document, large_run
-from making import day, document, golden, release, result, run_of, summarize
+from making import day, document, golden, of_runtime, release, result, run_of, summarize
 from rich.console import Console
 from rich_run import assert_shown, rich_document
 
@@ -515,3 +515,12 @@ def test_each_cause_shown_has_its_advice_or_the_command_that_gives_it():
     worst, second = reported(failed).split("BROKEN PROMISE  ")[1:]
     assert "\n  to do      " in worst
     assert "\n  explain    jaxexport explain --case t.b --writer 0.9.2 --reader 0.10.2\n" in second
+
+
+def test_a_cause_that_only_jax_can_run_is_advised_though_it_is_not_the_worst():
+    call = {"custom_calls": ("lapack_spotrf_ffi",), "stage": Stage.DESERIALIZE, "message": "convert it"}
+    plain = result(Verdict.REFUSED, Judgement.OWED, case="t.b", deployed=("robot",), **call)
+    in_iree = of_runtime(plain, "iree==3.13.0", "2026-10-19", promised=False)
+    worst = result(Verdict.ERROR, Judgement.OWED, case="t.a", deployed=("robot",), promised=False)
+    second = reported([worst, in_iree]).split("OWED  ")[2]
+    assert "\n  to do      Only jax registers lapack_spotrf_ffi; compute with jax.lax instead of LAPACK." in second

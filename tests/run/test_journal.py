@@ -490,6 +490,18 @@ def test_a_run_of_the_readers_that_a_policy_lists_is_whole(jaxexport, project):
     assert MOVED.format("only cases t.a") in " ".join(jaxexport(*words, "t.a", code=0).out.split())
 
 
+def test_a_run_that_names_every_writer_and_case_is_whole(jaxexport, project):
+    goldens = GoldenStore(project / "golden").goldens()
+    writers = sorted({golden.manifest.writer.jaxlib for golden in goldens})
+    cases = [f"--cases={name}" for name in {golden.manifest.case for golden in goldens}]
+    for part in ((), ("--writers", ",".join(writers)), cases):
+        out = jaxexport("matrix", "--as-of", "2026-11-21", *part, code=None).out
+        assert "partial" not in out
+        assert "less than a whole run" not in out
+    assert json.loads((project / ".jaxexport" / SUMMARY).read_text())["selection"]["whole"] is True
+    assert not (project / ".jaxexport" / "whole").exists()
+
+
 def test_a_policy_with_fewer_readers_sets_a_whole_run_aside(jaxexport, project):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)

@@ -18,6 +18,8 @@ from export_core.matrix import Verdict
 from export_core.matrix.result import Cells, Result, WriterOf, release_name
 from export_core.readers.placement import Mode
 from export_core.releases import Release
+from export_core.releases.names import title_of
+from export_core.report.run_tables import map_releases
 from export_core.report.wording import amount, error_size, times
 
 SLOWER = 1.5  # The factor from which slower or faster repetitions of a cell are a step.
@@ -88,7 +90,7 @@ class Changed(StrEnum):
     BITS = "bits"
     """The bits of the outputs."""
     GOLDEN = "golden"
-    """The error, of equal bits: the golden was written again, with other outputs or another noise."""
+    """The numbers, of a golden that was written again between the runs: with other outputs, or another noise."""
     VERDICT = "verdict"
     """The verdict alone, such as that of a cell that crashed in one of the runs."""
     COST = "cost"
@@ -107,6 +109,8 @@ class RunStep(msgspec.Struct, frozen=True, gc=False):
     error_before: float | None = None  # If bits or golden changed: the largest error before, in units of the noise.
     error_after: float | None = None  # If bits or golden changed: the largest error after, in units of the noise.
     what: Changed = Changed.COST  # What changed.
+    as_written: tuple[bool, bool] = (False, False)
+    """If bits or golden changed: whether the bits were those of the golden's outputs before, and after."""
     verdicts: tuple[str, str] | None = None  # If the verdict alone changed: both verdicts.
 
 
@@ -118,22 +122,27 @@ class Trend(msgspec.Struct, frozen=True):
     runs: tuple[RunStep, ...] = ()  # What changed in the same cell from run to run; empty for a single run.
 
 
-def trend(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) -> tuple[Trend, list[str]]:
+def trend(
+    runs: Mapping[str, Sequence[Result]], goldens: Mapping[str, Mapping[str, str]], *, numbers: bool, cost: bool
+) -> tuple[Trend, list[str]]:
     """Return how outputs and costs change, as data and as lines for people.
 
     Args:
         runs: The results of each run by its name, oldest first. Changes from release to release are those of the last
             run.
+        goldens: The hash of each golden of a run by the golden's id, by the name of the run.
         numbers: Whether changes of outputs are asked for.
         cost: Whether changes of costs are asked for.
     """
     results = [*runs.values()][-1]
-    steps = tuple(run_steps(runs, numbers=numbers, cost=cost))
+    steps = tuple(run_steps(runs, goldens, numbers=numbers, cost=cost))
     shown = Trend(number_drift(results) if numbers else (), cost_steps(results) if cost else None, steps)
     lines = [*trend_lines(shown)] if numbers else []
     lines += [""] if numbers and cost else []
     lines += [*cost_lines(shown.cost)] if shown.cost else []
-    return shown, [*lines, *(["", *run_lines(steps, [*runs])] if len(runs) > 1 else [])]
+    names = map_releases(Cells([result for results in runs.values() for result in results]).readers)
+    readers = {reader: title_of(name.in_words) for reader, name in names.items()}
+    return shown, [*lines, *(["", *run_lines(steps, [*runs], readers)] if len(runs) > 1 else [])]
 
 
 def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:
@@ -303,7 +312,9 @@ def _row(step: CostStep) -> tuple[str, ...]:
     )
 
 
-def run_steps(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) -> Iterator[RunStep]:
+def run_steps(
+    runs: Mapping[str, Sequence[Result]], goldens: Mapping[str, Mapping[str, str]], *, numbers: bool, cost: bool
+) -> Iterator[RunStep]:
     """Yield what changed in each cell from one run to the next, if both have it: numbers, and the compiler's figures.
 
     A golden that was written again, or a cell that crashes now, is a change of numbers too: the page draws both.
@@ -314,27 +325,31 @@ def run_steps(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool
             if (then := was.get(now.key)) is None:
                 continue
             cell = now.golden, now.reader, now.platform, before, after
-            if numbers and (what := _changed_numbers(then, now)):
+            hashes = {golden for run in (before, after) if (golden := goldens.get(run, {}).get(now.golden))}
+            if numbers and (what := _changed_numbers(then, now, is_same_golden=len(hashes) < 2)):
                 if what is Changed.VERDICT:
                     yield RunStep(*cell, None, what=what, verdicts=(then.verdict, now.verdict))
                 else:
-                    yield RunStep(*cell, None, then.max_noise_error, now.max_noise_error, what)
+                    errors, as_written = (then.max_noise_error, now.max_noise_error), (then.as_written, now.as_written)
+                    yield RunStep(*cell, None, *errors, what, as_written)
             changes = (change_in(then, now, figure) for figure in FIGURES if cost)
             yield from (RunStep(*cell, change) for change in changes if change)
 
 
-def _changed_numbers(then: Result, now: Result) -> Changed | None:
+def _changed_numbers(then: Result, now: Result, *, is_same_golden: bool) -> Changed | None:
     """Return what changed in a cell from one run to the next, beside its cost; None if nothing did."""
     if then.outputs and now.outputs:
         if then.outputs != now.outputs:
-            return Changed.BITS
+            # Equal to the golden's outputs, as before, and yet others: these are others too.
+            both_as_written = then.as_written and now.as_written
+            return Changed.BITS if is_same_golden and not both_as_written else Changed.GOLDEN
         if (then.max_noise_error, then.max_abs_error) != (now.max_noise_error, now.max_abs_error):
             return Changed.GOLDEN
     return Changed.VERDICT if then.verdict != now.verdict else None
 
 
-def run_lines(steps: Sequence[RunStep], runs: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each change from run to run, in the order of the runs."""
+def run_lines(steps: Sequence[RunStep], runs: Sequence[str], readers: Mapping[Release, str]) -> Iterator[str]:
+    """Yield a line for each change from run to run, in the order of the runs; `readers` has a name for each reader."""
     yield f"from run to run, {runs[0]} to {runs[-1]}: {plural(len(steps), 'change')} in cells that both runs have"
     rows = []
     for step in steps[:MOST]:
@@ -344,13 +359,17 @@ def run_lines(steps: Sequence[RunStep], runs: Sequence[str]) -> Iterator[str]:
         elif step.verdicts:
             what = step.what, " -> ".join(step.verdicts)
         else:
-            was, now = (_in_noise(error) for error in (step.error_before, step.error_after))
+            errors = zip((step.error_before, step.error_after), step.as_written, strict=True)
+            was, now = ("as written" if as_written else _in_noise(error) for error, as_written in errors)
             what = step.what, f"{was} -> {now}"
         platform = "" if step.platform == "cpu" else f" on {step.platform}"
-        rows.append((*what, f"{step.before} -> {step.after}", f"{step.golden} in {step.reader.title}{platform}"))
+        rows.append((*what, f"{step.before} -> {step.after}", f"{step.golden} in {readers[step.reader]}{platform}"))
     yield from aligned(rows, indent="  ")
     if len(steps) > MOST:
         yield f"  and {plural(len(steps) - MOST, 'more change')}: --json has all, --cases chooses"
+    if goldens := {step.golden for step in steps if step.what is Changed.GOLDEN}:
+        were = "1 golden was" if len(goldens) == 1 else f"{len(goldens):,} goldens were"
+        yield f"golden: {were} written again between the runs, so the errors are against other outputs or another noise"
 
 
 def _in_noise(error: float | None) -> str:

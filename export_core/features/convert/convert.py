@@ -8,7 +8,7 @@ from importlib.metadata import version
 import msgspec
 
 from export_core.artifact import Artifact, Envelope, read_bytes
-from export_core.artifact.audit import belongs, calls_of_jax, judge_calls, only_jax, unread_findings
+from export_core.artifact.audit import WITH_XLA, belongs, calls_of_jax, judge_calls, only_jax, unread_findings
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.envelope.formats import NAMED_SHARDINGS, format_of
 from export_core.artifact.main_check import check_main
@@ -33,8 +33,6 @@ INITIALIZED_SINCE = (0, 10, 0)
 
 DOTS_CRASH = re.compile(r"(tensorflow|savedmodel)==2\.18\..*")
 """Releases that a dot with an algorithm crashes: five algorithms crashed 2.18.1; the one tried in 2.19.1 ran."""
-WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
-"""Runtimes that leave shardings to XLA, which removes them for one device."""
 
 
 class ModuleJob(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from export_core.artifact.audit import WITH_XLA
 from export_core.base.errors import ExportCompatError
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import plural
@@ -171,6 +172,8 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
         if not jobs:
             return f"It cannot be converted: {error.message().partition(': not converted')[2].partition(': ')[2]}"
         option = " --replace-custom-calls" if jobs[0].replace else ""
+        if option and cell.reader.runtime and cell.reader.family not in WITH_XLA:
+            return f"Conversion seldom helps: {cell.reader.title} lacks most of what replaces its custom calls."
         if cell.reader.runtime and not option:
             reader = find_reader(cell.reader.name, options.calendar)
             (then,) = forecasts_when_converted(cell.golden.read_artifact(), [reader], cell.platform)

@@ -20,7 +20,10 @@ _SHOWN = 3  # How many of the artifacts are named that an upgrade would break.
 def target_findings(run: Run) -> Iterator[Finding]:
     """Yield one finding with a sentence for each deployment target in force, on how its cells ended."""
     sentences = []
+    are_converted = bool(run.results) and all(result.converted for result in run.results)
     for target in run.summary.deployed:
+        if are_converted and not target.cells:  # converted for one release: the others have the project's goldens
+            continue
         until = f", until {target.until}" if target.until else ""
         where = f"{target.name} ({title_of(target.jaxlib)}, {target.platform}{until})"
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
@@ -53,6 +56,11 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
         where = f" for {platforms[name]}" if name in platforms else " for its platform"
         sentence = plain_text(f"{name}: {were} not exported{where}, and need not run there: {few(goldens)}")
         yield from wrapped(sentence, width, f"{'left out':<{_LABEL + 2}}", _LABEL + 2)
+    answered = {answer.target for answer in deployability.answers}
+    for name, why in deployability.out_of_force.items():
+        label = "note" if name in answered else "left out"
+        sentence = plain_text(f"{name}: {why}, so it has to run nothing on {deployability.as_of}")
+        yield from wrapped(sentence, width, f"{label:<{_LABEL + 2}}", _LABEL + 2)
     for upgrade in deployability.upgrades:
         yield from wrapped(_upgrade(upgrade), width, f"{'upgrade':<{_LABEL + 2}}", _LABEL + 2)
     # Each command in one line: it is copied as it is.
@@ -67,9 +75,9 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
 
 def _sentence(answer: Deployment) -> str:
     since = f"; it has been so since {title_of(answer.since)}" if answer.since else ""
-    how = "may run" if answer.foreseen else "runs"
+    how = "it may run" if answer.foreseen else "a stored run passed"
     to = answer.upgrade_to.replace("==", " ")
-    later = f"; the first later release in which it {how}: {to}" if to else ""
+    later = f"; the first later release in which {how}: {to}" if to else ""
     return plain_text(f"{answer.artifact}: {answer.why}{since}{later} ({answer.shown_by})")
 
 
@@ -88,5 +96,7 @@ def _upgrade(upgrade: Upgrade) -> str:
         return plain_text(f"{upgrade.target}: no later release is known to run all of them. {instead}")
     what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
     shown_by = "foreseen, not run yet" if upgrade.foreseen else "the first in which a stored run passed"
-    to = upgrade.to.replace("==", " ")
-    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {to} ({shown_by}), {what}")
+    to, earlier = upgrade.to.replace("==", " "), upgrade.foreseen_earlier.replace("==", " ")
+    these = "it" if upgrade.artifacts == 1 else "them"
+    sooner = f". {earlier} is foreseen to run {these} too, and no stored run shows it" if earlier else ""
+    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {to} ({shown_by}), {what}{sooner}")

@@ -68,7 +68,9 @@ class Deployment(msgspec.Struct, frozen=True):
     since: str = ""
     """If the answer is no: the first of the releases, up to the target's own, that all do not run it; empty if not
     known."""
-    upgrade_to: str = ""  # If the answer is no: the first later release that runs it; empty if none is known.
+    upgrade_to: str = ""
+    """If the answer is no: the first later release in which a stored run passed, or in which it may run if `foreseen`;
+    empty if none is known. Releases before it that were not run may run it too."""
     foreseen: bool = False  # Whether `upgrade_to` is only forecast, from the artifact's bytes.
     run: str = ""  # If the answer is unknown: the shell command that answers it.
 
@@ -86,6 +88,9 @@ class Upgrade(msgspec.Struct, frozen=True):
     partly: str = ""
     """If `to` is empty: the first later release that runs all of these artifacts, though others fail in it."""
     failing: list[str] = []  # The artifacts of the target that fail in `partly`, each with how it fails.
+    foreseen_earlier: str = ""
+    """If stored results show that `to` runs these artifacts: the first release before it that is forecast to run them;
+    empty if none is."""
     instead: list[str] = []  # If `to` and `partly` are empty: what to do instead, in sentences.
 
 
@@ -99,6 +104,8 @@ class Deployability(msgspec.Struct, frozen=True):
     old_calendar: str = ""
     """The age of the calendar of releases in words; empty if it is less than the policy's `calendar_days`."""
     accepted: list[Accepted] = []  # What weakens these answers in the goldens and in the policy.
+    out_of_force: dict[str, str] = {}
+    """By deployment target: why it is not in force on that day. It has answers only if `--to` names it."""
     left_out: dict[str, list[str]] = {}
     """By deployment target: the goldens that need not run there, since they were not exported for its platform."""
 
@@ -377,7 +384,9 @@ def _upgrade_of(target: DeploymentTarget, answered: Sequence[_Answered], questio
         failing = [*_failing_in(version, target, answered, question)]
         foreseen = version not in ran_in
         if not failing:
-            return Upgrade(*named, version, foreseen, len(outlooks))
+            earlier = [] if foreseen else [one for one in runs_these[: runs_these.index(version)] if one not in ran_in]
+            sooner = next((one for one in earlier if not any(_failing_in(one, target, answered, question))), "")
+            return Upgrade(*named, version, foreseen, len(outlooks), foreseen_earlier=sooner)
         if not upgrade.partly:
             upgrade = Upgrade(*named, "", foreseen, len(outlooks), version, failing)
     if not upgrade.partly:

@@ -27,6 +27,7 @@ from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
 from export_core.policy.load import FILE
 from export_core.readers.placement import Mode
+from export_core.releases.names import title_of
 from export_core.run.plan_record import by_another_tool, hash_of
 from export_core.run.results import FINISHED, SUMMARY, WHOLE, read_run
 
@@ -330,6 +331,19 @@ def targets_named(
         )
     reader_named(known[name].release, policy.calendar().as_of(day))  # raises for a release that is not there yet
     return (known[name],)
+
+
+def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy, day: datetime.date) -> dict[str, str]:
+    """Return why deployment targets are not in force on a day, by name: the target that was named, or all left out.
+
+    `targets` are those that `name`, the value of --to, means.
+    """
+    asked = [target for target in policy.deployed if target not in targets] if name == ALL else targets
+    reasons = {target.name: target.out_of_force(day) for target in asked}
+    if name == ALL:  # those in force by their days lack their release
+        built = {target.name: f"{title_of(target.release)} was not built by then" for target in asked}
+        reasons = {name: reason or built[name] for name, reason in reasons.items()}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def _example(name: str, file: Path | None) -> str:

@@ -128,7 +128,8 @@ def can_i_deploy(
     newest = question.calendar.newest()
     old = calendar_age(str(calendar.built(newest)), day, policy)
     deployability = answers.deployability(pairs, question, day, lacking)
-    deployability = replace(deployability, old_calendar=old, left_out=left_out)
+    ended = asked.out_of_force(to, targets, policy, day)
+    deployability = replace(deployability, old_calendar=old, out_of_force=ended, left_out=left_out)
     if as_json:
         echo_json(deployability)
     else:

@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
 from export_core.releases import Release, ReleaseError, parse_day
 from export_core.report.view import view
+from export_core.report.wording import named_folder
 from export_core.run.plan_record import hash_of
 from export_core.run.results import SUMMARY, read_run, unfinished_run
 from export_core.run.run import Run, judge_run
@@ -118,10 +120,17 @@ class Choice:
     alike: Mapping[str, int] = field(default_factory=dict)
     others: tuple[str, ...] = ()
     having_others: str = ""
+    results: Path | None = None  # The folder of results that was named.
+
+    @property
+    def named_results(self) -> dict[str, str]:
+        """The option --results of another command about the cell, with its value; empty for the usual folder."""
+        return {"--results": str(self.results)} if named_folder(self.results) else {}
 
     def command(self, name: str, *words: str) -> str:
         """Return the shell command `jaxexport NAME` about this cell, with these further words."""
         options = option_words(self.plan.selection, self.run)
+        options += chain.from_iterable(self.named_results.items())
         command = shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
         return with_settings(command, self.options.policy.environment)
 
@@ -143,7 +152,7 @@ class Choice:
 
     @property
     def newest(self) -> Placement:
-        """The newest release, on a CPU: its jaxlib reads and changes modules of all releases."""
+        """The newest jaxlib, on a CPU: it can read and rewrite the modules of all releases."""
         calendar = self.plan.calendar
         return Placement(calendar.release(calendar.newest()))
 
@@ -234,7 +243,7 @@ def choose(asked: Asked) -> Choice:
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, asked.run.cache)
     alike = _alike(candidate, run) if results else {}
-    return Choice(cell, plan, options, results, asked.run, alike, commands, having_others)
+    return Choice(cell, plan, options, results, asked.run, alike, commands, having_others, asked.results)
 
 
 def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:

@@ -40,7 +40,8 @@ FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_ur
 def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> None:
     """Run the calls of a cell in order, by the `run` of a runtime's worker half.
 
-    If `run` raises before it reports its first stage, the half cannot pass this golden to its runtime.
+    An error before the first stage is raised again, even in a call that must be refused: the half could not pass this
+    golden to its runtime.
 
     Args:
         run: runs one call of one module and returns its outputs, as program.py says.

@@ -216,7 +216,7 @@ class Rewriting:
                 for region in op.regions:
                     for inner in region.blocks:
                         planned += self._planned(inner)
-            planned.append(self.operands.unmoved_terms(op) if self._is_open(op, short_name(op)) else [])
+            planned.append(self.operands.terms_to_move(op) if self._is_open(op, short_name(op)) else [])
         return planned
 
     def _walk(self, block: Any, numbers: Any, planned: Iterator[list[int]]) -> None:
@@ -397,8 +397,11 @@ class Operands:
                 if callee(op) in called:
                     self.calls.setdefault(callee(op), []).append(op)
 
-    def unmoved_terms(self, op: Any) -> list[int]:
-        """Return the indexes of those operands of an open operation that are to be moved as its terms."""
+    def terms_to_move(self, op: Any) -> list[int]:
+        """Return the indexes of the operands that must be moved as terms of this operation.
+
+        They are those that nothing has moved yet, or all factors of a complex product or quotient.
+        """
         name, count = short_name(op), len(op.operands)
         if name in ("multiply", "divide"):  # of complex numbers: what cancels in them has the error of its terms
             # In a product with its own conjugate both factors move alike, and what cancels still does.

@@ -73,7 +73,7 @@ LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outpu
 
 
 class Half:
-    """The half of a worker: what the Python module of a runtime adds to this program. `calls` is calls.py."""
+    """The runtime's half of a worker: what its Python module gives this program. `calls` is the module calls.py."""
 
     def __init__(self, module: Any, calls: Any) -> None:
         module.warm()

@@ -4,6 +4,7 @@ import datetime
 import json
 
 import jsonschema
+import msgspec
 import pytest
 from commands import assert_bad_input, finished
 from making import day, of_runtime, result
@@ -16,6 +17,8 @@ from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Timings
 from tools.schemas import schema
+
+GOLDEN = "t.f/0.9.2-cpu"
 
 
 def read(reader: str, outputs: str = "", noise: float | None = None, *, case: str = "t.f", **changes: object) -> Result:
@@ -201,14 +204,36 @@ def test_numbers_of_several_runs_list_what_their_page_draws(tmp_path, jaxexport)
     finished(tmp_path / "b", read("0.10.0", "x", 412.0), crashed, as_of=day("2026-11-21"))
     printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
     days = "1: as of 2026-11-20 -> 2: as of 2026-11-21"
-    assert printed.splitlines()[-3:] == [
+    assert printed.splitlines()[-4:] == [
         "from run to run, 1: as of 2026-11-20 to 2: as of 2026-11-21: 2 changes in cells that both runs have",
         f"  golden   0 x noise -> 412 x noise  {days}  t.f/0.9.2-cpu in jaxlib 0.10.0",
         f"  verdict  pass -> crash             {days}  t.g/0.9.2-cpu in jaxlib 0.10.0",
+        "golden: 1 golden was written again between the runs, so the errors are against other outputs or another noise",
     ]
     steps = json.loads(jaxexport("report", "a", "b", "--trend", "numbers", "--json", code=0).out)["runs"]
     assert [(step["what"], step["verdicts"]) for step in steps] == [("golden", None), ("verdict", ["pass", "crash"])]
     assert json.loads(jaxexport("report", "a", "b", "--trend", "cost", "--json", code=0).out)["runs"] == []
+
+
+@pytest.mark.parametrize(("second", "what"), [("h1", "bits"), ("h2", "golden")])
+def test_other_bits_of_a_replaced_golden_are_not_called_bits(second, what, tmp_path, jaxexport):
+    for name, digest, noise in (("a", "h1", 0.5), ("b", second, 3.0)):
+        cells = read("0.10.0", name, noise), read("0.12.0", name, noise), read("0.12.0", name, noise)
+        other = {"reader": msgspec.structs.replace(cells[2].reader, jax="0.12.0")}
+        cells = (*cells[:2], msgspec.structs.replace(cells[2], **other))
+        finished(tmp_path / name, *cells, as_of=day(f"2026-11-2{'ab'.index(name)}"), plan={"goldens": {GOLDEN: digest}})
+    printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
+    days = "1: as of 2026-11-20 -> 2: as of 2026-11-21"
+    for reader in ("0.10.0", "0.12.0 (jax 0.12.0)", "0.12.0 (jax 0.12.0.1)"):
+        assert f"  {what}  0.5 x noise -> 3 x noise  {days}  {GOLDEN} in jaxlib {reader}\n" in printed
+    assert ("golden: 1 golden was written again" in printed) is (what == "golden")
+
+
+def test_other_bits_that_are_both_as_written_are_of_another_golden(tmp_path, jaxexport):
+    for name in "ab":
+        finished(tmp_path / name, read("0.10.0", name, 0.0, as_written=True), as_of=day(f"2026-11-2{'ab'.index(name)}"))
+    printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
+    assert "  golden  as written -> as written  " in printed
 
 
 def test_runs_of_one_day_are_named_by_when_they_began(tmp_path, jaxexport):

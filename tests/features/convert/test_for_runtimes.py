@@ -214,6 +214,11 @@ def test_explain_names_the_command_for_a_runtime():
     assert "--for iree==3.13.0 -o OUT` (its module is rewritten)" in step
     step = remedy(Cell(random, reader_named("litert==2.3.0", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
     assert step.startswith("Conversion does not help: afterwards litert 2.3.0 does not compile it either: An operation")
+    cholesky = GoldenStore(GOLDENS).generations("tests.compat.test_linear_algebra.test_cholesky")[-1]
+    step = remedy(Cell(cholesky, reader_named("iree==3.13.0", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
+    assert step == "Conversion seldom helps: iree 3.13.0 lacks most of what replaces its custom calls."
+    step = remedy(Cell(cholesky, reader_named("pjrt==0.12.0.1", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
+    assert "--for pjrt==0.12.0.1 --replace-custom-calls -o OUT`" in step
 
 
 # --- in the runtimes themselves ---------------------------------------------------------------------------------------

@@ -549,7 +549,7 @@ def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
     ended = ask(CASE, "serving", "--as-of", "2026-11-22", code=1)
     assert ended.out.splitlines()[1:] == [
         f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); it has been so since jaxlib "
-        "0.9.2; the first later release in which it runs: 0.10.2 (results)",
+        "0.9.2; the first later release in which a stored run passed: 0.10.2 (results)",
         "",
         "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
         "deployed there",
@@ -601,8 +601,11 @@ def test_a_release_that_passed_is_proposed_before_a_forecast_one(ask):
     ended = ask(CASE, "serving", code=1)
     assert "the first later release in which it may run: 0.10.0" in ended.out
     assert (
-        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before " in ended.out
-    )
+        "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
+        "deployed there. 0.10.0 is foreseen to run it too, and no stored run shows it\n"
+    ) in ended.out
+    (upgrade,) = json.loads(ask(CASE, "serving", "--json", code=1).out)["upgrades"]
+    assert (upgrade["to"], upgrade["foreseen"], upgrade["foreseen_earlier"]) == ("0.10.2", False, "0.10.0")
 
 
 def test_no_upgrade_is_proposed_where_numbers_were_wrong(ask):
@@ -838,6 +841,30 @@ def test_to_all_checks_the_active_targets_of_a_case(project, ask):
         ask("other", "all", "--as-of", "2026-11-01"),
         "--to all: expected a deployment target in force whose `cases` include other, found none.",
     )
+
+
+@pytest.mark.parametrize(
+    ("entry", "day", "why"),
+    [
+        (", until: 2026-10-31", "2026-11-01", "its obligation ended on 2026-10-31"),
+        (", since: 2026-11-02", "2026-11-01", "its obligation begins on 2026-11-02"),
+        (", until: 2026-10-31", "2026-10-31", ""),
+    ],
+)
+def test_a_target_that_is_not_in_force_has_a_line(entry, day, why, ask):
+    Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", f"0.9.2{entry}}}"))
+    for to, label in (("serving", "note      "), ("all", "left out  ")):
+        printed = ask(CASE, to, "--as-of", day).out
+        assert (f"{label}serving: {why}, so it has to run nothing on {day}\n" in printed) is bool(why)
+        assert ("so it has to run nothing" in printed) is bool(why)
+        found = json.loads(ask(CASE, to, "--json", "--as-of", day).out)["out_of_force"]
+        assert found == ({"serving": why} if why else {})
+
+
+def test_a_target_whose_release_was_not_built_yet_is_left_out(ask):
+    printed = ask(CASE, "all", "--as-of", "2026-04-01").out
+    why = "edge: jaxlib 0.10.2 was not built by then, so it has to run nothing on 2026-04-01"
+    assert f"left out  {why}\n" in printed
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import pytest
-from making import day, manifest, write_golden
+from making import day, golden, manifest, write_golden
 
 from export_core.goldens import GoldenStore
+from export_core.goldens.manifest import ConvertedFrom
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget
+from export_core.policy.run_options import RunOptions, Selection
 from export_core.releases import load_calendar
+from export_core.run import session
 
 SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"
 
@@ -113,6 +116,15 @@ def test_a_target_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
     ended = jaxexport("policy", "check", code=0)
     assert "warning: export_compat.yaml:2: deployed[0] (serving): cases: 'nobody' matches no golden." in ended.out
     assert ", 1 deployment target; 0 expired" in ended.out
+
+
+@pytest.mark.parametrize("is_converted", [True, False])
+def test_a_folder_of_converted_goldens_misses_no_cases(is_converted, monkeypatch):
+    made = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "jaxexport") if is_converted else None
+    monkeypatch.setattr(session, "verify_goldens", lambda *_, **__: [golden("t.f", converted_from=made)])
+    policy = Policy(deployed=(DeploymentTarget("serving", "0.9.2", cases=("nobody", "*")),))
+    plan = session.plan_matrix(policy, Selection(readers="0.9.2"), RunOptions())
+    assert ["'nobody' matches no golden" in warning for warning in plan.warnings] == [True] * (not is_converted)
 
 
 @pytest.mark.parametrize("key", ["since", "until"])

@@ -137,7 +137,7 @@ def test_the_bundles_issue_has_last_good_and_first_bad_release(choice, tmp_path,
     assert "\n- commits: jax: https://github.com/jax-ml/jax/compare/jax-v0.10.0...jax-v0.10.2\n" in text
     assert dict(explanation.evidence)["first bad"].startswith("jaxlib 0.10.1 ")
     assert not any("jaxexport bisect" in step for step in explanation.steps)
-    assert "Pin: it works in jaxlib 0.9.2, 0.10.0." in explanation.steps
+    assert "Read it with a release in which it works: jaxlib 0.9.2, 0.10.0." in explanation.steps
 
 
 def test_the_bundles_issue_shows_the_newest_release_that_works(choice, tmp_path):

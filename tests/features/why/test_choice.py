@@ -16,6 +16,7 @@ from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.base.errors import ExportCompatError
 from export_core.features.why.choice import Asked, Choice, choose
+from export_core.features.why.explain.explanation import explain, result_of
 from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result
@@ -92,6 +93,17 @@ def test_printed_commands_repeat_the_options_of_the_run(project):
     assert (choice.options.limits.timeout, choice.options.limits.memory) == (9, GIB // 2)
     assert "--target tpu=v6e" in choice.command("explain")
     assert "--timeout 9 --memory 0.5" in choice.reproduce
+
+
+@pytest.mark.parametrize(("folder", "is_named"), [("from-ci", True), (".jaxexport", False)])
+def test_printed_commands_name_results_in_another_folder(folder, is_named, project):
+    stored(failing(), folder=folder)
+    choice = chosen(cell=CELL, results=Path(folder))
+    steps = " ".join(explain(choice, result_of(choice, print)).steps)
+    for command in (choice.command("bisect"), steps):
+        assert ("--results from-ci" in command) is is_named
+    assert "--results" not in choice.command("bisect").replace("--results from-ci", "")
+    assert "jaxexport bisect" in steps
 
 
 def test_printed_commands_pass_the_policys_variables(project, monkeypatch):

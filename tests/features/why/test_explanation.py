@@ -11,7 +11,14 @@ import pytest
 
 from export_core.features.why.choice import Asked, Choice, WhyError, choose
 from export_core.features.why.explain import explanation
-from export_core.features.why.explain.explanation import Explanation, FailureCause, Reference, explain, result_of
+from export_core.features.why.explain.explanation import (
+    Explanation,
+    FailureCause,
+    Reference,
+    explain,
+    explanation_lines,
+    result_of,
+)
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
@@ -292,6 +299,36 @@ def test_stored_results_are_listed_by_build_date():
     stored = [judged(choice_of(CHOLESKY, "0.11.0", reader), Verdict.PASS) for reader in ("0.11.1", "0.11.0")]
     found = explain(replace(choice, stored=(*stored,)), judged(choice, Verdict.ERROR))
     assert [row.reader.jaxlib for row in found.releases] == ["0.11.0", "0.11.1", "0.12.0.1"]
+
+
+def test_a_jaxlib_with_two_jax_is_listed_with_its_jax():
+    choice = choice_of(CHOLESKY, "0.12.0.1", "0.11.2")
+    pairs = ("0.12.0-jax0.12.0", "0.12.0-jax0.12.0.1")
+    readers = [choice.release(pair) for pair in pairs]
+    works = judged(choice, Verdict.PASS)
+    stored = (*(msgspec.structs.replace(works, reader=reader) for reader in readers),)
+    found = explain(replace(choice, stored=stored), judged(choice, Verdict.ERROR))
+    text = "\n".join(explanation_lines(found, choice, 120))
+    assert (
+        "\n  2026-10-16  jaxlib 0.12.0 (jax 0.12.0)   pass\n  2026-10-16  jaxlib 0.12.0 (jax 0.12.0.1) pass\n" in text
+    )
+    step = "Read it with a release in which it works: jaxlib 0.12.0 (jax 0.12.0), 0.12.0 (jax 0.12.0.1)."
+    assert step in found.steps
+
+
+def test_no_heading_is_printed_without_a_text_below_it():
+    choice = choice_of(DERIVATIVE, "0.12.0.1", "0.11.2")
+    wrong = msgspec.structs.replace(judged(choice, Verdict.NUMERICS, **FAR), deployed=("edge",))
+    found = explain(choice, wrong)
+    assert found.earlier == ()
+    assert "What would have shown it earlier" not in "\n".join(explanation_lines(found, choice, 120))
+
+
+def test_the_forecast_of_a_target_would_have_shown_it_earlier():
+    choice = choice_of(CHOLESKY, "0.12.0.1", "0.9.2")
+    crashed = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
+    asked = f"`jaxexport can-i-deploy {CHOLESKY}/0.12.0.1-cpu --to edge"
+    assert any(text.startswith(asked) for text in explain(choice, crashed).earlier)
 
 
 @pytest.mark.parametrize(

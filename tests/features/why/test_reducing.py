@@ -267,7 +267,7 @@ def test_reduce_works_from_another_machines_results(
     assert first.startswith(f"{cell}: error in stage ")
     assert left == f"  stablehlo.custom_call @{TARGET}"
     assert written == "written: out"
-    assert report == f"to report it: jaxexport explain '{cell}' --reduced out --bundle DIR"
+    assert report == f"to report it: jaxexport explain '{cell}' --results ci --reduced out --bundle DIR"
     explained = jaxexport("explain", "--results", "ci", "--reduced", "out")
     assert "  reduced to 1 operation of " in explained.out
     assert "a command of another machine" not in explained.out

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from export_core.artifact import Artifact
-from export_core.artifact.audit import DISABLED
+from export_core.artifact.audit import DISABLED, calls_of_jax
 from export_core.artifact.readers import LoadResult, Reader
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
@@ -20,7 +20,7 @@ from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import failing_alike_in_writer, is_own_writer, lacks_registration
-from export_core.knowledge import YES, Forecast, forecast
+from export_core.knowledge import NO, YES, Forecast, forecast, forecasts_when_converted
 from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
@@ -43,6 +43,7 @@ from export_core.policy.terms import Terms
 from export_core.releases import Direction, Release
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
+from export_core.report.run_tables import MapRelease, map_releases
 from export_core.report.wording import (
     asked_in,
     beyond_rounding,
@@ -159,7 +160,8 @@ def explain(
     known = forecast(artifact, reader, result.platform, MATRIX)
     load = known.load
     calls = _not_promised(artifact, choice, reader)
-    cause, because = _cause(result, own, load, calls, issue, references)
+    converted = _Converted.of(artifact, reader, result.platform) if load.ok is False else _Converted()
+    cause, because = _cause(result, own, load, converted, calls, issue, references)
     # The command is not that of the results, which may be of another machine.
     shown = [*_evidence(result, known, calls, issue, choice.reproduce)]
     shown += [(reference.label, reference.text) for reference in references]
@@ -172,7 +174,7 @@ def explain(
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     against = "" if any(reference.for_stored for reference in references) else _against(references)
     is_bisected = bisection is not None and bisection.first_bad is not None
-    steps = _steps(choice, result, own, cause, issue, releases, against, is_bisected=is_bisected)
+    steps = _steps(choice, result, own, cause, converted, issue, releases, against, is_bisected=is_bisected)
     asked = asked_in(option_words(choice.run))
     return Explanation(
         cell=str(choice.cell.key),
@@ -181,8 +183,8 @@ def explain(
         because=because if because.endswith(".") else f"{because}.",
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
-        steps=tuple(with_asked(step, asked) for step in steps),
-        earlier=tuple(with_asked(text, asked) for text in _earlier(choice, result, cause, load)),
+        steps=tuple(with_asked(step, asked | choice.named_results) for step in steps),
+        earlier=tuple(with_asked(text, asked) for text in _earlier(choice, result, cause, known)),
         bisection=bisection,
         others=choice.others,
     )
@@ -201,15 +203,23 @@ def explanation_lines(explanation: Explanation, choice: Choice, width: int) -> I
     yield from labelled_paragraphs(explanation.evidence, width)
     if len(explanation.releases) > 1:
         yield "\nThe same golden in other releases"
+        titles = {reader: title_of(name.in_words) for reader, name in _names(explanation.releases).items()}
+        longest = max(17, *map(len, titles.values()))
         for row in explanation.releases:
-            yield f"  {row.reader.built}  {row.reader.title:<17} {row.verdict}"
+            yield f"  {row.reader.built}  {titles[row.reader]:<{longest}} {row.verdict}"
     for title, texts in (("What to do", explanation.steps), ("What would have shown it earlier", explanation.earlier)):
-        yield f"\n{title}"
+        if texts:
+            yield f"\n{title}"
         for text in texts:
             yield from wrapped(text, width, "  - ", 4)
     if explanation.others:
         yield "\nOther causes"
         yield from (f"  {command}" for command in explanation.others)
+
+
+def _names(rows: Sequence[InRelease]) -> dict[Release, MapRelease]:
+    """Return the names of the releases in these rows: a jaxlib that is among them with several jax has its jax."""
+    return map_releases([row.reader for row in rows])
 
 
 def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
@@ -245,10 +255,35 @@ def _is_refuted(result: Result, own: Result | None, references: Sequence[Referen
     return (own is not None and not own.upstream) or (False in sides and True not in sides)
 
 
+class _Converted(NamedTuple):
+    """How another runtime fails an artifact that was converted for it, beside what keeps it from loading it."""
+
+    fails: str = ""  # How it fails, and why, as a sentence; "" if nothing is known against it.
+    steps: tuple[str, ...] = ()  # What to do about it: a conversion alone does not help.
+
+    @classmethod
+    def of(cls, artifact: Artifact, reader: Reader, platform: str) -> "_Converted":
+        """Return how a reader fails an artifact after a conversion that keeps its custom calls, which is forecast."""
+        if not reader.release.runtime:
+            return cls()
+        (then,) = forecasts_when_converted(artifact, [reader], platform)
+        if then.spoiled.answer != NO:
+            return cls()
+        calls = calls_of_jax(artifact)
+        kept = " that keeps its custom calls" if calls else ""
+        why = "; ".join(map(str, then.spoiled.reasons))
+        steps = ["Compute with jax.lax what those custom calls compute, and export again."] if calls else []
+        steps += [reason.todo for reason in then.spoiled.reasons if reason.todo]
+        title = reader.release.title
+        fails = f"A conversion{kept} does not help: afterwards {title} {then.in_words}: {why}."
+        return cls(fails, tuple(steps))
+
+
 def _cause(
     result: Result,
     own: Result | None,
     load: LoadResult,
+    converted: _Converted,
     calls: Sequence[str],
     issue: KnownIssue | None,
     references: Sequence[Reference],
@@ -262,6 +297,8 @@ def _cause(
         return FailureCause.AUDIT, f"The audit stopped it, so that no release was asked: {first_line(result.message)}"
     if load.ok is False:
         reasons = "; ".join(load.reasons)
+        if converted.fails:
+            return FailureCause.LACKING, f"{reasons}. {converted.fails}"
         if "expired" in reasons:
             return FailureCause.EXPIRED, f"{result.reader.title} refuses it for its age: {reasons}."
         if "StableHLO" in reasons:
@@ -348,6 +385,7 @@ def _steps(
     result: Result,
     own: Result | None,
     cause: FailureCause,
+    converted: _Converted,
     issue: KnownIssue | None,
     rows: Sequence[InRelease],
     against: str,
@@ -361,10 +399,12 @@ def _steps(
         yield issue.todo
     # Of the same runtime: nobody can take a release of another one in its place.
     known = [row for row in rows if row.reader.family == result.reader.family]
-    working = [row.reader.name for row in known if row.verdict.works]
-    if works := ranges(working, [row.reader.name for row in known]):
-        yield f"Pin: it works in {title_of(works)}."
-    if advice := _way_out(result):
+    names = [name.in_words for name in _names(known).values()]
+    working = [name for name, row in zip(names, known, strict=True) if row.verdict.works]
+    if works := ranges(working, names):
+        yield f"Read it with a release in which it works: {title_of(works)}."
+    yield from converted.steps
+    if not converted.fails and (advice := _way_out(result)):  # the runtime's own message knows only its first obstacle
         yield f"{advice[0].upper()}{advice[1:]}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."
@@ -417,7 +457,7 @@ def _steps(
         yield f"{report}: `{bundle}` writes a script and the text of an issue."
 
 
-def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResult) -> Iterator[str]:
+def _earlier(choice: Choice, result: Result, cause: FailureCause, known: Forecast) -> Iterator[str]:
     file = shlex.quote(str(choice.cell.golden.artifact))
     jaxlib, was_known = result.reader.name, result.direction is Direction.FORWARD
     since_built = f"since {result.reader.built}, when {result.reader.title} was built"
@@ -437,13 +477,16 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
         platform = f"{result.platform}:{result.mode}"
         yield f"A matrix in CI with `--platforms {platform}`, on the day it was written: its own writer shows it."
         return
-    if load.ok is False:
+    if known.load.ok is False:
         since = "on the day it was written" if was_known else since_built
         yield f"`jaxexport inspect {file} --readers {jaxlib}`, without a run, {since}."
     if cause is FailureCause.EXPIRED:
         yield f"`jaxexport forecast`: the last promised day was {result.promised_until}."
     if cause is FailureCause.CUSTOM_CALL:
         yield f"`jaxexport audit {file}`, on the day it was written: a marked test fails there."
+    if result.deployed and known.spoiled.answer == NO:
+        target, since = result.deployed[0], "on the day it was written" if was_known else since_built
+        yield f"`jaxexport can-i-deploy {shlex.quote(result.golden)} --to {target}`, without a run, {since}."
     if was_known and not result.deployed:
         yield (
             f"`deployed:` in the policy, if {result.reader.title} is in use somewhere: a matrix then requires it, and "

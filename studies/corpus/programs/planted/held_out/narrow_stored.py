@@ -195,7 +195,7 @@ def bfloat16_gated_recurrence(x, *, tf32=False, rough=False, half=False, factor=
 
 
 def levels_coded_in_float8(codes, *, factor=1.0, ratio=0.9, shift=0, half=False):
-    """A wave from codes of its steps, whose sizes are a table in float8."""
+    """A wave decoded from the codes of its steps; a float8 table has the size of each step."""
     step = jnp.roll(one_off(widened(_LEVELS), factor, 50), shift)[codes]
     add = lambda y, d: (to_half(ratio * y + d, half),) * 2
     return lax.scan(add, jnp.zeros(codes.shape[1]), step)[1]

@@ -16,12 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from export_core.artifact import ArtifactError, read_bytes
-from export_core.artifact.export_changes import export_changes, independent_changes, operations_that_differ
+from export_core.artifact.export_changes import (
+    constants_differ,
+    export_changes,
+    independent_changes,
+    operations_that_differ,
+)
 from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS, ROUNDING
 from export_core.base.untrusted import read_regular
 from export_core.export.produce import ProducedGolden, outputs_for
-from export_core.goldens import Check, Golden, Leaf
+from export_core.goldens import Check, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
@@ -73,16 +78,31 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     both = processors(then.computed_on, os.environ) if numbers and is_own else ""
     if both and not is_beyond:
         flags.append(f"processor: {both}: numbers may depend on it")
+    if numbers and is_own and _constants_differ(produced, wanted.golden):
+        flags.append(_MAY_BE_RANDOM)
     if is_own and is_beyond and then.reproducible and not (changes or export):
         flags.append(_IN_DOUBT.format(shlex.quote(str(wanted.golden.folder))))
     return Changes([*changes, *numbers], export, flags)
 
 
+_MAY_BE_RANDOM = (
+    "constants: they differ from the golden's. If you changed nothing, they are random, and differ in each run, after "
+    "an update too: seed what the test closes over, or pass it as an argument."
+)
 _IN_DOUBT = (
     "golden: the program is the golden's, and no rounding of a processor is known to give such numbers. Unless the "
     "test is not deterministic, the golden's stored outputs are in doubt: look at the history of its folder with "
     "`git log -- {}`, and restore it if they were changed."
 )
+
+
+def _constants_differ(produced: ProducedGolden, reference: Golden) -> bool:
+    if produced.manifest.files[ARTIFACT] == reference.manifest.files[ARTIFACT]:
+        return False
+    try:
+        return constants_differ(reference.read_artifact(), produced.artifact)
+    except (ArtifactError, GoldenError):  # its replay reports it
+        return False
 
 
 def _without_rounding(text: str) -> str:
@@ -224,16 +244,16 @@ def source_difference(
     source. With `operations`, the operations of StableHLO that differ are shown too.
     """
     lines = summary_difference(then.jaxpr, now.jaxpr)
-    compared = [(JAXPR_TEXT, "jaxpr", _jaxprs_differ)]
+    compared = [(JAXPR_TEXT, "jaxpr", "- golden, + now", _jaxprs_differ)]
     if operations:
-        compared.append((ARTIFACT, "StableHLO", _operations_differ))
-    for name, what, difference in compared:
+        compared.append((ARTIFACT, "StableHLO", "golden → now, - only golden, + only now", _operations_differ))
+    for name, what, signs, difference in compared:
         try:
             old, new = read_regular(folder / name), files_now.get(name)
         except OSError:
             continue
         if new is not None and (differing := difference(old, new)):
-            lines += [f"{what} (- golden, + now; {folder / name}):", *(f"  {line}" for line in differing)]
+            lines += [f"{what} ({signs}; {folder / name}):", *(f"  {line}" for line in differing)]
     # Another jax lowers the same source to other operations: that is no change of the test.
     if lines and then.writer.id != now.writer.id:
         lines.append(

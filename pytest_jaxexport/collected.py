@@ -103,6 +103,13 @@ class ReportedTests:
         self.passed -= self.failed
 
 
+def selected_words(config: pytest.Config) -> list[str]:
+    """Return the words of the command line that choose tests: expressions and paths."""
+    given = [(option, config.getoption(name)) for option, name in (("-k", "keyword"), ("-m", "markexpr"))]
+    words = [word for option, expression in given if expression for word in (option, expression)]
+    return words + (list(config.args) if config.args_source is config.ArgsSource.ARGS else [])
+
+
 def why_partial(config: pytest.Config) -> str:
     """Return why this run does not run all tests; empty if it does.
 

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jaxexport import marker, options
-from pytest_jaxexport.collected import CollectedTests, CollectionListener, ReportedTests, why_partial
+from pytest_jaxexport.collected import (
+    CollectedTests,
+    CollectionListener,
+    ReportedTests,
+    selected_words,
+    why_partial,
+)
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.reviewing import has_terminal
 from pytest_jaxexport.stash import (
@@ -359,7 +365,9 @@ class GoldensReporter:
             for line in shown_lines(self.events, self.unused, verbose=verbose, repeated=repeated):
                 terminalreporter.write_line(line)
             if config.getoption("update_goldens") == options.DRY_RUN:
-                terminalreporter.write_line(f"dry run: nothing was written; {updating(repeated)} writes it")
+                terminalreporter.write_line(
+                    f"dry run: nothing was written; {updating(repeated, tests=selected_words(config))} writes it"
+                )
             elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED:
                 command = updating(repeated, "=missing")
                 terminalreporter.write_line(f"interrupted: {command} writes what is missing")

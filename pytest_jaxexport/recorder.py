@@ -27,7 +27,7 @@ from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
-from export_core.judge import Result
+from export_core.judge import Judgement, Result
 from export_core.judge.accepted import other_noise
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
@@ -48,7 +48,7 @@ from export_core.readers.packages import import_problems, installed_packages
 from export_core.releases.names import title_of
 from export_core.report.document import Finding
 from export_core.report.view import broken_cell
-from export_core.report.wording import outcome_line
+from export_core.report.wording import outcome_line, window_line
 from export_core.run.case_options import export_options
 from export_core.run.golden_writing import add_noise, first_crash, require_audited, require_first_call
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
@@ -73,6 +73,10 @@ from pytest_jaxexport.unused_goldens import rename_hint
 
 _EQUAL_OUTPUTS = (
     "The outputs are equal, as this test compares them. `changed_module: warn` in the policy lets such a change pass."
+)
+_NOT_REPRODUCIBLE = (
+    "not reproducible: two exports differed, so tests compare only its outputs, and fail if these differ in each run "
+    "too: seed random arrays that the test closes over"
 )
 _NEVER_REPEATED = f"a second process exports no artifacts for TPUs, and none larger than {LARGE >> 20} MiB"
 LEAVES = 40  # The most leaves that a message lists if no leaf has the given name.
@@ -496,7 +500,7 @@ class Recorder:
             reason = produced.manifest.options.without_outputs
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
-            named = [*named, "not reproducible: two exports differed, so tests compare only its outputs"]
+            named = [*named, _NOT_REPRODUCIBLE]
         parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
@@ -549,7 +553,7 @@ class Recorder:
         if not generations:
             self._fail(
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
-                f"Write it: {self._remedy(manifest.test)}"
+                f"Write it: {self._remedy(manifest.test)}{self._why_not_written(produced)}"
                 + (f"\n{hint}" if (hint := self._rename_hint(produced)) else "")
             )
         # The golden by this very writer, else the newest one.
@@ -571,7 +575,7 @@ class Recorder:
                 measure=self._measure if unmeasured else "",
                 judgements=Counter(str(result.judgement) for result in results),
                 shown=[
-                    *((r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0),
+                    *((r.golden, outcome_with_window(r)) for r in results if r.judgement.facts.badness > 0),
                     # A marker says how outputs are compared, and nothing of the noise that a golden brings along.
                     *((name, one.what) for one in other_noise(generations, policy) for name in one.cases),
                 ],
@@ -588,6 +592,14 @@ class Recorder:
         if wrong := [result for result in results if result.judgement.fails_run]:
             findings = (broken_cell(result, known_issues(policy.known_issues), policy.goldens) for result in wrong)
             self._fail("\n\n".join(map(_as_text, findings)))
+
+    def _why_not_written(self, produced: ProducedGolden) -> str:
+        """Return, on a line of its own, why a golden that is missing cannot be written; empty if it may be written."""
+        try:
+            require_values(produced, self._marked["nothing_to_compare"])
+        except ExportCompatError as error:
+            return f"\nBefore that: {str(error).removeprefix(f'{produced.case.test}: ')}"
+        return ""
 
     def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:
         """Fail a test that exports something different from its golden.
@@ -789,6 +801,14 @@ def _what_differs(line: str) -> str:
     """Return the first words of a message, from a first line of `Changes`: ``Other numbers``, ``Another export``."""
     what = line.partition(":")[0]
     return "Another export" if what.startswith("export changed") else f"Other {what}"
+
+
+def outcome_with_window(result: Result) -> str:
+    """Return what happened to a golden, and for one outside the window, that nobody promised otherwise, and why."""
+    outcome = outcome_line(result)
+    if result.judgement is not Judgement.OUTSIDE:
+        return outcome
+    return f"{outcome}; {window_line(result)}"
 
 
 def _as_text(finding: Finding) -> str:

@@ -52,9 +52,12 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: S
         yield f"no golden by {missing[0]['writer']} yet of {cases}: {update} adds it"
 
 
-def updating(repeated: Sequence[str], value: str = "") -> str:
-    """Return the command of pytest that writes goldens, with the options of this run; `value` is that of its option."""
-    return shlex.join(["pytest", f"--update-goldens{value}", *repeated])
+def updating(repeated: Sequence[str], value: str = "", tests: Sequence[str] = ()) -> str:
+    """Return the command of pytest that writes goldens, with the options of this run; `value` is that of its option.
+
+    `tests` are the words that choose tests; without them, all goldens are meant.
+    """
+    return shlex.join(["pytest", f"--update-goldens{value}", *repeated, *tests])
 
 
 def _written(events: Sequence[WrittenCase]) -> Iterator[str]:

@@ -7,7 +7,8 @@ import ast
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ import pytest
 from export_core.base.errors import ExportCompatError
 from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenError, GoldenStore, Manifest
-from export_core.goldens.upkeep import delete_leftovers, exporting_test, strays
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.goldens.upkeep import delete_leftovers, exporting_test, rename_case, strays
 from pytest_jaxexport.collected import CollectedTests, ReportedTests, why_partial
-from pytest_jaxexport.settings import Settings
+from pytest_jaxexport.settings import Settings, read_settings
 
 _NEWEST: pytest.StashKey[list[Golden]] = pytest.StashKey()
 
@@ -111,23 +113,45 @@ def _is_unused(generations: list[Golden], reported: ReportedTests, collected: Co
 
 
 def report_unused(
-    goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path, *, delete: bool
+    goldens: Path,
+    reported: ReportedTests,
+    collected: CollectedTests,
+    root: Path,
+    *,
+    delete: bool,
+    rename: Callable[[Manifest, Manifest], str] = lambda old, new: f"rename {old.case} to {new.case}",
 ) -> tuple[list[str], list[str], int]:
     """Return a line for each unused golden, the errors of deletions, and how many unused goldens are left.
 
-    With `delete`, goldens that no machine can need any more are deleted, but for those that the run suggests to rename.
-    Raises `GoldenError` if a golden cannot be read; nothing has been deleted then.
+    With `delete`, goldens that no machine can need any more are deleted, but for those that a run suggests to rename.
+
+    Args:
+        goldens: the folder of goldens.
+        reported: the tests that ran.
+        collected: the tests that were collected.
+        root: the folder of the project.
+        delete: whether to delete goldens.
+        rename: returns the hint that an unused case was renamed to a used one, given a manifest of each.
+
+    Raises:
+        GoldenError: A golden cannot be read; nothing has been deleted then.
     """
     store = GoldenStore(goldens)
     # Before the store reads anything: it completes an update that was killed between two renames.
     stray_files = list(strays(goldens))
     lines, errors, deletable, left = [], [], False, 0
     is_left, without_file = "not deleted" if delete else "unused here", dict[str, None]()
-    for golden in find_unused(goldens, reported, collected, root):
+    unused = find_unused(goldens, reported, collected, root)
+    hints = {
+        old.case: rename(old, new)
+        for old, new in _renamed_before(store, unused, reported)
+        if old.case not in reported.renamed
+    }
+    for golden in unused:
         name, test = golden.id, golden.manifest.test
         left += 1
-        # The same run tells its user to rename them, which needs them.
-        if golden.manifest.case in reported.renamed:
+        # A rename, which this run suggests, needs them.
+        if golden.manifest.case in reported.renamed or golden.manifest.case in hints:
             renamed = "not deleted" if delete else "unused"
             lines.append(f"{renamed}: {name}: its test may have been renamed: rename the case, or delete its folder")
             continue
@@ -154,6 +178,7 @@ def report_unused(
             "--prune-goldens leaves goldens whose test file is not there: another project may have the file, and share "
             f"the goldens. If none does: {shlex.join(['rm', '-r', *without_file])}"
         )
+    lines += hints.values()
     cleared = delete_leftovers(stray_files) if delete else []
     lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in stray_files]
     if (deletable or stray_files) and not delete:
@@ -169,7 +194,9 @@ def unused_or_error(
     The second value says why not all unused goldens were deleted; the third is how many are left.
     """
     try:
-        lines, errors, left = report_unused(goldens, reported, collected, config.rootpath, delete=delete)
+        lines, errors, left = report_unused(
+            goldens, reported, collected, config.rootpath, delete=delete, rename=partial(_rename_hint, config=config)
+        )
     except ExportCompatError as error:
         # A golden that cannot be read fails its own test, if it has one.
         return [f"unused goldens are not listed: {error}"], f"{error} Nothing was deleted." if delete else "", 0
@@ -196,15 +223,68 @@ def rename_hint(
     if len(candidates) != 1:
         return "", ""
     old = candidates[0].manifest
-    words = ["jaxexport", "goldens", "rename", old.case, manifest.case]
-    if exporting_test(old, manifest.case) != manifest.test:
-        words += ["--test", manifest.test]
+    same = "jaxpr" if old.options.without_outputs else "outputs"
+    command = _rename_command(old, manifest, settings)
+    return old.case, f"Was it renamed? The unused case {old.case} has the same signature and {same}: {command}"
+
+
+def _rename_command(old: Manifest, new: Manifest, settings: Settings) -> str:
+    """Return the command that gives the goldens of the case `old` the name of the case `new`."""
+    words = ["jaxexport", "goldens", "rename", old.case, new.case]
+    if exporting_test(old, new.case) != new.test:
+        words += ["--test", new.test]
     folder = Path(os.path.relpath(settings.goldens, settings.directory)).as_posix()
     if folder != Path(settings.policy.goldens).as_posix():
         words += ["--goldens", folder]
-    same = "jaxpr" if old.options.without_outputs else "outputs"
-    text = f"Was it renamed? The unused case {old.case} has the same signature and {same}: {shlex.join(words)}"
-    return old.case, text
+    return shlex.join(words)
+
+
+def _rename_hint(old: Manifest, new: Manifest, config: pytest.Config) -> str:
+    """Return what to do about an unused case whose test was renamed before goldens of the new case were written."""
+    settings = read_settings(config)
+    text = (
+        f"Was {old.test} renamed to {new.test}? Then the goldens of {old.case} by other writers belong to {new.case}: "
+        f"{_rename_command(old, new, settings)}"
+    )
+    try:
+        rename_case(GoldenStore(settings.goldens), old.case, new.case, new.test, dry_run=True)
+    except GoldenError:
+        folder = os.path.relpath(settings.goldens / new.case, settings.directory)
+        return f"{text}, after deleting {Path(folder).as_posix()}, which pytest --update-goldens wrote again"
+    return text
+
+
+def _renamed_before(
+    store: GoldenStore, unused: Iterable[Golden], reported: ReportedTests
+) -> Iterator[tuple[Manifest, Manifest]]:
+    """Yield each unused case that a used case may have been before, with that case, each by its newest manifest.
+
+    A used case has the same signature and inputs, and the same outputs where one writer wrote both, but lacks a writer:
+    the golden by that writer may be what nobody can make again. Yielded is a case that fits just one used case.
+    """
+    by_case: dict[str, list[Golden]] = {}
+    for golden in unused:
+        by_case.setdefault(golden.manifest.case, []).append(golden)
+    used = [store.generations(case) for case in sorted(reported.cases) if by_case]
+    for generations in by_case.values():
+        fitting = [others for others in used if others and _may_be_same(generations, others)]
+        if len(fitting) == 1:
+            yield generations[-1].manifest, fitting[0][-1].manifest
+
+
+def _may_be_same(unused: Sequence[Golden], used: Sequence[Golden]) -> bool:
+    """Return whether the goldens of a used case may be those of an unused one, without one of its writers."""
+    old, new = ({golden.manifest.writer.id: golden.manifest for golden in goldens} for goldens in (unused, used))
+    if old.keys() <= new.keys():
+        return False
+    one, other = unused[-1].manifest, used[-1].manifest
+    alike = (one.signature, one.files.get(INPUTS)) == (other.signature, other.files.get(INPUTS))
+    return alike and all(_outputs(old[writer]) == _outputs(new[writer]) for writer in old.keys() & new.keys())
+
+
+def _outputs(manifest: Manifest) -> str:
+    """Return the digest of the outputs of a golden, or else that of its artifact."""
+    return manifest.files.get(OUTPUTS) or manifest.files[ARTIFACT]
 
 
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:

@@ -43,7 +43,7 @@ def pytest_collection_finish() -> None:
 
 @contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Hold a lock that no other process of xdist holds for the same file."""
+    """Run what is in this context while no other process of xdist runs what is in its own for the same file."""
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -2,6 +2,7 @@
 
 import difflib
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice, zip_longest
@@ -28,6 +29,8 @@ FIELDS = (
 )  # fmt: skip
 """Fields that the same writer always writes in the same way: all but the function's name and what these determine."""
 
+CONSTANTS = r": \S*constant: value: "  # In a line of `operations_that_differ` about a constant.
+
 _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION_VERSION"}
 """A hint to the environment variable that sets a field whatever the test asks for; no manifest records it."""
 
@@ -49,12 +52,20 @@ def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list
         of = f" of derivative {order}" if order else ""
         for name in FIELDS:
             see = _VARIABLES.get(name, "")
-            changes += [f"{what}{of}: {was} → {value}{see}" for what, was, value in _field(name, old, new)]
+            changes += [f"{what}{of}: {_change(was, value)}{see}" for what, was, value in _field(name, old, new)]
         old, new, order = old.vjp, new.vjp, order + 1
     if (old is None) != (new is None):
         was, is_now = (len(artifact.modules) - 1 for artifact in (then, now))
         changes.append(f"derivatives: to order {was} → to order {is_now}")
     return changes + operations_that_differ(then, now, exact=exact)
+
+
+def constants_differ(then: Artifact, now: Artifact) -> bool:
+    """Return whether two exports have other constants in the same places.
+
+    Raises `ArtifactError` if a module cannot be read.
+    """
+    return any(re.search(CONSTANTS, line) for line in operations_that_differ(then, now))
 
 
 def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
@@ -104,7 +115,7 @@ def independent_changes(then: Artifact, now: Artifact) -> list[str]:
     )
     fields = (*INDEPENDENT, "in_shardings", "out_shardings")
     changes = (change for name in fields for change in _field(name, old, new, _same_by_others))
-    return [f"{what}: {was} → {value}" for what, was, value in changes]
+    return [f"{what}: {_change(was, value)}" for what, was, value in changes]
 
 
 def _same_by_others(old: object, new: object) -> bool:
@@ -155,6 +166,11 @@ def _cut(old: str, new: str) -> tuple[str, str]:
     )  # type: ignore[return-value]
 
 
+def _change(old: str, new: str) -> str:
+    """Return two values as one text; types of functions have arrows of their own."""
+    return f"was {old}; now {new}" if "->" in old + new else f"{old} → {new}"
+
+
 def _alike(old: Sequence[object], new: Sequence[object]) -> int:
     """Return the number of items at the start of both sequences that are equal."""
     return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
@@ -170,7 +186,7 @@ def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Ite
         differs = True
         if was and line and was[1].name == line[1].name:
             for what, before, after in _in_operation(was[1], line[1]):
-                yield f"{_where(line, platforms)}: {line[1].name}: {what}: {before} → {after}"
+                yield f"{_where(line, platforms)}: {line[1].name}: {what}: {_change(before, after)}"
         else:
             sides = (("-", was), ("+", line))
             yield from (f"{_where(side, platforms)}: {sign} {str(side[1])[:WIDTH]}" for sign, side in sides if side)

@@ -62,6 +62,11 @@ def without_advice(reason: str) -> str:
     return _ADVICE.sub("", reason)
 
 
+def without_advice_on(load: "LoadResult") -> "LoadResult":
+    """Return a result whose reasons do not say how to export or convert otherwise."""
+    return load._replace(reasons=tuple(map(without_advice, load.reasons)))
+
+
 def advises_conversion(load: "LoadResult") -> bool:
     """Return whether a reason why a reader does not load an artifact says how to convert it."""
     return any("`jaxexport convert " in reason for reason in load.reasons)

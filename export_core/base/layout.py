@@ -1,5 +1,6 @@
 """The layout of a terminal: aligned tables, and paragraphs with labels before them."""
 
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -7,6 +8,7 @@ from export_core.base.text import plain_text
 
 INDENT = 13  # Where the texts of a finding begin, behind their labels.
 _COMMANDS = ("reproduce", "explain", "next")  # Labels of texts that are copied into a shell: each stays on one line.
+_COMMAND = re.compile(r"`(?:jaxexport|pytest|nox|git|pip) [^`\n]*`")  # A command in a sentence.
 _CUT = " ..."
 
 
@@ -43,12 +45,16 @@ def aligned(
 def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: int = 0) -> list[str]:
     """Return the lines of a paragraph that begins with `first` and whose other lines begin with `indent` spaces.
 
-    After `most` lines the text is cut, with dots; 0 cuts nothing.
+    After `most` lines the text is cut, with dots; 0 cuts nothing. A command in backticks stays on one line.
     """
+    # textwrap breaks at ASCII spaces alone: those of a command are replaced by a character that the text lacks.
+    unbroken = next(character for character in map(chr, range(0xE000, 0xF8FF)) if character not in text)
+    text = _COMMAND.sub(lambda command: command[0].replace(" ", unbroken), text)
     lines = textwrap.wrap(
         text, max(width, indent + 20), initial_indent=first, subsequent_indent=" " * indent,
         break_long_words=False, break_on_hyphens=False,
     ) or [first.rstrip()]  # fmt: skip
+    lines = [line.replace(unbroken, " ") for line in lines]
     if not most or len(lines) <= most:
         return lines
     last = lines[most - 1]

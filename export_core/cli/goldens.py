@@ -95,7 +95,10 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     from export_core.numbers.noise import check_noise
 
     if (names or again) and not noise:
-        raise click.UsageError("CASE and --again choose the goldens whose noise is measured: they need --noise.")
+        raise click.UsageError(
+            "CASE and --again choose the goldens whose noise is measured: they need --noise. "
+            "Without it, `jaxexport goldens verify` verifies all goldens."
+        )
     policy = project.policy
 
     def audited(golden: Golden, artifact: Artifact) -> str:

@@ -153,6 +153,7 @@ def docs_link(page: str) -> str:
 
 _COMMANDS = {
     "badge": "jaxexport report --badge FILE",
+    "check": "jaxexport audit FILE",
     "clean": "jaxexport environments clean",
     "compare": "jaxexport judge NEW --baseline OLD",
     "goldens coverage": "jaxexport goldens list --coverage",

@@ -110,6 +110,8 @@ def judge(
                 echo(text, err=True)
         elif propose:
             echo(proposed, nl=False)
+            if not proposed:
+                echo("nothing to propose: no failure of this run needs an entry in known_failures", err=True)
             # On stderr: standard output is YAML, to be appended to a policy.
             print_headline(click_options.console(stderr=True), view(run))
         else:

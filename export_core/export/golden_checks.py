@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from export_core.base.patterns import problem_of_pattern
-from export_core.base.text import plural
+from export_core.base.text import few, plural
 from export_core.export import api, meshes
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import (
@@ -373,7 +373,17 @@ def _require_refusal(produced: ProducedGolden, check: Check, arguments: Argument
             f"{where}: expected a refusal with {check.refused!r} in its message, "
             f"found {type(error).__name__}: {message}"
         ) from error
-    raise ExportError(f"{where}: expected this call of the exported function to be refused, and it was not.")
+    types = few(list(map(_type_of, jax.tree_util.tree_leaves((args, kwargs)))))
+    raise ExportError(
+        f"{where}: expected this call of the exported function to be refused, and it was not. "
+        f"It takes {types or 'no arrays'}: pass arguments that the function does not accept, or remove this call."
+    )
+
+
+def _type_of(value: object) -> str:
+    """Return the type of an argument as jax prints it, such as ``float32[3]``."""
+    dtype = getattr(value, "dtype", None) or jax.dtypes.result_type(value)
+    return f"{dtype}[{','.join(map(str, jax.numpy.shape(value)))}]"
 
 
 def _stored_check(

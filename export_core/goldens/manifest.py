@@ -233,6 +233,11 @@ class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tool: str  # What made it, such as `pytest-jaxexport 0.1.0`.
     module_by: str = ""  # The jaxlib that rewrote or exported the module; empty where the module is the original's.
 
+    @property
+    def differs_from_original(self) -> bool:
+        """Whether the conversion changed the artifact: JAX promises nothing for it then."""
+        return self.way != "unchanged"
+
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.

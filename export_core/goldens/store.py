@@ -209,8 +209,14 @@ class ComparedGolden(Golden):
 
 
 def hint_at_cases(name: str, cases: Iterable[str]) -> str:
-    """Return the end of a message about a name that no case has: a similar case, and the command that lists cases."""
-    return f"{did_you_mean(name, cases)} `jaxexport goldens list` shows all cases."
+    """Return the end of a message about a name that no case has: a similar case, and the command that lists cases.
+
+    Cases whose last part is the name are the most similar: it is the name of a test function.
+    """
+    cases = list(cases)
+    ending = [case for case in cases if name and case.partition("[")[0].endswith(f".{name}")]
+    meant = f" Did you mean {' or '.join(map(repr, ending))}?" if 0 < len(ending) <= 3 else did_you_mean(name, cases)
+    return f"{meant} `jaxexport goldens list` shows all cases."
 
 
 @dataclass(frozen=True)

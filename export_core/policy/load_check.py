@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED, calls_of_jax, only_jax
-from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime
+from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime, without_advice
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.checked_arguments import require_type
 from export_core.base.platforms import PLATFORMS, PlatformError, similar_platform
@@ -74,26 +74,7 @@ class LoadCheck:
         return False if self.unpromised or self.numbers == NO else self.loads
 
     def __str__(self) -> str:
-        name = self.reader.rpartition("==")[0]
-        refused = "loads it, and cannot call it" if fails_when_called(self.reasons) else "cannot load it"
-        how = {True: "loads it", False: refused, None: "may or may not load it"}[self.loads]
-        why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
-        calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
-        if self.unpromised:
-            only = only_jax(self.unpromised) if name else ""
-            calls = f"it cannot compile it: {only}" if name else f"not promised: {', '.join(self.unpromised)}"
-            calls = "" if only and only in self.known else calls
-        elif not self.exported and not name:
-            calls = "its custom calls are listed or allowed" if self.custom_calls else "it makes no custom call"
-        how = "; ".join(filter(None, (f"{title_of(self.reader)} {how}{why}", self.known, calls)))
-        if not self.exported:
-            return f"{how}; JAX promises nothing of a module without an envelope"
-        window = {True: "inside", False: "outside", None: "not known to be inside"}[self.promised]
-        built = f"built from {self.promised_since} to {self.promised_until}"
-        days = f" ({built if name else f'jaxlibs {built}'})" if self.promised_until else ""
-        if name and not days:
-            return f"{how}; nothing is promised there"
-        return f"{how}; it is {window} the window{f' of {name}' if name else ''}{days}"
+        return in_words(self)
 
 
 def check(
@@ -124,6 +105,36 @@ def check(
     artifact = read_bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else read(data)
     terms = _shipped_terms()
     return check_load(artifact, terms, _installed_reader() if reader is None else find_reader(reader, terms), platform)
+
+
+def in_words(check: LoadCheck, *, converted: bool = False) -> str:
+    """Return a check as a sentence, which says of a `converted` artifact neither windows nor another export.
+
+    The bytes do not show that an artifact was converted: the record beside its file does.
+    """
+    name = check.reader.rpartition("==")[0]
+    refused = "loads it, and cannot call it" if fails_when_called(check.reasons) else "cannot load it"
+    how = {True: "loads it", False: refused, None: "may or may not load it"}[check.loads]
+    reasons = [without_advice(reason) for reason in check.reasons] if converted else check.reasons
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
+    if check.unpromised:
+        only = only_jax(check.unpromised) if name else ""
+        calls = f"it cannot compile it: {only}" if name else f"not promised: {', '.join(check.unpromised)}"
+        calls = "" if only and only in check.known else calls
+    elif not check.exported and not name:
+        calls = "its custom calls are listed or allowed" if check.custom_calls else "it makes no custom call"
+    how = "; ".join(filter(None, (f"{title_of(check.reader)} {how}{why}", check.known, calls)))
+    if not check.exported:
+        return f"{how}; JAX promises nothing of a module without an envelope"
+    if converted:
+        return how
+    window = {True: "inside", False: "outside", None: "not known to be inside"}[check.promised]
+    built = f"built from {check.promised_since} to {check.promised_until}"
+    days = f" ({built if name else f'jaxlibs {built}'})" if check.promised_until else ""
+    if name and not days:
+        return f"{how}; nothing is promised there"
+    return f"{how}; it is {window} the window{f' of {name}' if name else ''}{days}"
 
 
 def _require_one_release(reader: str) -> None:

@@ -16,6 +16,7 @@ from export_core.cli.help import _COMMANDS
         ("plan", "No such command: plan. `jaxexport matrix --dry-run` does that."),
         ("merge a b", "`jaxexport judge DIR DIR --results MERGED` does that."),
         ("badge", "`jaxexport report --badge FILE` does that."),
+        ("check a.jaxexport", "`jaxexport audit FILE` does that."),
         ("show t.a", "`jaxexport inspect CASE/WRITER` does that."),
         ("goldens noise", "`jaxexport goldens verify --noise` does that."),
         ("policy known", "`jaxexport policy show --known` does that."),

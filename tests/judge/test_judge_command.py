@@ -57,6 +57,13 @@ def test_judging_excuses_a_known_failure_until_it_expires(jaxexport, tmp_path):
     assert (late.code, "expired on 2026-12-01" in late.out) == (4, True)
 
 
+def test_judge_says_that_there_is_nothing_to_propose(jaxexport, tmp_path):
+    finished(tmp_path / "out", result())
+    ended = jaxexport("judge", "out", "--propose", code=0)
+    assert ended.out == ""
+    assert ended.err.startswith("nothing to propose: no failure of this run needs an entry in known_failures")
+
+
 def test_a_joined_run_names_the_shard_to_run_again(jaxexport, tmp_path):
     first, second = result(case="t.a"), NOT_RUN
     cells = cells_by_place([first.key, second.key], (goldens := {first.golden: "hash", second.golden: "hash"}))

@@ -189,6 +189,20 @@ def test_a_tests_name_given_as_a_case_gets_a_pattern_suggested(named, patterns):
         assert planned(goldens, cases=(patterns,)).goldens
 
 
+@pytest.mark.parametrize(
+    ("named", "meant"),
+    [
+        ("test_blur", "'tests.test_physlib.test_blur[9]'"),
+        ("test_attention", "'tests.test_other.test_attention' or 'tests.test_physlib.test_attention'"),
+    ],
+)
+def test_the_name_of_a_test_function_gets_its_cases_as_a_suggestion(named, meant):
+    cases = ("physlib.test_attention", "physlib.test_blur[9]", "other.test_attention")
+    with pytest.raises(MatrixError) as error:
+        planned([golden(f"tests.test_{case}") for case in cases], cases=(named,))
+    assert f"Did you mean {meant}? " in str(error.value)
+
+
 @pytest.mark.parametrize("named", ["tests.test_physlib.test_atention", "tests.test_physlib.test_atention*"])
 def test_a_misspelled_case_gets_a_suggestion(named):
     goldens = [golden("tests.test_physlib.test_attention"), golden("tests.test_physlib.test_blur")]

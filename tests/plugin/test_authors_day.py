@@ -322,7 +322,10 @@ def test_a_dry_run_shows_what_an_update_replaces(changed_project, tmp_path):
     assert "4 goldens would be replaced: " in shown.text
     assert "1 golden would be new: test_a.test_new/" in shown.text
     assert "1 golden unchanged: test_a.test_same/" in shown.text
-    assert "dry run: nothing was written" in shown.text
+    assert "dry run: nothing was written; pytest --update-goldens writes it" in shown.text
+    of_one = project.pytest("--update-goldens=dry-run", "-k", "same", "test_a.py").text
+    words = "pytest --update-goldens -k same test_a.py writes it"
+    assert f"dry run: nothing was written; {words}" in of_one, "without -k, it would write all goldens"
     assert "goldens that would be written in " in shown.text
     differences = parts_in(shown.text)
     assert differences.keys() == PARTS.keys()

@@ -261,6 +261,33 @@ def test_a_change_under_all_hash_seeds_suggests_to_try_more(later):
     assert "PYTHONHASHSEED=$seed pytest test_a.py::test_always_alike --no-second-export && break" in report.text
 
 
+RANDOM = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+@pytest.mark.export_compat
+def test_random(export_golden):
+    weights = jnp.asarray(np.random.default_rng().random((6, 6)))
+    export_golden(jax.jit(lambda x: x @ weights), np.ones(6, np.float32))
+"""
+
+
+def test_random_constants_are_named_when_written_and_when_they_differ(projects):
+    """An update never helps: the next run has other constants again."""
+    project = projects(test_a=RANDOM)
+    project.use_warm_workers()
+    run = project.pytest("--update-goldens", twice=True)
+    assert "and fail if these differ in each run too: seed random arrays that the test closes over" in run.text
+    text = project.pytest()["test_random"].text
+    assert text.startswith("Other numbers than its golden")
+    assert "constants: they differ from the golden's. If you changed nothing, they are random, and differ" in text
+    project.pytest("--update-goldens")  # as if no second export had shown it
+    text = project.pytest()["test_random"].text
+    assert "constants: they differ from the golden's." in text
+
+
 def test_noise_later_postpones_the_second_export(projects):
     project = projects(test_a=SETS)
     done = project.pytest("--update-goldens", "--noise=later", twice=True)

@@ -73,6 +73,14 @@ def test_outputs_that_show_nothing_are_refused(update, name):
     assert "nothing_to_compare='why'" in report.text
 
 
+def test_a_missing_golden_that_would_be_refused_says_so(update):
+    """The command that writes it, alone, was refused by the next run."""
+    report = update[0].pytest("-k", "TestNothing and test_nan")["TestNothing.test_nan"]
+    assert "No golden of this test yet" in report.text
+    assert "Before that: expected outputs that show what the function computes, but all values" in report.text
+    assert "Before that" not in update[0].pytest("-k", "TestReason and test_nan").text
+
+
 def test_one_number_in_any_output_or_call_lets_a_golden_be_stored(update):
     for name in ("test_one_number", "test_another_output", "test_another_call"):
         report = update[1][f"TestSomething.{name}"]

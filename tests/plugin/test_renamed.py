@@ -144,6 +144,39 @@ def test_an_update_suggests_the_rename_too(project, jaxexport, monkeypatch):
     assert hints(project.pytest("--update-goldens")) == []
 
 
+def test_runs_after_an_update_still_suggest_the_rename(project, jaxexport, monkeypatch):
+    """The golden of an older writer is lost otherwise: pruning was all that the next run offered."""
+    older = project.add_older_generation("test_a.test_sin")
+    project.write(test_a=RENAMED)
+    project.pytest("--update-goldens", "--record-packages")
+    shutil.rmtree(project.goldens / "test_a.test_gone")
+    run = project.pytest()
+    assert (
+        "Was test_a.py::test_sin renamed to test_a.py::test_sine? Then the goldens of test_a.test_sin by other writers "
+        "belong to test_a.test_sine: jaxexport goldens rename test_a.test_sin test_a.test_sine, after deleting "
+        "golden/test_a.test_sine, which pytest --update-goldens wrote again" in run.text
+    )
+    assert "pytest --prune-goldens" not in run.text
+    assert f"not deleted: test_a.test_sin/{older.name}: its test may" in project.pytest("--prune-goldens").text
+    assert older.is_dir()
+    shutil.rmtree(project.goldens / "test_a.test_sine")
+    project.pytest("--update-goldens")
+    ends = [line for line in project.pytest().text.splitlines() if line.startswith("Was ")]
+    assert [line.endswith(": jaxexport goldens rename test_a.test_sin test_a.test_sine") for line in ends] == [True]
+    monkeypatch.chdir(project.folder)
+    jaxexport("goldens", "rename", "test_a.test_sin", "test_a.test_sine")
+    run = project.pytest()
+    assert (run.code, "unused" in run.text, "renamed" in run.text) == (0, False, False)
+
+
+def test_a_removed_copy_of_a_test_may_be_pruned(project):
+    """What the other test has by all its writers is lost by no deletion."""
+    (golden,) = GoldenStore(project.goldens).generations("test_a.test_sin")
+    project.add_golden(golden, case="test_a.test_b", test="test_a.py::test_b")
+    run = project.pytest("--prune-goldens")
+    assert f"deleted: test_a.test_b/{golden.manifest.writer.id}: test_a.py::test_b no longer exports it" in run.text
+
+
 def test_an_update_names_what_to_delete_before_a_rename(project, jaxexport, monkeypatch):
     """What was just written records packages, unlike the old golden."""
     project.write(test_a=RENAMED)

@@ -47,9 +47,20 @@ def test_counts_of_primitives_come_before_jaxpr_and_stablehlo(tmp_path):
 def test_a_changed_constant_shows_in_stablehlo_only(tmp_path):
     (then, golden), (now, today) = (exported(lambda x, c=c: x * np.array([1, 2, c], np.float32)) for c in (3, 4))
     (head, line) = source_difference(written(tmp_path, then), now, golden, today)
-    assert head == f"StableHLO (- golden, + now; {tmp_path / 'artifact.jaxexport'}):"
+    assert head == f"StableHLO (golden → now, - only golden, + only now; {tmp_path / 'artifact.jaxexport'}):"
     assert "dense<[1.0, 2.0, 3.0]>" in line
     assert "dense<[1.0, 2.0, 4.0]>" in line
+
+
+def test_a_changed_type_of_a_function_has_no_second_arrow(tmp_path):
+    """`(...) -> (...) → (...) -> (...)` was read as one type."""
+    (then, golden), (now, today) = (exported(lambda x, n=n: jnp.concatenate([x] * n)) for n in (2, 3))
+    lines = source_difference(written(tmp_path, then), now, golden, today)
+    (line,) = (line for line in lines if "->" in line and line.startswith("  module"))
+    assert line.count("->") == 2
+    assert "→" not in line
+    assert ": was (" in line
+    assert "; now (" in line
 
 
 def test_without_readable_files_in_a_golden_no_difference_is_shown(tmp_path):

@@ -13,6 +13,8 @@ import pytest
 from commands import finished, written_to
 from example_runs import AS_OF, broken_run
 
+from export_core.base.layout import wrapped
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 REPORT = (sys.executable, "-m", "export_core", "report", "out")
 
@@ -64,3 +66,10 @@ def test_a_log_in_ascii_has_each_sentence_on_a_line(folder):
     assert not any(sign in text for sign in ("\x1b", "\\u", "\\x"))
     readers = "lapack-cold-process in 0.6.2 to 0.9.2, timeout in 0.12.0.1, numerics in 0.12.0 to 0.12.0.1"
     assert f"\nBROKEN: 67 of 1,350 promised cells, 3 causes.\nReaders affected, by cause: {readers}. 4,692 of " in text
+
+
+def test_a_wrapped_sentence_does_not_break_a_command():
+    command = "`jaxexport convert FILE --for iree==3.13.0 -o OUT`"
+    lines = wrapped(f"It is refused there: export it again, or {command} if that helps", 60)
+    assert lines[0] == "It is refused there: export it again, or"
+    assert any(command in line for line in lines)

@@ -60,7 +60,11 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
     target = _Target(number, newest, mesh)
     if not release.runtime:
         target.note(
-            f"envelope of format {format_in_words(first, last)} rewritten in format {number}"
+            (
+                f"envelope written in format {number}, which the original may have too"
+                if first <= number <= last
+                else f"envelope of format {format_in_words(first, last)} rewritten in format {number}"
+            )
             + (f", with {plural(envelope.vjp_order, 'derivative')}" if envelope.vjp is not None else "")
         )
     fit = target.relabelled if release.runtime else target.fitted

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 from export_core.artifact import Artifact, Module, as_dict
 from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main, dimension_constraints, dimension_names, is_known
-from export_core.artifact.readers import Needs, Reader, needs, readers_of, readers_of_runtime
+from export_core.artifact.readers import Needs, Reader, needs, readers_of, readers_of_runtime, without_advice_on
 from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.base.quick_hash import sha256_of
 from export_core.knowledge import NO, Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
 from export_core.releases.calendar_entries import CalendarEntry, shipped_runtimes
+from export_core.releases.names import title_of
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
@@ -136,6 +137,11 @@ class ConvertedFacts(NamedTuple):
     tool: str = ""  # What made it.
 
     @property
+    def in_words(self) -> str:
+        """For which reader it was converted, and by what, such as ``for jaxlib 0.9.2 by pytest-jaxexport 0.2.0``."""
+        return f"for {title_of(self.reader)} by {self.tool}"
+
+    @property
     def differs_from_original(self) -> bool:
         """Whether the conversion changed the artifact, as its record says: JAX promises nothing for it then."""
         return not self.problem and self.way != "unchanged"
@@ -205,10 +211,12 @@ def describe(
     newest = [release.jaxlib for release in releases[-1:]]
     jaxlibs = jaxlibs_of(readers)
     findings = audit_for(artifact, writer, terms.allow, jaxlibs or (newest if writer.candidates else ()))
-    converted = _converted(artifact)
+    converted = converted_facts(artifact)
     modules = tuple(_module(module, artifact.data) for module in artifact.modules)
     jaxlib, others = [*readers_of(releases).values()], [*_readers_of_runtimes(terms)] if runtimes else []
     known = [*forecasts(artifact, (*jaxlib, *others))]  # Asked once: what is read of the artifact serves all readers.
+    # How to export it otherwise is known for what jax.export wrote.
+    advised = not (converted and converted.differs_from_original)
     facts = Inspection(
         format=FORMAT,
         file=artifact.name,
@@ -220,8 +228,8 @@ def describe(
         foreseen=foreseen_everywhere(artifact, next(iter((*jaxlibs, *newest)), None)),
         modules=modules,
         writer=writer,
-        readers=tuple(map(_reader, known[: len(jaxlib)])),
-        runtimes=tuple(_runtimes(artifact, known[len(jaxlib) :])),
+        readers=tuple(_reader(one, advised=advised) for one in known[: len(jaxlib)]),
+        runtimes=tuple(_runtimes(artifact, known[len(jaxlib) :], advised=advised)),
         stablehlo_promise=stablehlo_promise(artifact),
         converted=converted,
         saved_model=artifact.saved_model,
@@ -278,8 +286,9 @@ def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFind
     return tuple(next((x for x in alike if not x.ok), alike[0]) for alike in zip(*audited, strict=True))
 
 
-def _reader(known: Forecast) -> ReaderFacts:
-    load = known.load
+def _reader(known: Forecast, *, advised: bool) -> ReaderFacts:
+    """Return what is foreseen of a reader; if not `advised`, without how to export or convert otherwise."""
+    load = known.load if advised else without_advice_on(known.load)
     if load.ok is False:
         return ReaderFacts(load.reader.release, load.ok, load.reasons, NO, NO, NO, ())
     reasons = tuple(map(str, known.doubts))
@@ -301,10 +310,10 @@ def _readers_of_runtimes(terms: Terms) -> Iterator[Reader]:
         yield from readers_of_runtime(name, runtimes, terms.releases)
 
 
-def _runtimes(artifact: Artifact, foreseen: Sequence[Forecast]) -> Iterator[RuntimeFacts]:
+def _runtimes(artifact: Artifact, foreseen: Sequence[Forecast], *, advised: bool) -> Iterator[RuntimeFacts]:
     calls = calls_of_jax(artifact)
     for name, alike in groupby(foreseen, lambda known: known.reader.release.family):
-        by = {known.reader.release.version: _reader(known) for known in alike}
+        by = {known.reader.release.version: _reader(known, advised=advised) for known in alike}
         yield RuntimeFacts(
             name,
             {version: facts.loads for version, facts in by.items()},
@@ -365,7 +374,8 @@ def stablehlo_promise(artifact: Artifact) -> StableHloPromise | None:
     return StableHloPromise(*STABLEHLO_YEARS, written_for)
 
 
-def _converted(artifact: Artifact) -> ConvertedFacts | None:
+def converted_facts(artifact: Artifact) -> ConvertedFacts | None:
+    """Return what the record beside a converted artifact says; None if there is no record."""
     # Most artifacts have no record: what reads one takes longer to import than everything else here.
     if not os.path.lexists(f"{artifact.name}.converted.json"):
         return None

@@ -161,18 +161,23 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
         echo(module_text(read(artifact)))
         return
+    from export_core.features.inspect.artifact_facts import converted_facts
     from export_core.features.inspect.screen import check_lines, inspect_text, load_checks
 
     terms = asked.terms()
     readers = asked.readers_in(terms)
     if golden:
+        record = golden[1].manifest.converted_from
+        converted = record is not None and record.differs_from_original
         checks = _show_golden(golden[1], golden[0], asked, terms, readers, as_json=as_json)
     else:
         read_artifact = read(names[0])
         echo(inspect_text(read_artifact, terms, readers, as_json=as_json), nl=False)
         checks = load_checks(read_artifact, terms, readers)
+        facts = converted_facts(read_artifact) if checks else None
+        converted = facts is not None and facts.differs_from_original
     if not as_json:
-        echo(check_lines(checks, readers), nl=False)
+        echo(check_lines(checks, readers, converted=converted), nl=False)
     answers = {check.ok for check in checks}
     context.exit(NOT_FINE if False in answers else UNKNOWN if None in answers else FINE)
 

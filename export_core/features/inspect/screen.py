@@ -28,6 +28,7 @@ from export_core.features.inspect.artifact_facts import (
     RuntimeFacts,
     StableHloPromise,
     audit_for,
+    converted_facts,
     describe,
     jaxlibs_of,
     stablehlo_promise,
@@ -35,7 +36,6 @@ from export_core.features.inspect.artifact_facts import (
 from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT, Forecast, forecasts
 from export_core.policy.stored_terms import terms_here
 from export_core.policy.terms import Terms
-from export_core.releases.names import title_of
 
 if TYPE_CHECKING:
     from export_core.policy import Policy
@@ -84,13 +84,19 @@ def load_checks(
     return [check_load(artifact, terms, reader, writer=writer) for reader in readers]
 
 
-def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
+def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, converted: bool = False) -> str:
     """Return the last lines of a screen: whether each named reader loads the artifact, and what to do for a jaxlib."""
+    if not checks:
+        return ""
+    from export_core.policy.load_check import in_words
+
     lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime contain what to do.
         to_do = f"; {_remedy(reader.release)}" if check.loads is False and not reader.release.runtime else ""
-        lines.append(f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{check}{to_do}')}\n")
+        lines.append(
+            f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{in_words(check, converted=converted)}{to_do}')}\n"
+        )
     return "".join(lines)
 
 
@@ -167,7 +173,7 @@ def reader_rows(facts: Inspection) -> Rows:
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     if converted := facts.converted:
         # JAX promises nothing for a converted artifact, whatever it promises for the original.
-        about = f"for {title_of(converted.reader)} by {converted.tool}, {converted.way}, from SHA-256 "
+        about = f"{converted.in_words}, {converted.way}, from SHA-256 "
         rewrites = [f"- {rewrite}" for rewrite in converted.rewrites]
         lines = [f"{about}{converted.sha256[:16]}…", f"{converted.verdict}: {converted.message}", *rewrites]
         yield "converted", converted.problem or lines
@@ -548,6 +554,8 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
         return f"written by jaxlib {writer.jaxlib}"
     if artifact.envelope is None:
         return "writer not known"
+    if (converted := converted_facts(artifact)) and converted.differs_from_original:
+        return f"converted {converted.in_words} (name who wrote the original with --writer)"
     if writer.candidates:
         return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writer)"
     return "written by a jaxlib that the calendar does not have (name it with --writer)"

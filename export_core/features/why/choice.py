@@ -383,8 +383,8 @@ def _only_one(
         )
     if candidates:
         raise WhyError(
-            f"None of these cells fails in the results ({len(candidates)} work or were not run). To ask about one "
-            "anyway, name it with --reader."
+            f"None of these cells fails in the results ({len(candidates)} work or were not run). To ask about a "
+            "reader that the run lacks, name it with --reader."
         )
     if not run:
         if found := unfinished_run(RESULTS):

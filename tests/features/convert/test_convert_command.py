@@ -52,6 +52,10 @@ def test_a_conversion_is_verified_against_its_golden(convert, refused_golden, tm
     shown = jaxexport("inspect", str(out)).out
     assert f"converted     for jaxlib {here.jaxlib}" in shown
     assert "promised      nothing" in shown
+    named = jaxexport("inspect", str(out), "--readers", here.jaxlib).out
+    assert named.endswith("every custom call is promised\n"), "nothing of a window, in which it has no place"
+    assert "export with jax" not in named, "how to export it otherwise: jax.export did not write it"
+    assert f", converted for jaxlib {here.jaxlib} by pytest-jaxexport " in jaxexport("audit", str(out)).out
     facts = json.loads(jaxexport("inspect", str(out), "--json").out)
     assert facts["converted"]["sha256"] == sha256(original)
     assert facts["promise"] is None

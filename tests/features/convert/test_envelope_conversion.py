@@ -193,6 +193,13 @@ def test_a_disabled_check_unknown_to_the_reader_is_dropped():
     assert re.match(r"envelope of format [1-9, or]+ rewritten in format 12", converted.rewrites[0])
 
 
+def test_a_conversion_into_the_same_format_names_no_change():
+    artifact = read(DATA / "0.9.2" / "mlp.jaxexport")
+    serialized = [module.serialized() for module in artifact.modules]
+    _, notes = rewrite_envelope(artifact, find_reader("0.9.2", CALENDAR), serialized)
+    assert notes[0] == "envelope written in format 8, which the original may have too, with 2 derivatives"
+
+
 @settings(max_examples=150, deadline=1000, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.sampled_from(sorted(READERS)))
 def test_damaged_artifacts_are_refused_or_converted(choose, jaxlib):

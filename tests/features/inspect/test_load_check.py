@@ -18,6 +18,7 @@ from export_core.artifact import ArtifactError, read
 from export_core.base.platforms import PlatformError
 from export_core.features.inspect.named_readers import find_readers
 from export_core.policy import load_check
+from export_core.policy.load_check import in_words
 from export_core.policy.terms import Terms
 from export_core.releases import ReleaseError
 from export_core.releases.calendar_entries import shipped_entries
@@ -83,6 +84,13 @@ def test_check_has_the_reason_why_a_release_cannot_load_it():
     found = export_core.check(CHOLESKY, "0.9.2")
     assert (found.ok, found.loads, found.promised) == (False, False, False)
     assert "custom_call_v2 came with" in found.reasons[0]
+
+
+def test_a_load_check_of_a_converted_artifact_advises_no_export():
+    found = export_core.check(DATA / "0.6.2" / "mlp.jaxexport", "iree==3.0.0")
+    assert ": export with jax 0.8.1 or later" in str(found)
+    assert "does not parse locations with a range)" in (text := in_words(found, converted=True))
+    assert "export with" not in text
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,9 @@ def test_a_passing_cell_is_chosen_if_its_reader_is_named(project):
     choice = chosen(case=CASE, writer="0.9.2", reader="0.10.2")
     assert choice.result
     assert choice.result.verdict is Verdict.PASS
-    assert "None of these cells fails" in refusal(case=CASE, platform="cpu", results=passed())
+    refused = refusal(case=CASE, platform="cpu", results=passed())
+    assert "None of these cells fails" in refused
+    assert "To ask about a reader that the run lacks, name it with --reader." in refused
 
 
 def passed() -> Path:
@@ -205,7 +207,8 @@ def test_explain_without_arguments_shows_the_only_cause(project, jaxexport, monk
     narrow = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
     assert narrow.split() == whole.split()
     too_long = [line for line in narrow.splitlines() if len(line) > 80 and " " in line.strip()]
-    assert [line.split()[0] for line in too_long] == ["reproduce"]  # a command is copied as it is
+    # A command is copied as it is, also one in a sentence.
+    assert {line.split()[0] for line in too_long} == {"reproduce", "`jaxexport"}
 
 
 def test_explain_leaves_out_readers_of_a_later_day(project, jaxexport):

@@ -22,7 +22,7 @@ from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import Uncalled, export_again, free_caches, installed_writer, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
-from export_core.goldens.manifest_file import is_plain_name
+from export_core.goldens.manifest_file import problem_of_plain_name
 from export_core.goldens.store import WriteStatus
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise
@@ -114,8 +114,9 @@ def write_golden(
         raise GoldenError(
             f"write_golden: expected the name of a case, then the function, found {name_of(case, 'f')} first."
         )
-    if not is_plain_name(case) or len(os.fsencode(case)) > _LONGEST_NAME:
-        found = shortened(repr(case), 80)
+    problem = problem_of_plain_name(case)
+    if problem or len(os.fsencode(case)) > _LONGEST_NAME:
+        found = f"{shortened(repr(case), 80)}, {problem or f'longer than {_LONGEST_NAME} bytes'}"
         raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {found}.")
     where = f"write_golden({case!r})"
     folder = None if goldens is None else path_of(goldens, f"{where}: goldens", "a folder of goldens", GoldenError)

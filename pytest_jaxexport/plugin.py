@@ -10,9 +10,7 @@ import functools
 import inspect
 import json
 import os
-import signal
 import sys
-import threading
 from collections.abc import Generator
 from importlib.metadata import version
 from pathlib import Path
@@ -44,8 +42,6 @@ from pytest_jaxexport.stash import (
 )
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from export_core.policy import Policy
     from pytest_jaxexport.events import Event
     from pytest_jaxexport.recorder import Recorder
@@ -96,6 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
     _require_answers(config)
     config.pluginmanager.register(GoldensReporter(listener.collected, config.stash[UNHEARD]), _REPORTER)
     if config.getoption("update_goldens"):
+        from pytest_jaxexport.termination import TerminationListener  # a run that writes nothing needs no handler
+
         config.pluginmanager.register(TerminationListener(), "jaxexport-termination")
 
 
@@ -337,7 +335,9 @@ class GoldensReporter:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         # Whoever started this pytest cannot tell from an exit code of 0 whether pytest or a test chose it.
         if ended := os.environ.get("JAXEXPORT_SESSION_ENDED"):
-            Path(ended).touch()
+            written = sum(event.get("written") in ("new", "replaced") for event in self.events)
+            with contextlib.suppress(OSError):  # the backfill was killed, and its folder is gone
+                Path(ended).write_text(str(written))
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
@@ -418,41 +418,6 @@ def lines_of_dead_processes(root: Path) -> list[str]:
     from pytest_jaxexport.dead_processes import line_about, tests_of_dead_processes  # 4 ms, after a marked test
 
     return [line_about(test) for test in tests_of_dead_processes(root)]
-
-
-class TerminationListener:
-    """A plugin that raises KeyboardInterrupt at the first SIGTERM, so that a run that writes goldens has its summary.
-
-    A second SIGTERM ends the process at once. If there is another handler already, or outside the main thread, where
-    Python allows no handler, nothing is changed.
-    """
-
-    terminated = False
-
-    def pytest_sessionstart(self) -> None:
-        """Install the handler of SIGTERM."""
-        own = threading.current_thread() is threading.main_thread()
-        if own and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._terminate)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Set the exit code of a run that was terminated.
-
-        It is set last, since pytest writes no summary for an exit code that it does not know.
-        """
-        if self.terminated:
-            session.exitstatus = 128 + signal.SIGTERM  # what a shell expects
-
-    def pytest_unconfigure(self) -> None:
-        """Restore the default handler of SIGTERM."""
-        if signal.getsignal(signal.SIGTERM) == self._terminate:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    def _terminate(self, number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self.terminated = True
-        raise KeyboardInterrupt("SIGTERM")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -76,6 +76,14 @@ def wait_for(what: Callable[[], object], description: str, seconds: float = 120)
     raise AssertionError(f"waited {seconds} s for {description}")
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs. One that has ended and that its parent has not asked about does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def assert_bad_input(ended: Ended, *texts: str) -> None:
     """Check for exit code 2, nothing on stdout, and one line on stderr with these texts."""
     assert ended.code == 2, ended

@@ -298,5 +298,13 @@ def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects, monkeyp
 
 def test_a_case_with_too_long_a_name_for_a_folder_is_refused():
     for case in ("A" * 300, "é" * 128):
-        with pytest.raises(GoldenError, match=r"expected a case whose name a folder can have, .*, found '.{,80}$"):
+        with pytest.raises(
+            GoldenError, match=r"expected a case whose name a folder can have, .*, found '.{,80}, longer than 255 bytes"
+        ):
             export_core.write_golden(case, jax.jit(lambda x: -x), X)
+
+
+@pytest.mark.parametrize(("case", "problem"), [("a/b", "with '/'"), ("a.", "with '.' at its end"), ("", "empty")])
+def test_the_wrong_letter_of_a_case_is_named(case, problem):
+    with pytest.raises(GoldenError, match=f"found '{case}', {problem}."):
+        export_core.write_golden(case, jax.jit(lambda x: -x), X)

@@ -4,6 +4,7 @@ import functools
 import multiprocessing
 import os
 import signal
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -203,9 +204,8 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
     pending: deque[Future[list[Result]]] = deque()
     # New interpreters, since a process that has imported jax must not be forked.
     context = multiprocessing.get_context("spawn")
-    leave_ctrl_c = (signal.SIGINT, signal.SIG_IGN)  # the command ends these processes itself
     with starting_processes():
-        pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=leave_ctrl_c)
+        pool = ProcessPoolExecutor(jobs, context, initializer=_follow_the_command)
     with pool:
         try:
             for chunk in chain(first, chunks):
@@ -222,6 +222,22 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C nobody wants the rest
+
+
+def _follow_the_command() -> None:
+    """Leave Ctrl-C to the command, which ends this process; and end with the command if that is killed.
+
+    A process of a pool would else wait forever for the next files.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    command = multiprocessing.parent_process()
+    assert command
+
+    def follow() -> None:
+        command.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def _read_all(read: Callable[[Found], Result], chunk: list[Found]) -> list[Result]:

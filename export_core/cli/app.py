@@ -20,6 +20,7 @@ from export_core.cli.output import code_of_lost_output, echo
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
 from export_core.cli.report import report
+from export_core.cli.signals import Interrupted, terminable
 
 _COMMANDS = (goldens_group, matrix, judge, report, releases, policy_group, environments)
 """The commands of the kernel, in the order of the help."""
@@ -111,7 +112,8 @@ def main() -> None:
     """Run the command line, and end the process. An error that the user can fix is one line without a traceback."""
     try:
         # Not standalone: click would print its own errors, with another prefix.
-        exit_code = jaxexport(prog_name="jaxexport", standalone_mode=False) or 0
+        with terminable():
+            exit_code = jaxexport(prog_name="jaxexport", standalone_mode=False) or 0
         sys.exit(exit_code or code_of_lost_output())  # any other code is an answer, which stays
     except ExportCompatError as error:
         echo(f"{PREFIX}{error}", err=True)
@@ -129,8 +131,9 @@ def main() -> None:
         hint = f" `{context.command_path} --help` shows the {what}." if context else ""
         echo(f"{PREFIX}{' '.join(text.split())}{hint}", err=True)
         sys.exit(error.exit_code)
-    except click.Abort:
+    except click.Abort as error:
         echo(f"{PREFIX}interrupted.", err=True)
-        sys.exit(130)  # as a shell says it; 1 would be a broken promise
+        # As a shell says it; 1 would be a broken promise.
+        sys.exit(error.__cause__.exit_code if isinstance(error.__cause__, Interrupted) else 130)
     except Exception as error:  # with Python's own exit code, 1, it would be an answer
         sys.exit(report_unforeseen(error))

@@ -14,6 +14,14 @@ from export_core.base.streams import prepare_streams
 
 def main() -> None:
     """Run the command line: by a feature that can answer it at once, or else through click."""
+    try:
+        _answer()
+    except KeyboardInterrupt:  # Ctrl-C before click watches for it, as while click is imported
+        print(f"{PREFIX}interrupted.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _answer() -> None:
     prepare_streams()
     gc.disable()
     try:

@@ -163,7 +163,22 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
         raise click.UsageError("--platforms: expected platforms such as cpu,cuda, found none.")
     if values["readers"] is not None and not selection.readers:
         raise click.UsageError("--readers: expected readers such as window or 0.9.2,0.12.0.1, found none.")
+    if not selection.readers and not selection.wheels and not selection.indexes:
+        _check_readers_of_policy(policy, values["policy_file"])
     return completed(selection, policy)
+
+
+def _check_readers_of_policy(policy: Policy, named: str | None) -> None:
+    """Raise `PolicyError`, with the policy's line, for an unknown reader: the run itself would name an option."""
+    from pathlib import Path
+
+    from export_core.judge.unmatched import READERS, unknown_readers
+    from export_core.policy.load import policy_file, read_policy
+
+    if policy.readers == type(policy)().readers:
+        return
+    if (wrong := unknown_readers(policy, policy.calendar())) and (file := policy_file(Path(), named)):
+        raise read_policy(file)[1].error([(READERS, problem) for problem in wrong])
 
 
 def run_options(values: Mapping[str, Any]) -> RunOptions:

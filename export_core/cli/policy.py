@@ -90,7 +90,8 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     file, policy = load.policy_file(Path(), policy_file), load.find_policy(Path(), policy_file)
     known_issues(policy.known_issues)
     store, calendar = GoldenStore(Path(goldens or policy.goldens)), policy.calendar()
-    stored = store.goldens() if goldens else store.goldens_so_far()
+    # Without goldens, no golden calls any target, which would say nothing of the project's.
+    stored = store.goldens() if goldens or stable_targets else store.goldens_so_far()
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
     location = load.find_locations(policy, policy_file)
     for unmatched in unmatched_patterns(policy, stored, calendar):

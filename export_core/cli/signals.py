@@ -3,14 +3,14 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = {
-    signal.SIGINT: "\njaxexport: stopping the running cells; press Ctrl-C again to quit at once\n",
-    signal.SIGTERM: "\njaxexport: stopping the running cells; a second SIGTERM quits at once\n",
+_AGAIN = {
+    signal.SIGINT: "press Ctrl-C again to quit at once",
+    signal.SIGTERM: "a second SIGTERM quits at once",
 }
 
 
@@ -26,10 +26,38 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def terminable() -> Iterator[None]:
+    """Raise `Interrupted` at the first SIGTERM inside the ``with``, as Python raises KeyboardInterrupt at Ctrl-C.
+
+    So that a command ends the processes that it has started, and removes its temporary folders. The second SIGTERM ends
+    the process at once. In a thread other than the main thread, or where SIGTERM has a handler or is ignored, this does
+    nothing.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise Interrupted(number)
+
+    signal.signal(signal.SIGTERM, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def interruptible(stopped: str = "the running cells", at_once: Callable[[], None] | None = None) -> Iterator[None]:
     """Raise `Interrupted` at the first Ctrl-C or SIGTERM inside the ``with``, and end the process at the second.
 
     In a thread other than the main thread, this does nothing.
+
+    Args:
+        stopped: what the first signal stops, for the line that is printed then.
+        at_once: called at the second signal, to kill what would outlive this process; it must not wait.
     """
     if threading.current_thread() is not threading.main_thread():  # Python allows it in no other thread
         yield
@@ -40,10 +68,12 @@ def interruptible() -> Iterator[None]:
         for name in _SIGNALS:
             signal.signal(name, second)
         # Not print: it takes a lock, which the interrupted code may hold.
-        os.write(2, _STOPPING[signal.Signals(number)].encode())
+        os.write(2, f"\njaxexport: stopping {stopped}; {_AGAIN[signal.Signals(number)]}\n".encode())
         raise Interrupted(number)
 
     def second(number: int, frame: FrameType | None) -> None:
+        if at_once:
+            at_once()
         # Without cleaning up, which may be what hangs.
         os._exit(128 + number)
 

@@ -20,7 +20,7 @@ from export_core.goldens.arrays import KEYS, PLAIN, GoldenError, Leaf, from_npz,
 from export_core.goldens.arrays import nothing_to_compare as shows_nothing
 from export_core.goldens.made_inputs import size_of
 from export_core.goldens.manifest import UNKNOWN, Comparison, Manifest, Options, Origin, Writer, signature_of
-from export_core.goldens.manifest_file import is_plain_name
+from export_core.goldens.manifest_file import problem_of_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.releases import Calendar
 from export_core.releases.calendar_entries import calendar_entries
@@ -73,8 +73,10 @@ def adopt_artifact(
             are none.
     """
     envelope = envelope_of(artifact)
-    if not is_plain_name(case):
-        raise GoldenError(f"--case: expected a name that a folder can have, such as models.attention, found {case!r}.")
+    if problem := problem_of_plain_name(case):
+        raise GoldenError(
+            f"--case: expected a name that a folder can have, such as models.attention, found {case!r}, {problem}."
+        )
     own_mesh = mesh_for(artifact, given.mesh)
     specs = specs_for(artifact, own_mesh, given.in_specs)
     if given.without_outputs and "cpu" in envelope.platforms:

@@ -164,13 +164,24 @@ Problems = Iterator[tuple[str, str]]
 
 def is_plain_name(name: str) -> bool:
     """Return whether every system allows this name for a file or a folder, and the name leads to no other folder."""
-    return bool(name) and name[0] != "." and name[-1] not in ". " and name.isprintable() and not _NOT_IN_NAMES & {*name}
+    return not problem_of_plain_name(name)
+
+
+def problem_of_plain_name(name: str) -> str:
+    """Return what of a name some system does not allow for a file or a folder, such as ``with '/'``; "" if nothing."""
+    wrong = next((letter for letter in name if letter in _NOT_IN_NAMES or not letter.isprintable()), "")
+    if wrong or not name:
+        return f"with {wrong!a}" if name else "empty"
+    if name[0] == "." or name[-1] in ". ":
+        return f"with {name[0]!a} at its beginning" if name[0] == "." else f"with {name[-1]!a} at its end"
+    return ""
 
 
 def problems(manifest: Manifest) -> Problems:
     """Yield everything that is wrong with a manifest, each problem as (field, message)."""
     if not is_plain_name(manifest.case):
-        yield "case", f"expected the name of a folder, found {manifest.case!r}."
+        problem = problem_of_plain_name(manifest.case)
+        yield "case", f"expected the name of a folder, found {manifest.case!r}, {problem}."
     for field, text, (pattern, expected) in _texts(manifest):
         if not pattern.fullmatch(text):
             yield field, f"expected {expected}, found {text!r}."

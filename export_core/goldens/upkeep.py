@@ -14,7 +14,7 @@ from export_core.base.text import did_you_mean, few
 from export_core.base.untrusted import read_named
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import Manifest
-from export_core.goldens.manifest_file import dump_manifest, is_plain_name
+from export_core.goldens.manifest_file import dump_manifest, problem_of_plain_name
 from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of, has_content, readable_goldens
 
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
@@ -39,8 +39,8 @@ def rename_case(
     Raises:
         GoldenError: The new case has goldens that the old case does not have with equal content.
     """
-    if not is_plain_name(new):
-        raise GoldenError(f"{new!r}: expected the name of a case, such as tests.test_a.test_f.")
+    if problem := problem_of_plain_name(new):
+        raise GoldenError(f"expected the name of a case, such as tests.test_a.test_f, found {new!r}, {problem}.")
     goldens = store.existing(old)
     # One folder may have two names that differ in upper and lower case, where the disk ignores case.
     if (store.root / new).exists() and (store.root / old).samefile(store.root / new):

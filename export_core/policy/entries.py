@@ -196,7 +196,15 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broken promise does; inside the window it is `broken`.
     """
 
-    name: Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]*$(?!\n)", max_length=60, examples=["serving"])]
+    name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z][A-Za-z0-9._-]*$(?!\n)",
+            max_length=60,
+            examples=["serving"],
+            description="Letters, digits, ., _ and -, beginning with a letter.",
+        ),
+    ]
     """What reports call the deployment target: a letter, then letters, digits, `.`, `_` and `-`."""
     jaxlib: str = ""  # The jaxlib release that runs there.
     reader: str = ""

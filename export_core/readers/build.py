@@ -317,7 +317,11 @@ def _run(
         env=place.variables,
         start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
     ) as process:
-        out, err = _printed(process, until, stopping)
+        try:
+            out, err = _printed(process, until, stopping)
+        except BaseException:  # Ctrl-C, in the main thread: without this, it would go on in its own session
+            kill_group(process)
+            raise
     if stopping.is_set():
         raise EnvironmentFailed(f"{doing}: the run was stopped")
     if process.returncode and time.monotonic() > until:

@@ -28,6 +28,7 @@ PUBLIC = "https://pypi.org/simple"
 VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 END = 64 * 1024  # Bytes that are asked for at once: the list of a jaxlib wheel's 200 files takes 30 kB at its end.
 
+_SET = ("1", "true", "yes", "on", "y", "t")  # The values by which uv takes a variable for set.
 _TIMEOUT = 60.0  # seconds without a byte
 
 
@@ -204,6 +205,11 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
     # urllib also opens ftp: and data:, which no index is.
     if parts.scheme not in ("https", "http", "file"):
         raise ReleaseError(f"{url}: expected the URL of a package index (https, http or file).")
+    if parts.scheme != "file" and os.environ.get("UV_OFFLINE", "").lower() in _SET:
+        raise ReleaseError(
+            f"{url}: expected a network, found UV_OFFLINE, which forbids its use. Unset it, or name a folder with "
+            "wheels with --wheels."
+        )
     user, at, host = parts.netloc.rpartition("@")
     if not at and f"//{parts.netloc}" not in without_credentials(url):  # urllib would take the user for the host
         raise ReleaseError(f"{url}: expected user and password without / ? # in them. Write %2F, %3F and %23.")

@@ -13,7 +13,7 @@ from export_core.base.layout import wrapped
 from export_core.base.text import first_line, plural
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import cell_signature
-from export_core.matrix import Plan
+from export_core.matrix import Plan, Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release
 from export_core.report.wording import counts_line
@@ -191,7 +191,7 @@ class RunProgress:
             self._ready.add(reader)
         self._failures.update([result.judgement, *(["flaky"] if result.flaky else [])])
         promised = self._planned.get(result.key, result.promised)
-        self._promised += promised
+        self._promised += promised and result.verdict is not Verdict.NOT_RUN
         decides = promised or bool(result.deployed)
         self._decided += decides
         self._time_left.cell(reader, promised, result.seconds)

@@ -196,7 +196,7 @@ def run_matrix(
         words: the options of the command that makes the run, if any, for --resume.
 
     Raises:
-        GoldenError: A golden is not complete.
+        ExportCompatError: A golden or other input is wrong.
         MatrixError: The plan is empty.
         RunError: The folder of results cannot be used.
         ResultsNotWritten: The folder has no room for more results.

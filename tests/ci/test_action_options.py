@@ -76,6 +76,28 @@ def test_options_that_select_cells_are_refused_but_as_inputs(step, option, spell
     assert f"Give it as the input '{option[2:]}'." in ran.output
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ('--unpromised "old goldens"', ["--unpromised", "old goldens"]),
+        ("--unpromised='old  #1'\n--quiet", ["--unpromised=old  #1", "--quiet"]),
+        (r"--policy C:\new\policy.yaml", ["--policy", r"C:\new\policy.yaml"]),
+        ("", []),
+    ],
+)
+def test_options_are_split_as_in_a_shell(step, options, words):
+    ran = step(options=options)
+    assert ran.code == 0, ran.output
+    assert ran.words is not None
+    assert ran.words[1:-2] == words
+
+
+def test_a_quote_that_is_not_closed_is_refused(step):
+    ran = step(options='--unpromised "old goldens')
+    assert (ran.code, ran.words) == (2, None)
+    assert "::error title=jaxexport matrix::options: expected each quote to be closed" in ran.output
+
+
 def test_exit_code_2_of_the_matrix_is_annotated_as_an_error(step):
     assert "::error title=jaxexport matrix::Bad input, and nothing was judged" in step(code=2).output
     assert "::error" not in step(code=1).output
@@ -96,7 +118,7 @@ ELSEWHERE_OR_NOWHERE = ["--help", "-h", "-hh", "--version", "--results=old", "--
     [
         *((f"--quiet {option}", f"found {option}. Leave it out.") for option in ELSEWHERE_OR_NOWHERE),
         *(
-            (f"{before} tests.test_a.*", "found tests.test_a.*. Give a case as the input 'cases'.")
+            (f"{before} tests.test_a.*", "found tests.test_a.*. Give a case as the input 'cases', and")
             for before in ("", "--timeout 300", "--jobs=2", *sorted(FLAGS), "-q")
         ),
     ],

@@ -3,7 +3,9 @@
 import datetime
 import hashlib
 import json
+import os
 import shlex
+import signal
 import subprocess
 import sys
 from io import StringIO
@@ -520,6 +522,41 @@ def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):
 
     monkeypatch.setattr("export_core.cli.click_options.policy_of", interrupt)
     assert jaxexport("releases", "list").code == 130
+
+
+@pytest.mark.parametrize("module", ["export_core.cli.app", "export_core.features.inspect.screen"])
+def test_ctrl_c_while_the_command_starts_is_one_line(module):
+    """Python prints a traceback and ends by the signal; here the import of a module is what Ctrl-C interrupts."""
+    finder = f"""
+import sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+from export_core.cli.entry import main
+sys.argv[1:] = ["inspect", "nofile"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", finder], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "jaxexport: error: interrupted.\n")
+
+
+def test_a_terminated_command_cleans_up_and_ends_with_code_143(jaxexport, monkeypatch):
+    """It would die at once: a process that it has started would go on, and a temporary folder would stay."""
+    cleaned = []
+
+    def terminate(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            cleaned.append("up")
+
+    monkeypatch.setattr("export_core.cli.click_options.policy_of", terminate)
+    ended = jaxexport("releases", "list", code=143)
+    assert ended.err.strip() == "jaxexport: error: interrupted."
+    assert cleaned == ["up"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("words", [["policy", "show"], ["inspect", "nofile"], ["nonsense"]])

@@ -1,15 +1,12 @@
 """A run that writes goldens and is interrupted, or watched on a terminal: whole goldens, summary, progress line.
 
-A test sends the signal to its own run, except for the backfill's, which another process sends.
+Each test sends the signal to its own run; tests/features/backfill has those of a backfill.
 """
 
 import os
 import pty
 import re
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -69,16 +66,6 @@ Replayer.noise = noise
 """
 
 
-BACKFILL = """
-import sys
-from export_core.features.backfill.backfill import _run_to_its_end
-from export_core.cli.signals import interruptible
-
-with interruptible():
-    _run_to_its_end([sys.executable, "-m", "pytest", *sys.argv[1:]], [])
-"""
-
-
 def variables_of(project: Project) -> dict[str, str]:
     return {**own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "80", "TERM": "xterm"}
 
@@ -104,24 +91,6 @@ def test_an_interrupted_run_lists_the_goldens_it_wrote(projects, number, code):
     assert "1 golden new: test_a.test_first/" in done.text
     assert "interrupted: pytest --update-goldens=missing writes what is missing" in done.text
     assert whole_goldens(project) == ["test_a.test_first"]
-
-
-def test_a_backfill_passes_its_sigterm_on_to_pytest(projects):
-    project = projects(conftest=NO_NOISE, test_a=TESTS + '    Path("waiting").touch()\n    time.sleep(120)\n')
-    project.use_warm_workers()
-    command = [sys.executable, "-c", BACKFILL, "--update-goldens", "--no-second-export"]
-    process = subprocess.Popen(
-        command, cwd=project.folder, env=variables_of(project), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True,
-    )  # fmt: skip
-    until = time.monotonic() + 60
-    while not (project.folder / "waiting").exists() and process.poll() is None:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    text = process.communicate(timeout=60)[0]
-    assert process.returncode != 0
-    assert "1 golden new: test_a.test_first/" in text
 
 
 def test_the_summary_lists_goldens_that_an_interrupted_test_wrote(projects):

@@ -169,6 +169,23 @@ def test_show_prints_known_issues_as_a_loadable_table(jaxexport, cwd):
         assert_bad_input(jaxexport(*command), "none.yaml: cannot read this table of known issues")
 
 
+def test_a_matrix_names_the_policy_line_of_an_unknown_reader(jaxexport, cwd):
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.12.0.1"))
+    (cwd / "export_compat.yaml").write_text("platforms: [cpu]\nreaders: [windows]\n")
+    for command in (("matrix", "--dry-run"), ("matrix",), ("policy", "check")):
+        expected = (
+            "export_compat.yaml:2: readers: expected window, all, newest",
+            "found 'windows'. Did you mean 'window'?",
+        )
+        assert_bad_input(jaxexport(*command), *expected)
+    assert jaxexport("matrix", "--dry-run", "--readers", "0.12.0.1").code == 0
+
+
+def test_check_of_stable_targets_needs_goldens(jaxexport, cwd):
+    ended = jaxexport("policy", "check", "--stable-targets", "lapack_*")
+    assert_bad_input(ended, "golden: expected goldens, found none in")
+
+
 def test_check_names_stable_targets_without_a_golden(jaxexport, cwd):
     store = GoldenStore(cwd / "golden")
     cholesky = Path(__file__).parents[1] / "artifact" / "data" / "0.12.0.1" / "cholesky.jaxexport"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import filelock
 import pytest
+from commands import is_alive, wait_for
 from making import make_wheel, release
 
 from export_core.base.processes import deciding_variables, kernels_in_words
@@ -35,6 +36,7 @@ from export_core.readers.environment import (
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.installed import hash_of_this_interpreter
 from export_core.readers.placement import Placement
+from export_core.readers.uv_settings import CommandPlace
 from export_core.releases import load_calendar
 from export_core.releases.runtimes import runtime_readers
 from export_core.releases.wheels import read_wheel
@@ -53,6 +55,29 @@ def build(*content: object, salt: str = "", **options: object) -> Built:
 def tiny(tmp_path) -> tuple[str]:
     """The requirement of a wheel that is made here, so that nothing is downloaded."""
     return (str(make_wheel(tmp_path, "tiny", "1.0")),)
+
+
+class Interrupting(threading.Event):
+    """An event that is asked whether to stop, and raises KeyboardInterrupt as soon as a file is there."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+
+    def is_set(self) -> bool:
+        if self._file.exists():
+            raise KeyboardInterrupt
+        return False
+
+
+def test_ctrl_c_kills_what_builds_an_environment_in_this_thread(tmp_path):
+    file = tmp_path / "pid"
+    program = f"import os, time; open({str(file)!r} + '.new', 'w').write(str(os.getpid())); "
+    program += f"os.rename({str(file)!r} + '.new', {str(file)!r}); time.sleep(600)"
+    place = CommandPlace(tmp_path, dict(os.environ))
+    with pytest.raises(KeyboardInterrupt):
+        module._run([sys.executable, "-c", program], "installing", Interrupting(file), place)
+    wait_for(lambda: not is_alive(int(file.read_text())), "its end", 20)
 
 
 def test_a_reader_requires_jax_and_its_dependencies():

@@ -256,6 +256,12 @@ def test_a_malformed_calendar_is_an_error(tmp_path, text):
     assert str(done.exception).startswith(f"{tmp_path}/cal.yaml: expected a calendar of releases: ")
 
 
+def test_refresh_uses_no_network_if_uv_must_not(cwd, monkeypatch):
+    monkeypatch.setenv("UV_OFFLINE", "true")
+    message = str(run("refresh", "--index", "http://127.0.0.1:9/simple/").exception)
+    assert "expected a network, found UV_OFFLINE, which forbids its use. Unset it, or name a folder with" in message
+
+
 @pytest.mark.matrix
 def test_a_real_index_gives_the_last_three_shipped_releases(cwd):
     """Only the ends of 21 published wheels are downloaded. Three installed releases tell their formats."""

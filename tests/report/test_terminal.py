@@ -267,6 +267,13 @@ def test_a_log_has_a_line_at_least_every_40_seconds():
     ]
 
 
+def test_a_promised_cell_that_was_not_run_is_not_done():
+    not_run = result(Verdict.NOT_RUN, reader="0.9.2")
+    assert logged((40, not_run), (80, result(reader="0.9.2")))[-1].startswith(
+        "[2/4] jaxlib 0.9.2: 1 not_run, 1 pass · promised cells done: 1 of 2"
+    )
+
+
 def test_progress_counts_a_cell_refused_by_a_runtime_as_promised():
     calendar, reader = load_calendar(), Selection("pjrt==0.12.0.1")
     one_cell = make_plan([golden("t.a")], calendar, Windows(), reader, day("2026-11-21"))

@@ -12,6 +12,7 @@ READ: dict[tuple[str, ...], str] = {
     ("XDG_CACHE_HOME", "HOME"): "Where the user's cache folder is, as platformdirs finds it.",
     ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"): "The package index that `jaxexport releases refresh` asks, "
     "the first that is set. uv, which builds environments, gets those of [an installation](#of-an-installation).",
+    ("UV_OFFLINE",): "If set, no index is asked.",
     ("PATH", "PYENV_ROOT", "UV_PYTHON_INSTALL_DIR"): "Where the CPythons of readers are looked for.",
     ("UV_CONFIG_FILE", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "APPDATA", "PROGRAMDATA"): "Where uv's configuration of "
     "the user and of the machine is looked for. A relative `UV_CONFIG_FILE` does not count.",
@@ -21,7 +22,7 @@ READ: dict[tuple[str, ...], str] = {
     ("GITHUB_REPOSITORY", "CI_PROJECT_PATH"): "The name of the project in `summary.json`, where its folder has none.",
     ("GITHUB_SERVER_URL", "GITHUB_RUN_ID", "CI_PROJECT_URL", "CI_JOB_URL"): "Links of a report to the source code and "
     "to the job.",
-    ("JAXEXPORT_SESSION_ENDED",): "Internal: a file by which `jaxexport goldens backfill` knows that pytest has ended.",
+    ("JAXEXPORT_SESSION_ENDED",): "Internal: how `jaxexport goldens backfill` knows that pytest ended.",
 }
 """All environment variables that the code reads; tests/docs/test_reference.py compares this list with the code."""
 

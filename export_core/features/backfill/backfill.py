@@ -1,15 +1,17 @@
 """Backfill: goldens by older releases, written by running the project's own tests in their environments."""
 
+import contextlib
 import datetime
 import shlex
-import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_core.base.errors import PREFIX
 from export_core.base.exit_code import ExitCode
 from export_core.base.scratch import scratch_folder
+from export_core.base.text import plural
 from export_core.base.untrusted import read_named, read_regular
 from export_core.cli.output import echo
 from export_core.cli.steps import Steps
@@ -23,7 +25,73 @@ from export_core.releases import Calendar, Release, ReleaseError, Windows
 
 _PLUGIN = ("-p", "pytest_jaxexport.missing_modules")
 SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
-"""The environment variable with the path of a file that the plugin makes when a run of pytest ends as it should."""
+"""The environment variable with the path of a file that the plugin writes when a run of pytest ends as it should.
+
+The file has the number of goldens that the run has written.
+"""
+CTRL_C_SECONDS = 1.0  # How long pytest gets to end after a Ctrl-C, which a terminal has sent to pytest too.
+STOP_SECONDS = 5.0  # How long it then gets to end after a SIGTERM. CI systems kill after 7.5 s (GitHub) or more.
+
+
+@dataclass
+class Progress:
+    """What a backfill has done so far."""
+
+    left: list[Release] = field(default_factory=list)
+    """The writers whose pytest has not ended yet: first the one that is at work."""
+    is_started: bool = False  # Whether pytest was started in the environment of the first of them.
+    written: int | None = None  # How many goldens an interrupted pytest has written; None if it did not tell.
+    _process: subprocess.Popen[bytes] | None = None
+
+    def run(self, command: Sequence[str], variables: Mapping[str, str], ended: Path) -> int:
+        """Run pytest, and return its exit code. An exception in this thread, such as Ctrl-C, ends it first.
+
+        `ended` is the file that `SESSION_ENDED` names.
+        """
+        with subprocess.Popen(command, env=dict(variables)) as process:
+            self._process, self.is_started = process, True
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                self._stop(process)
+                with contextlib.suppress(OSError, ValueError):  # it was killed
+                    self.written = int(read_regular(ended))
+                raise
+            finally:
+                self._process = None
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        """End pytest, which then reports what it has written; kill it if it does not end, as inside a compilation."""
+        # Not Ctrl-C once more: the second would end it in the middle of its summary.
+        for seconds, end in ((CTRL_C_SECONDS, process.terminate), (STOP_SECONDS, process.kill)):
+            try:
+                process.wait(seconds)
+                return
+            except subprocess.TimeoutExpired:
+                end()
+        process.wait()
+
+    def kill(self) -> None:
+        """Kill pytest, if it runs."""
+        if process := self._process:
+            process.kill()
+
+    def state(self) -> str:
+        """Return a sentence about what an interrupted backfill has written, and how to continue."""
+        if not self.left:
+            return "Interrupted: every release has written its goldens."
+        name = f"jaxlib {self.left[0].jaxlib}"
+        if not self.is_started:
+            done = f"no golden was written with {name}"
+        elif self.written is None:
+            done = f"pytest was ended while it ran with {name}; the goldens that it has written are complete"
+        else:
+            done = f"{plural(self.written, 'golden')} written with {name}"
+        writers = ",".join(release.jaxlib for release in self.left)
+        return (
+            f"Interrupted: {done}. The same command with --writers {writers} and `-- --update-goldens=missing` writes "
+            "what is missing."
+        )
 
 
 def choose_writers(
@@ -66,7 +134,12 @@ def requirements_here(install: Sequence[str]) -> tuple[str, ...]:
 
 
 def write_goldens(
-    writers: Readers, install: Sequence[str], pytest_args: Sequence[str], constraints: tuple[str, ...], steps: Steps
+    writers: Readers,
+    install: Sequence[str],
+    pytest_args: Sequence[str],
+    constraints: tuple[str, ...],
+    steps: Steps,
+    progress: Progress,
 ) -> int:
     """Run the marked tests of the project in the working folder with each of these jaxlib releases, writing goldens.
 
@@ -77,12 +150,14 @@ def write_goldens(
         pytest_args: further arguments of pytest, after those that this function gives it.
         constraints: pip constraints on the versions of the packages in the environments.
         steps: shows progress while an environment is built.
+        progress: records what was done, for the message of an interrupted command.
 
     Returns:
         0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built, or pytest was
         ended by the code that it ran.
     """
     codes = []
+    progress.left[:] = writers.chosen
     for release in writers.chosen:
         echo(f"== writing goldens with {title(release)}")
         try:
@@ -93,14 +168,16 @@ def write_goldens(
                 steps("the environment is ready: running the marked tests in it")
                 words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
                 command = [str(environment.python), "-m", "pytest", *_PLUGIN, *words, *pytest_args]
-                codes.append(_run_to_its_end(command, install))
+                codes.append(_run_to_its_end(command, install, progress))
         except EnvironmentFailed as error:
             echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(ExitCode.INCOMPLETE)
+        progress.left.pop(0)
+        progress.is_started = False
     return max(codes)
 
 
-def _run_to_its_end(command: Sequence[str], install: Sequence[str]) -> int:
+def _run_to_its_end(command: Sequence[str], install: Sequence[str], progress: Progress) -> int:
     """Run pytest, and return 0 if it passed, 1 if it failed, 3 if its process ended with 0 before its session ended.
 
     A process ends so if a test or a conftest.py calls `os._exit(0)`. `install` has the requirements of the tests: after
@@ -110,15 +187,7 @@ def _run_to_its_end(command: Sequence[str], install: Sequence[str]) -> int:
         ended = folder / "ended"
         # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
         variables = {**writer_variables(), SESSION_ENDED: str(ended)}
-        with subprocess.Popen(command, env=variables) as process:
-            try:
-                code = process.wait()
-            except KeyboardInterrupt as error:
-                # Ctrl-C reaches pytest too, a SIGTERM does not. Either way, pytest reports what it has written.
-                if signal.SIGTERM in error.args:
-                    process.terminate()
-                process.wait()
-                raise
+        code = progress.run(command, variables, ended)
         if code:
             missing = folder / "missing_modules"
             if lacking := sorted({*read_regular(missing).decode().split()}) if missing.exists() else []:

@@ -70,8 +70,9 @@ def backfill(
     test ended pytest.
     """
     from export_core.cli.output import echo
+    from export_core.cli.signals import Interrupted, interruptible
     from export_core.cli.steps import Steps
-    from export_core.features.backfill.backfill import choose_writers, requirements_here, title, write_goldens
+    from export_core.features.backfill.backfill import Progress, choose_writers, requirements_here, title, write_goldens
     from export_core.readers.packages import constraints_of
 
     policy = policy_of(policy_file)
@@ -83,5 +84,11 @@ def backfill(
             echo(f"would write goldens with {title(release)}")
         echo(f"installed beside them: {', '.join(('pytest', *requirements_here(chosen_packages)))}")
         return
-    code = write_goldens(chosen, chosen_packages, pytest_args, versions, Steps(quiet=quiet))
+    progress = Progress()
+    try:
+        with interruptible("pytest", progress.kill):
+            code = write_goldens(chosen, chosen_packages, pytest_args, versions, Steps(quiet=quiet), progress)
+    except Interrupted as stop:
+        echo(progress.state(), err=True)
+        raise click.exceptions.Exit(stop.exit_code) from None
     raise click.exceptions.Exit(code)

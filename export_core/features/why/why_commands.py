@@ -210,7 +210,7 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
     by build date. Up to twelve are all run; more are searched by halves. Where the good release is the younger one,
     the answer is the release that fixed the failure.
 
-    After Ctrl-C, the same command runs only what is left.
+    After Ctrl-C, the same command runs only what is left, unless with --no-cache.
 
     Exit codes: 0 found, 1 the cell does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
     """
@@ -218,7 +218,9 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
     from export_core.features.why.bisect.bisection import bisect as bisection_of
     from export_core.features.why.bisect.bisection_report import BisectBy, bisect_lines
 
-    message = "Interrupted. The same command runs only what is not in the cache."
+    is_stored = choice.options.cache
+    left = "runs only what is not in the cache" if is_stored else "begins anew, since --no-cache stores no outcome"
+    message = f"Interrupted. The same command {left}."
     with _interrupted_with(message), Steps(quiet=quiet) as notify:
         bisection = bisection_of(choice, notify, good=good, by=BisectBy(by), every=every)
     if as_json:

@@ -81,7 +81,7 @@ def test_backfill_is_incomplete_if_pytest_exits_early(
 ) -> None:  # fmt: skip
     project = projects(test_a="def test_f(): pass", conftest=conftest)
     monkeypatch.chdir(project.folder)
-    assert backfill._run_to_its_end(PYTEST, ()) == code
+    assert backfill._run_to_its_end(PYTEST, (), backfill.Progress()) == code
     assert message in capfd.readouterr().err
 
 
@@ -100,7 +100,7 @@ def test_backfill_says_how_to_install_a_missing_module(
     project = projects(**{file: text})
     (project.folder / "pyproject.toml").touch()
     monkeypatch.chdir(project.folder)
-    assert backfill._run_to_its_end(PYTEST, install) == 1
+    assert backfill._run_to_its_end(PYTEST, install, backfill.Progress()) == 1
     message = capfd.readouterr().err
     assert "this environment has no module eqnx, which the tests import" in message
     assert f"run this command with --install {options}, or write backfill_install: [{added}] into" in message
@@ -110,7 +110,7 @@ def test_a_missing_part_of_an_installed_package_is_not_installed(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(projects(test_a="import json.eqnx").folder)
-    assert backfill._run_to_its_end(PYTEST, ()) == 1
+    assert backfill._run_to_its_end(PYTEST, (), backfill.Progress()) == 1
     printed = capfd.readouterr()
     assert "No module named 'json.eqnx'" in printed.out
     assert "this environment has no module" not in printed.err

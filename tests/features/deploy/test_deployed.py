@@ -76,7 +76,7 @@ def test_a_target_may_name_a_release_of_the_project(load, tmp_path):
          "5: deployed[1].jaxlib: expected a jaxlib of the release calendar, found '0.99.0'. The newest known is "),
         ("  - name: all\n    jaxlib: 0.9.2", "4: deployed[1].name: expected another name than 'all', which stands for"),
         ("  - name: 0.9.2\n    jaxlib: 0.9.2",
-         "4: deployed[1].name: expected text such as 'serving', found '0.9.2'."),
+         "4: deployed[1].name: expected text such as 'serving', found '0.9.2'. Letters, digits, ., _ and -,"),
         ("  - name: edge\n    reader: tensorflow",
          "5: deployed[1].reader: expected one release of a runtime, such as tensorflow==2.21.0, found 'tensorflow'."),
         ("  - name: edge\n    jaxlib: iree==3.13.0",

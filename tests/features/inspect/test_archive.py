@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from artifacts import DATA, bare, unlisted
-from commands import assert_bad_input
+from commands import assert_bad_input, is_alive, wait_for
 
 from export_core.artifact import folders
 from export_core.artifact.folders import Found, UnreadFilesError, files_of, in_parallel
@@ -278,3 +278,19 @@ def test_reading_processes_get_no_secrets_or_local_modules(tmp_path, monkeypatch
     assert not Path("imported").exists()
     assert os.environ["GITHUB_TOKEN"] == "secret"
     assert "PYTHONSAFEPATH" not in os.environ
+
+
+def test_processes_that_read_end_with_a_killed_command():
+    program = "import time; from export_core.artifact.folders import in_parallel; "
+    program += "list(in_parallel(time.sleep, [1.0] * 1000, 2))"
+    command = subprocess.Popen([sys.executable, "-c", f"if __name__ == '__main__': {program}"])
+    children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+
+    def started() -> list[int]:
+        """Return those of its processes that have a second thread, which waits for the command's end."""
+        return [int(pid) for pid in children.read_text().split() if len([*Path("/proc", pid, "task").glob("*")]) > 1]
+
+    both = wait_for(lambda: pids if len(pids := started()) == 2 else None, "two processes that read")
+    command.kill()
+    command.wait()
+    wait_for(lambda: not any(map(is_alive, both)), "their end", 20)

@@ -304,6 +304,9 @@ def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypa
     most = 100
     assert edge(found(jaxexport(*words))) == ("0.10.2", "0.11.0")
     assert len(fake.ran) == len({*fake.ran}) == 9
+    most = len(fake.ran) + 1
+    again = jaxexport(*words, "--no-cache", code=130)
+    assert "The same command begins anew, since --no-cache stores no outcome." in again.err
 
 
 # --- the search for an edge -------------------------------------------------------------------------------------------

@@ -1,0 +1,56 @@
+"""What a SIGTERM does to a run that writes goldens: the run ends as after Ctrl-C, with its summary."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+class TerminationListener:
+    """A plugin that raises KeyboardInterrupt at the first SIGTERM, so that a run that writes goldens has its summary.
+
+    A run that Ctrl-C has interrupted goes on to its end at the first SIGTERM: a backfill sends it after a Ctrl-C, which
+    may have reached pytest too. The next SIGTERM ends the process at once. If there is another handler already, or
+    outside the main thread, where Python allows no handler, nothing is changed.
+    """
+
+    terminated = False
+    _interrupted = False
+
+    def pytest_sessionstart(self) -> None:
+        """Install the handler of SIGTERM."""
+        own = threading.current_thread() is threading.main_thread()
+        if own and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._terminate)
+
+    @pytest.hookimpl(tryfirst=True)  # pytest's own hook needs half a second for its text
+    def pytest_keyboard_interrupt(self) -> None:
+        """Record that the run is ending."""
+        self._interrupted = True
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Set the exit code of a run that was terminated.
+
+        It is set last, since pytest writes no summary for an exit code that it does not know.
+        """
+        if self.terminated:
+            session.exitstatus = 128 + signal.SIGTERM  # what a shell expects
+
+    def pytest_unconfigure(self) -> None:
+        """Restore the default handler of SIGTERM."""
+        if signal.getsignal(signal.SIGTERM) == self._terminate:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if self._interrupted:
+            return
+        self.terminated = True
+        raise KeyboardInterrupt("SIGTERM")

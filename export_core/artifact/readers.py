@@ -50,9 +50,9 @@ NO_DEVICES = "jax before 0.8.2 finds no number of devices: artifacts have it in 
 
 
 def fails_when_called(reasons: Sequence[str]) -> bool:
-    """Return whether a reader deserializes an artifact in spite of these reasons, and fails only at the first call.
+    """Return whether the only reason why a reader does not load an artifact is `NO_DEVICES`.
 
-    jax before 0.8.2 takes such an artifact for one that was exported for 0 devices.
+    Such a reader, jax before 0.8.2, takes it for one that was exported for 0 devices, and fails only at the first call.
     """
     return [*reasons] == [NO_DEVICES]
 

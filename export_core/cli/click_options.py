@@ -82,7 +82,9 @@ def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
 
     for function in hooks(hook, kind):
         return function
-    raise click.UsageError(f"{option} needs a feature that is not installed.")
+    raise click.UsageError(
+        f"{option} needs a feature that this copy of pytest-jaxexport lacks. Install the whole package."
+    )
 
 
 def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:

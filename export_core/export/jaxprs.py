@@ -380,7 +380,7 @@ def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ..
 def _makers(jaxpr: Any) -> dict[int, tuple[Any, int]]:
     """Return the equation that makes each variable and the number of its result, by the variable's id.
 
-    The equation is None for an argument of the jaxpr, whose number is given.
+    For an argument of the jaxpr, the equation is None and the number is that of the argument.
     """
     made = {id(var): (None, number) for number, var in enumerate(jaxpr.invars)}
     return made | {id(var): (eqn, number) for eqn in jaxpr.eqns for number, var in enumerate(eqn.outvars)}

@@ -293,7 +293,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def replayed_on(self) -> tuple[str, ...]:
-        """The platforms that have a cell: those where it runs, and those where it must be refused."""
+        """The platforms on which the golden has cells: those where it runs, and those where it must be refused."""
         # Without the check of the platform it also runs where it was written, whatever it was exported for.
         lifted = (self.writer.platform,) if "platform" in self.options.disabled_checks else ()
         return tuple(dict.fromkeys((*self.options.platforms, *lifted, *self.options.refused_on)))

@@ -382,9 +382,10 @@ def _correlation(one: Array, other: Array) -> float:
 
 
 def _is_smooth(elements: _Elements) -> bool:
-    """Return whether the errors of neighbours along an axis have the same sign, as along the time of an integration.
+    """Return whether nearly all errors of neighbours along an axis have the same sign.
 
-    An integration that is computed in a narrower type may have such errors too: nothing here tells the two apart.
+    An integration over time drifts so if a constant is another one, and also if it is computed in a narrower type:
+    nothing here tells these two causes apart.
     """
     want, errors = elements.expected.real, (elements.actual - elements.expected).real
     for axis in range(errors.ndim):

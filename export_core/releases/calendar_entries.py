@@ -73,7 +73,10 @@ def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
 
 
 def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
-    """Return the entries of a calendar that was read whole, such as a calendar with a project's own releases."""
+    """Return an entry for each jaxlib of a calendar that can be installed, oldest build first.
+
+    Those of the shipped calendar are in a file, which `shipped_entries` reads faster.
+    """
     return tuple(
         CalendarEntry(
             jaxlib,
@@ -104,7 +107,7 @@ def _runtime_entry(
 
 
 def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
-    """Return the entries of a runtime that was read whole, such as a runtime of another package.
+    """Return an entry for each release of a runtime, or the name of the runtime whose releases it has.
 
     `added` are releases that a project adds; those of the runtime itself count before them.
     """

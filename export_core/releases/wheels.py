@@ -140,5 +140,6 @@ def _minimum_jaxlib(source: str, metadata: bytes) -> str:
                 if specifier.operator in (">=", "=="):
                     return specifier.version
     raise ReleaseError(
-        f"{source}: expected a jax wheel that names the oldest jaxlib it works with, found none in its metadata."
+        f"{source}: expected a jax wheel that names the oldest jaxlib it works with, found no such line in "
+        "its metadata. It looks like `Requires-Dist: jaxlib>=0.12.0`."
     )

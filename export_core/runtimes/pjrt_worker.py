@@ -41,7 +41,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     from jaxlib import xla_client
 
     if jaxlib.version.__version_info__ < (0, 5, 1):
-        raise ValueError("the client of this jaxlib needs jax to make arrays and to read them; that of 0.5.1 does not")
+        raise ValueError("the client of this jaxlib cannot make and read arrays without jax: use jaxlib 0.5.1 or later")
     client = xla_client.make_cpu_client()
     # A buffer without elements passes for a token.
     values = [np.zeros(0, np.bool_)] * call["tokens"] + [leaves[place] for place in call["kept"]]

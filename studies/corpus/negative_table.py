@@ -64,7 +64,7 @@ def _answer(*words: str) -> tuple[int, str]:
 
 
 def jax_says(release: str) -> dict[str, list[str]]:
-    """Return the outcome and the message of each artifact of the corpus in a release, which wrote the originals too."""
+    """Return the outcome and the message of each artifact of the corpus in the release that wrote its original."""
     calendar = load_calendar()
     environment = ReaderEnvironments(calendar).build(Placement(calendar.release(release)))
     with tempfile.TemporaryDirectory() as folder:

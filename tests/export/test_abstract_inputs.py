@@ -117,7 +117,7 @@ def test_a_function_may_have_an_argument_named_inputs(exported, inputs: Any):
     assert golden.manifest.signature.inputs == ("float32[2,3]",)
 
 
-def test_an_argument_inputs_with_abstract_values_is_the_functions():
+def test_inputs_with_abstract_values_goes_to_the_function():
     assert take_inputs((X,), {"inputs": [X]}) == (None, {"inputs": [X]})
 
 

@@ -74,7 +74,7 @@ def test_only_the_jaxpr_shows_factors_for_several_platforms():
     assert by_both(jnp.linalg.qr, SQUARE, platforms=("cpu", "cuda")) == ((("qr", (0, 1)),), ())
 
 
-def test_factors_that_the_artifact_hides_are_recorded(exported):
+def test_the_manifest_lists_factors_that_no_custom_call_shows(exported):
     for_one = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE).manifest
     assert for_one.factors == (), "the custom call of the artifact shows them"
     for_two = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE, platforms=("cpu", "cuda")).manifest

@@ -325,7 +325,7 @@ def test_a_change_that_no_cell_measures_is_reported():
     ]
 
 
-def test_a_summary_of_an_older_version_has_no_call_changes(tmp_path):
+def test_a_summary_without_call_changes_is_read_as_having_none(tmp_path):
     made = json.loads(msgspec.json.encode(summary(ran("0.9.1", "0.9.1", "scale_v2"))))
     assert len(made.pop("custom_call_changes")) == 1
     (tmp_path / SUMMARY).write_text(json.dumps(made))

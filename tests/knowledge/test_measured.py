@@ -54,7 +54,7 @@ def test_an_operation_not_measured_in_a_release_is_unknown(needed, release, unse
     assert TABLE.unseen(needed, TABLE.places(release)) == unseen
 
 
-def test_without_kernels_by_type_a_type_run_by_any_operation_counts():
+def test_where_all_types_share_a_kernel_each_pair_need_not_be_run():
     table = TABLE._replace(types={"f32": 0b111, "i8": 0b010})
     needed = {"stablehlo.add": frozenset({"i8->f32"})}
     assert table.unseen(needed, table.places("1.2")) == {}

@@ -175,7 +175,7 @@ PAIR, TURNED = np.array([[1.0, 2.0], [-0.5, 1.0]]), np.array([[1.0, -0.5], [2.0,
 ONE = np.array([[3.0]])
 
 
-def test_schur_vectors_may_change_sign_and_row_pairs_may_swap():
+def test_schur_vectors_may_change_sign_and_those_of_a_block_may_swap():
     triangle, vectors = schur_of([PAIR, ONE, PAIR * 2, ONE * 2])
     signs = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
     assert compared([triangle, vectors], [signs[:, None] * triangle * signs, vectors * signs], "schur").ok

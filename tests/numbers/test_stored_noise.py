@@ -216,7 +216,7 @@ def test_noise_that_cannot_be_read_is_reported(chaotic):
     ("fraction", "shown"),
     [(0.38, "40 %"), (0.0996, "10 %"), (0.0512, "5 %"), (0.00101, "0.1 %"), (0.0002, "0.02 %"), (2.1e-6, "0.0002 %")],
 )
-def test_hidden_errors_are_shown_in_percent(fraction, shown):
+def test_the_size_of_errors_that_noise_hides_is_shown_in_percent(fraction, shown):
     text = not_seen_text({"output 0 (result)": NotSeen(fraction, "float32")}, most=1)
     assert text == f"errors smaller than this fraction of the largest number pass unseen: {shown} in output 0 (result)"
 

@@ -118,7 +118,7 @@ def test_a_tolerance_is_a_number_or_one_for_each_dtype(value, whole, expected):
         ({np.float32: 1}, False, "<class 'numpy.float32'>: expected a floating-point dtype such as"),
     ],
 )  # fmt: skip
-def test_any_other_tolerance_is_refused_with_the_reason(value, whole, message):
+def test_a_malformed_tolerance_is_refused_with_the_reason(value, whole, message):
     with pytest.raises(ValueError) as raised:
         read_amount(value, whole=whole)
     assert str(raised.value).startswith(message)

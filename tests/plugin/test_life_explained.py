@@ -68,13 +68,13 @@ def test_each_quoted_message_is_printed(printed, message):
     assert re.search(pattern, printed), printed
 
 
-def test_the_docstring_quotes_messages_and_explains_keywords():
+def test_the_docstring_of_export_compat_explains_all_keywords():
     assert len(QUOTED) > 10
     text = export_compat.__doc__ or ""
     assert all(f"\n{name}=" in text for name in all_keywords())
 
 
-def test_the_code_of_the_docstring_is_python():
+def test_the_example_in_the_docstring_of_export_compat_compiles():
     life = LIFE.partition("The keywords of the marker:")[0]
     examples = re.findall(r"(?:^    (?!\|).+\n)+", life, re.MULTILINE)
     assert len(examples) == 1

@@ -185,7 +185,7 @@ def test_a_refused_refresh_changes_no_file(cwd, wheels):
     ],
     ids=["block", "flow"],
 )
-def test_refresh_refuses_a_file_without_one_release_a_line(cwd, wheels, text):
+def test_refresh_refuses_a_file_unless_each_release_has_one_line(cwd, wheels, text):
     """A release on several lines, or without a line of its own, would be in such a file twice."""
     (cwd / "cal.yaml").write_text(text)
     done = run("refresh", "--wheels", wheels, "--into", "cal.yaml")

@@ -169,7 +169,7 @@ def test_the_findings_name_the_owed_cell_and_each_target(summary):
     )
 
 
-def test_the_page_shows_the_row_of_targets_whole():
+def test_the_page_names_every_deployment_target():
     names = [f"place-{number}" for number in range(9)]
     policy = Policy(deployed=tuple(DeploymentTarget(name=name, jaxlib="0.9.2") for name in names))
     cells = [judge_again(result(reader="0.9.2"), policy, TODAY)]

@@ -729,7 +729,7 @@ def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
     ]
 
 
-def test_a_file_is_answered_from_the_results_of_its_golden(ask):
+def test_the_answer_for_a_file_comes_from_the_results_of_its_golden(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("model.bin").write_bytes(files(jaxlib="0.9.2")[ARTIFACT])
     ended = ask("model.bin", "serving", "--json")

@@ -39,7 +39,7 @@ def test_a_target_inside_the_window_leaves_other_cases_planned():
     assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
 
 
-def test_readers_named_by_version_exclude_targets():
+def test_with_readers_named_by_version_targets_add_no_reader():
     assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
 
 

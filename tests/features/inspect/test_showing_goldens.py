@@ -23,7 +23,7 @@ CASE = "tests.compat.test_programs.test_random"
 
 @pytest.fixture
 def copied(tmp_path) -> Path:
-    """The goldens of another project: two of this repository, of one case."""
+    """A folder of another project with copies of two goldens of this repository, both of one case."""
     for writer in ("0.6.2-cpu", "0.12.0.1-cpu"):
         shutil.copytree(GOLDEN / CASE / writer, tmp_path / "golden" / CASE / writer)
     return tmp_path / "golden"

@@ -470,7 +470,10 @@ def _check_reducible(cell: Cell, call: Check, outcome: Result) -> None:
     if outcome.verdict is Verdict.ERROR and outcome.stage is Stage.COMPARE:
         raise WhyError(f"{what}: {message}: the cause is outside the module, so a smaller module cannot show it.")
     if call.refused is not None:
-        raise WhyError(f"{what}: the call {call.name} has to be refused. Only a call that has results can be reduced.")
+        raise WhyError(
+            f"{what}: it fails in the call {call.name}, which the test added with refused(). "
+            "Every reader must refuse it, and only calls that return results can be reduced."
+        )
     if call.mesh or call.spread:
         raise WhyError(
             f"{what}: the call {call.name} is made on another mesh. Only calls on the artifact's mesh can be reduced."

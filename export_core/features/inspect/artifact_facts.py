@@ -138,7 +138,7 @@ class ConvertedFacts(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """For which reader it was converted, and by what, such as ``for jaxlib 0.9.2 by pytest-jaxexport 0.2.0``."""
+        """For which reader it was converted, and by what, in words, with the version of the converter."""
         return f"for {title_of(self.reader)} by {self.tool}"
 
     @property

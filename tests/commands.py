@@ -41,10 +41,10 @@ def process(*words: str | Path, **options: Any) -> Ended:
 
 
 def timeless_summary(folder: Path) -> dict[str, Any]:
-    """Return the summary of a run without times, and without the hash that depends on them."""
+    """Return the summary of a run without times, the hash that depends on them, and how many cells ran before."""
     summary = json.loads(re.sub(rb" --executor dask:[^\s\"]+", b"", (folder / SUMMARY).read_bytes()))
     summary["identity"] |= {"started": "", "ended": ""}
-    return {**summary, "seconds": 0, "results_sha256": ""}
+    return {**summary, "seconds": 0, "results_sha256": "", "resumed": 0}
 
 
 def timeless(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:

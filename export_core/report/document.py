@@ -179,7 +179,9 @@ class Document:
         # The words before the counts of a run that fails in several ways, or by several causes.
         summary = self.run.summary
         below = counts.partition(f"{summary.results:,} of {summary.planned:,} planned cells")[0]
-        return fact, rest or below.strip().removesuffix("."), counts.removeprefix(below)
+        if rest:  # The page has room for one of both above the map: what else fails comes with the counts.
+            return fact, rest, counts
+        return fact, below.strip().removesuffix("."), counts.removeprefix(below)
 
     @property
     def look(self) -> ExitCode:

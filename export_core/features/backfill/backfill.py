@@ -29,7 +29,7 @@ SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
 
 The file has the number of goldens that the run has written.
 """
-CTRL_C_SECONDS = 1.0  # How long pytest gets to end after a Ctrl-C, which a terminal has sent to pytest too.
+CTRL_C_SECONDS = 2.0  # How long pytest gets to end after a Ctrl-C, which a terminal has sent to pytest too.
 STOP_SECONDS = 5.0  # How long it then gets to end after a SIGTERM. CI systems kill after 7.5 s (GitHub) or more.
 
 

@@ -550,12 +550,13 @@ def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) ->
 
 
 def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
+    if (converted := converted_facts(artifact)) and converted.differs_from_original:
+        original = "" if writer.jaxlib else " (name who wrote the original with --writer)"
+        return f"converted {converted.in_words}{original}"
     if writer.jaxlib is not None:
         return f"written by jaxlib {writer.jaxlib}"
     if artifact.envelope is None:
         return "writer not known"
-    if (converted := converted_facts(artifact)) and converted.differs_from_original:
-        return f"converted {converted.in_words} (name who wrote the original with --writer)"
     if writer.candidates:
         return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writer)"
     return "written by a jaxlib that the calendar does not have (name it with --writer)"

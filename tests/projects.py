@@ -22,6 +22,22 @@ from export_core.goldens.manifest_file import dump_manifest
 from export_core.readers.build import cache_folder
 from export_core.releases import load_calendar
 
+TWO_TESTS = """
+import os, time
+from pathlib import Path
+import jax, numpy as np, pytest
+
+X = np.ones(3, "float32")
+
+@pytest.mark.export_compat
+def test_first(export_golden):
+    export_golden(jax.jit(lambda x: x + 1), X)
+
+@pytest.mark.export_compat
+def test_second(export_golden):
+    export_golden(jax.jit(lambda x: x + 2), X)
+"""
+"""Tests that export, to whose end a test adds what the second one does after its export."""
 # Plugins that only other tests need are left out: hypothesis takes 0.3 s of each run, and jaxtyping (of equinox)
 # loads numpy.
 INI = """

@@ -22,7 +22,7 @@ ONE_DAY = datetime.timedelta(days=1)
 
 
 class Phase(StrEnum):
-    """How far the replacement or removal of a custom-call target has come on a day; D is its declared first day."""
+    """A phase in the replacement or removal of a custom-call target. D is the first day that the policy declares."""
 
     BEFORE = "before"  # Until D: only the old target exists.
     FORWARD = "forward window"  # Until D + 21: readers have both targets, and exports still use the old one.

@@ -170,7 +170,7 @@ def _untruths(
     has_platforms = any(result.platform in entry.platforms for result in results)
     if whole and not matching and entry.added <= as_of and has_platforms and has_readers:
         advice = "Delete it." if whole.has_group else "Delete it, or let it name only readers of other runs."
-        # What fails just so where nothing is promised looks like a match to who reads the results.
+        # A cell that fails in the same way outside the window looks like a match in the list of results.
         outside = [one for one in results if covers(entry, scope_of(one)) and _fails_so(entry, one)]
         verbs = ("fails", "is", "needs") if len(outside) == 1 else ("fail", "are", "need")
         why = ": its {} that {} so {} outside the window, and {} no excuse".format(plural(len(outside), "cell"), *verbs)

@@ -1,4 +1,4 @@
-"""How the outputs of one call of a golden are compared, and whether noise decides, or a tolerance or a comparator."""
+"""The comparison of the outputs of one call of a golden, and whether noise, a tolerance or a comparator decides."""
 
 from msgspec import structs
 

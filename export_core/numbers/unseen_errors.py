@@ -29,7 +29,7 @@ NOT_SEEN_IN_WIDE_ADVICE = (
 
 
 class NotSeen(NamedTuple):
-    """How large an error an output may have without failing its comparison, relative to its largest number."""
+    """The largest error, relative to its largest number, that an output may have without failing its comparison."""
 
     fraction: float  # The fraction of its largest number below which errors pass unseen.
     dtype: str  # The type of the output.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Terms(NamedTuple):
-    """What a project's policy decides about single artifacts, read without the rest of the policy.
+    """The part of a project's policy that decides about single artifacts, read without the rest.
 
     It has all releases, oldest build first, the windows, and the allowed custom-call targets with reasons.
     """

@@ -11,26 +11,11 @@ from pathlib import Path
 
 import pytest
 from commands import written_to
-from projects import Project
+from projects import TWO_TESTS, Project
 from warm_pytest import NO_NOISE, WHOLE_NOISE, own_variables
 
 from export_core.goldens import GoldenStore
 
-TESTS = """
-import os, time
-from pathlib import Path
-import jax, numpy as np, pytest
-
-X = np.ones(3, "float32")
-
-@pytest.mark.export_compat
-def test_first(export_golden):
-    export_golden(jax.jit(lambda x: x + 1), X)
-
-@pytest.mark.export_compat
-def test_second(export_golden):
-    export_golden(jax.jit(lambda x: x + 2), X)
-"""
 ENDS = "import os, signal\n\n\ndef test_ends():\n    os.kill(os.getpid(), signal.SIGTERM)\n"
 TWO_CALLS = """
 import jax, numpy as np, pytest
@@ -84,7 +69,7 @@ def test_an_interrupted_run_lists_the_goldens_it_wrote(projects, number, code):
     # What a shell starts in the background ignores SIGINT, and so does everything that is started there.
     handler = "    signal.signal(signal.SIGINT, signal.default_int_handler)\n" if number is signal.SIGINT else ""
     project = projects(
-        test_a=f"import signal\n{TESTS}{handler}    os.kill(os.getpid(), {int(number)})\n    time.sleep(120)\n"
+        test_a=f"import signal\n{TWO_TESTS}{handler}    os.kill(os.getpid(), {int(number)})\n    time.sleep(120)\n"
     )
     done = project.pytest("--update-goldens")
     assert done.code == code, done.text

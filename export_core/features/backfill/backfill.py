@@ -35,7 +35,7 @@ STOP_SECONDS = 5.0  # How long it then gets to end after a SIGTERM. CI systems k
 
 @dataclass
 class Progress:
-    """What a backfill has done so far."""
+    """The progress of a backfill: the writers that are left, and how many goldens an interrupted pytest has written."""
 
     left: list[Release] = field(default_factory=list)
     """The writers whose pytest has not ended yet: first the one that is at work."""

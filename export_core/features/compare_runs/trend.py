@@ -85,7 +85,7 @@ class Costs(msgspec.Struct, frozen=True):
 
 
 class Changed(StrEnum):
-    """What changed in a cell from one run to the next."""
+    """The part of a cell that changed from one run to the next."""
 
     BITS = "bits"
     """The bits of the outputs."""

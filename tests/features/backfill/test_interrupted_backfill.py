@@ -10,30 +10,15 @@ from pathlib import Path
 
 import pytest
 from commands import is_alive, wait_for
-from projects import Project, Projects
+from projects import TWO_TESTS, Project, Projects
 from warm_pytest import NO_NOISE, own_variables
 
 import pytest_jaxexport
 from export_core.goldens import GoldenStore
 
-TESTS = """
-import os, signal, time
-from pathlib import Path
-import jax, numpy as np, pytest
-
-X = np.ones(3, "float32")
-
-@pytest.mark.export_compat
-def test_first(export_golden):
-    export_golden(jax.jit(lambda x: x + 1), X)
-
-@pytest.mark.export_compat
-def test_second(export_golden):
-    export_golden(jax.jit(lambda x: x + 2), X)
-    Path("new").write_text(str(os.getpid()))
-    Path("new").rename("pid")
-"""
-SLEEPS = f"{TESTS}    time.sleep(120)\n"
+SLEEPS = (
+    f'{TWO_TESTS}    Path("new").write_text(str(os.getpid()))\n    Path("new").rename("pid")\n    time.sleep(120)\n'
+)
 CANNOT_END = """
 import os, signal, time
 from pathlib import Path

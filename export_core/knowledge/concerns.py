@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
@@ -92,7 +93,7 @@ class About:
     @cached_property
     def operations(self) -> frozenset[str]:
         """The names of the artifact's operations, without VHLO's versions: ``stablehlo.sort``, ``sdy.mesh``."""
-        names = {name for module in self.artifact.modules for name in module.op_names}
+        names = set[str]().union(*[module.tables.op_names for module in self.artifact.modules])
         return frozenset(map(without_version, names))
 
     @cached_property
@@ -150,7 +151,7 @@ class About:
     @cached_property
     def types_of_values(self) -> str:
         """The lines of `types` without the types of functions, which consist of the other types and are long."""
-        return "\n".join(dict.fromkeys(kind for module in self.artifact.modules for kind in module.types_of_values))
+        return "\n".join(dict.fromkeys(chain.from_iterable(each.types_of_values for each in self.artifact.modules)))
 
     def has_type(self, pattern: str) -> bool:
         """Return whether a regular expression is found in one of the artifact's types. `^` matches its first one."""

@@ -15,7 +15,7 @@ from typing import Any
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, looked_up
 from export_core.artifact.bytecode.element_types import element_types
-from export_core.artifact.bytecode.module import Module, without_version
+from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import STRINGS
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.base.text import few
@@ -93,8 +93,7 @@ class About:
     @cached_property
     def operations(self) -> frozenset[str]:
         """The names of the artifact's operations, without VHLO's versions: ``stablehlo.sort``, ``sdy.mesh``."""
-        names = set[str]().union(*[module.tables.op_names for module in self.artifact.modules])
-        return frozenset(map(without_version, names))
+        return frozenset[str]().union(*[module.contents.uses.names for module in self.artifact.modules])
 
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
@@ -173,7 +172,7 @@ class About:
     @cached_property
     def dialects(self) -> frozenset[str]:
         """The names of the dialects in the artifact's modules."""
-        return frozenset(name for module in self.artifact.modules for name in module.dialects)
+        return frozenset[str]().union(*[module.tables.dialects for module in self.artifact.modules])
 
     @cached_property
     def devices(self) -> int:

@@ -345,7 +345,8 @@ class _Consumer:
     @cached_property
     def dates(self) -> list[str]:
         """The dates at which one of `entries` begins or ends to hold, sorted."""
-        return sorted({date for entry in self.entries for date in (entry.since, entry.mended) if date})
+        entries = self.entries  # Most artifacts have none.
+        return sorted({date for entry in entries for date in (entry.since, entry.mended) if date}) if entries else []
 
     def answer(self) -> None:
         """Give `forecasts` their answers, which are found once for all releases of a kind."""

@@ -154,7 +154,7 @@ def changed_in(folder: Path, hashed: HashedFiles | None = None, *, is_new: bool 
         folder: The environment.
         hashed: The files that were read before, of this environment or of others.
         is_new: Whether the environment was built a moment ago. Then the `_large_as_unpacked` are not read: to hash
-            jaxlib's library of 330 MB takes a third of what a run spends on a new environment. They are read once a
+            jaxlib's library of 330 MB takes a quarter of a second, as long as to install it. They are read once a
             cell crashes there (`give_up_damaged`).
     """
     hashed = hashed or HashedFiles()

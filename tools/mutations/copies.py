@@ -11,22 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-COPIED = (
-    *("export_core", "pytest_jaxexport", "tests", "studies", "golden", "schema", "docs", "changes", "tools"),
-    "pyproject.toml",
-)
 SECONDS = 300
 """The time limit of a run of tests. A mutation with which the tests take longer counts as noticed."""
 
 
 def make_copy(folder: Path) -> None:
-    """Copy the parts of the checkout that tests need into a folder."""
-    for name in COPIED:
+    """Copy the checkout into a folder: all files but those that git ignores, as tests read any of them."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
         source, target = ROOT / name, folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("_build", "__pycache__", "atlas"))
-        else:
+        if source.is_file():  # a file may be deleted and not yet committed
+            target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
 
 

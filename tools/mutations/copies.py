@@ -39,13 +39,14 @@ def write(target: Path, text: str) -> None:
     Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
 
 
-def exit_code(tests: Sequence[str], folder: Path, *words: str, **variables: str) -> int:
+def exit_code(tests: Sequence[str], folder: Path, *words: str, seconds: float = SECONDS, **variables: str) -> int:
     """Run tests in a copy; return pytest's exit code: 0 all pass, 1 one fails, 2 or 4 a module cannot be imported.
 
     Args:
         tests: the ids of the tests.
         folder: the copy of the checkout.
         words: more arguments of pytest.
+        seconds: the time limit; a run that takes longer counts as one with a test that fails.
         variables: more environment variables.
 
     Raises:
@@ -55,7 +56,7 @@ def exit_code(tests: Sequence[str], folder: Path, *words: str, **variables: str)
     given = {**os.environ, "PYTHONPATH": str(folder), **variables}
     given.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
-        done = subprocess.run(command, cwd=folder, env=given, capture_output=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, cwd=folder, env=given, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return 1
     if done.returncode not in (0, 1, 2, 4):

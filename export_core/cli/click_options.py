@@ -275,7 +275,7 @@ fail_on_option = click.option(
 def check_fail_on(kinds: Sequence[str], baselines: Sequence[str]) -> None:
     """Raise `click.UsageError` if `kinds` has `bonus-lost`, and there is no baseline that shows what worked before."""
     if "bonus-lost" in kinds and not baselines:
-        raise click.UsageError("--fail-on bonus-lost: it needs --baseline OLD, which judge and report have.")
+        raise click.UsageError("--fail-on bonus-lost needs --baseline OLD, an option of judge and report.")
 
 
 def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:

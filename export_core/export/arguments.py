@@ -248,8 +248,8 @@ def require_kept(where: str, value: Any) -> None:
     lost = given != taken if given.dtype.kind in "iu" else np.isfinite(given) & ~np.isfinite(taken)
     if lost.any():
         raise ExportError(
-            f"{where} is {given.dtype} and holds {given[lost][0]}, which {taken.dtype} cannot hold, the dtype that jax "
-            "gives it without jax_enable_x64. Enable that (jax.config.update('jax_enable_x64', True)), or pass numbers "
+            f"{where} is {given.dtype} and holds {given[lost][0]}. Without jax_enable_x64, jax makes it {taken.dtype}, "
+            "which cannot hold this number. Enable it (jax.config.update('jax_enable_x64', True)), or pass numbers "
             f"that {taken.dtype} can hold."
         )
 

@@ -134,10 +134,10 @@ def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writ
     clues = find_writer(artifact, calendar_entries(calendar))
     jaxlib, _, jax = (named or clues.jaxlib or "").partition("-jax")
     if not jaxlib:
-        by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "it names no writer"
+        by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "the artifact names no writer"
         raise GoldenError(
-            f"{artifact.name}: cannot tell which jaxlib wrote it, and windows are counted from the build date of that "
-            f"jaxlib: {by}. Name it with --writer; these fit: "
+            f"{artifact.name}: cannot tell which jaxlib wrote it: {by}. Windows are counted from the build date of "
+            "that jaxlib: name it with --writer; these fit: "
             f"{', '.join(clues.candidates) or 'none in the calendar'}."
         )
     # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
@@ -162,7 +162,7 @@ def envelope_of(artifact: Artifact) -> Envelope:
     if artifact.envelope is None:
         raise GoldenError(
             f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "
-            "not say how it is called. Export the function again, or wrap the module."
+            "not say how it is called. Export the function again with jax.export."
         )
     return artifact.envelope
 

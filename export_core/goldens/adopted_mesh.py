@@ -89,7 +89,7 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
     assert envelope is not None
     if given and len(given) != len(envelope.in_avals):
         raise GoldenError(
-            f"{artifact.name}: --in-specs: expected one for each of the {len(envelope.in_avals)} flat arguments, "
+            f"{artifact.name}: --in-specs: expected a spec for each of the {len(envelope.in_avals)} flat arguments, "
             f"found {len(given)}."
         )
     for number, (spec, sharding) in enumerate(zip(given, envelope.in_shardings, strict=False)):

@@ -81,8 +81,8 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
         if (count := sum(covers(entry, scope) for scope in scopes)) > entry.at_most:
             raise PolicyError(
                 f"{entry.location or 'policy'}: known_failures[{number}]: expected at most "
-                f"{plural(entry.at_most, 'cell')} in "
-                f"its globs that are promised or of a deployment target, found {count}. Name cases, writers and "
+                f"{plural(entry.at_most, 'cell')} that "
+                f"it can excuse (promised, or of a deployment target), found {count}. Name cases, writers and "
                 f"readers more exactly, or write `at_most: {count}` and the `reason`."
             )
 

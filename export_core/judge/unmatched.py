@@ -167,7 +167,7 @@ def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: C
         own = [golden.manifest for golden in goldens if rule_matches(rule, golden.manifest)]
         name = entry_name("numbers", number, rule)
         if own and all(rule_of(manifest, policy.numbers[:number]) for manifest in own):
-            unmatched.append(Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens."))
+            unmatched.append(Unmatched(f"{name}: has no effect: an earlier entry matches each of its goldens."))
     for number, change in enumerate(policy.custom_call_changes):
         path: Key = ("custom_call_changes", number, "old")
         text = f"{dotted(path)}: no golden calls {{!r}}."

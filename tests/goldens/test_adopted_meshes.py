@@ -185,7 +185,7 @@ def test_a_manifest_with_invalid_specs_is_refused(specs, tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("P('data')", "expected one for each of the 2 flat arguments, found 1"),
+        ("P('data')", "expected a spec for each of the 2 flat arguments, found 1"),
         ("P('other'), None", r"argument 0: expected only axes of the mesh data=2,model=2, found \('other',\)"),
         ("P('model'), None", r"argument 0: expected PartitionSpec\('data', None\), as the artifact has it, found"),
         *((text, "expected a PartitionSpec or None for each") for text in ("__import__('os')", "P(data)", "P(0)", "")),

@@ -180,7 +180,7 @@ def test_a_lost_bonus_fails_with_fail_on_bonus_lost(then, now, code, jaxexport, 
 
 def test_fail_on_bonus_lost_needs_a_baseline(jaxexport, tmp_path):
     finished(tmp_path / "out", KEPT)
-    assert_bad_input(jaxexport("judge", "out", "--fail-on", "bonus-lost"), "it needs --baseline OLD")
+    assert_bad_input(jaxexport("judge", "out", "--fail-on", "bonus-lost"), "bonus-lost needs --baseline OLD")
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ class Adoption:
             other = names.setdefault(draft.id, candidate)
             if other is not candidate:
                 raise GoldenError(
-                    f"{candidate.file}: expected a case of its own, found that of {other.file}: both are "
+                    f"{candidate.file}: expected another case than that of {other.file}: both are "
                     f"{candidate.case} by {draft.manifest.writer.id}. Give one of them another name."
                 )
             same = self._stored_already(draft)

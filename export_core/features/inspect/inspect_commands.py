@@ -150,7 +150,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     golden = asked.golden(names[0]) if len(names) == 1 else None
     is_one = golden is not None or (len(names) == 1 and not is_archive(names[0]))
     if mlir + (asked.readers is not None) > is_one:
-        raise click.UsageError("--mlir and --readers take one artifact, and cannot be combined.")
+        raise click.UsageError("--mlir and --readers each need exactly one artifact, and cannot be combined.")
     if not is_one:
         context.exit(_show_inventory(asked, asked.files(names), as_json=as_json))
     from export_core.artifact import read

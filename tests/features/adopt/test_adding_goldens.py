@@ -156,14 +156,18 @@ OF_0430 = DATA / "0.4.30" / "symbolic.jaxexport"
 @pytest.mark.parametrize(
     ("artifact", "words", "message"),
     [
-        (OF_0430, [], "Name it with --writer; these fit: 0.4.19, 0.4.20, "),
+        (OF_0430, [], "name it with --writer; these fit: 0.4.19, 0.4.20, "),
         (OF_0430, ["--writer", "0.4.99"], "jaxlib 0.4.99 is not in the release calendar"),
         (
             OF_0430,
             ["--writer", "0.4.24-jax0.4.30"],
             "jaxlib 0.4.24 with jax 0.4.30: jax 0.4.30 needs jaxlib 0.4.27 or",
         ),
-        (SYMBOLIC, [], "0.12.0.1 wrote it, with one of several jaxlibs. Name it with --writer; these fit: "),
+        (
+            SYMBOLIC,
+            [],
+            "0.12.0.1 wrote it, with one of several jaxlibs. Windows are counted from the build date of that",
+        ),
         (MLP / "artifact.jaxexport", ["--writer", "0.12.0.1"], "--writer 0.12.0.1: expected an artifact in a format"),
     ],
 )

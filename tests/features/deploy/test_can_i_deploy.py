@@ -262,7 +262,7 @@ def test_without_a_golden_the_error_says_how_to_write_one(words, cwd, jaxexport)
 def test_the_error_for_only_later_goldens_names_the_asked_day(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.0}]\n")
     ended = jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2025-11-21", code=2)
-    assert "expected goldens by releases that were built by 2025-11-21, found only later ones" in ended.err
+    assert "expected goldens by releases built on or before 2025-11-21, found only later ones" in ended.err
 
 
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])

@@ -107,7 +107,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
     chosen = _chosen(project.store, names)
-    belong = "These files and folders belong to no golden: delete them, or move them elsewhere."
+    belong = "  These files and folders belong to no golden: delete them, or move them elsewhere."
     with (steps := Steps(quiet=quiet)):
         try:
             goldens = verify_goldens(project.store, project.policy.calendar(), audited)

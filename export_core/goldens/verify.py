@@ -89,7 +89,8 @@ def verify_goldens(
             problems.append(str(error))
     if problems:
         more = len(problems) - MOST
-        raise GoldenError("\n".join([*problems[:MOST], *([f"and {plural(more, 'more golden')}"] if more > 0 else [])]))
+        rest = [f"  and {plural(more, 'more golden')}"] if more > 0 else []
+        raise GoldenError("\n".join([*problems[:MOST], *rest]))
     check_dates(goldens, calendar, all_known=all_known)
     return goldens
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from export_core.base.errors import PREFIX
+from export_core.base.errors import with_prefix
 from export_core.base.text import plural
 from export_core.cli.click_options import day_of, declared, goldens_option, json_option, policy_of, policy_option
 from export_core.cli.completion import GOLDEN_OR_FILE, RELEASE
@@ -235,7 +235,7 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
         if as_json:
             echo_json(as_dict(row), indent=-1)
         if row.error is not None:
-            echo(f"{PREFIX}{row.file}: {row.error}", err=True)
+            echo(with_prefix(f"{row.file}: {row.error}"), err=True)
     for line in inventory.lines():
         echo(line, err=as_json)
     _name_links(inventory.left_out)
@@ -304,7 +304,7 @@ def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: boo
         fine, text = file.result or (None, f"{file.path}: {file.error}")
         ended[fine] += 1
         if fine is None:
-            echo(f"{PREFIX}{text}", err=True)  # the other files are still read
+            echo(with_prefix(text), err=True)  # the other files are still read
         elif not (fine and below):
             echo(text, nl=False)
     return ended

@@ -279,6 +279,21 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as its golden.yaml lists it\n", "")
 
 
+def test_verify_of_named_goldens_leaves_out_the_others(jaxexport, project):
+    write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.9.2"))
+    damaged = project / "golden" / "t.test_g" / "0.9.2-cpu"
+    (damaged / INPUTS).write_bytes(b"")
+    (damaged / "notes.txt").write_text("")
+    assert jaxexport("goldens", "verify", "*.test_g").code == 2
+    one = jaxexport("goldens", "verify", "t.test_f[a]/0.9.2-cpu")
+    assert one == Ended(0, "1 golden, every file as its golden.yaml lists it\n", "")
+    (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "notes.txt").write_text("")
+    refused = jaxexport("goldens", "verify", "t.test_f[a]", code=2).err
+    assert "t.test_f[a]/0.9.2-cpu/notes.txt" in refused
+    assert "t.test_g" not in refused
+    assert_bad_input(jaxexport("goldens", "verify", "t.test_h"), "t.test_h")
+
+
 def test_verify_finds_a_manifest_that_was_edited(jaxexport, project):
     listed = next((project / "golden").rglob("golden.yaml"))
     listed.write_text(f"{listed.read_text()}# reviewed\n")

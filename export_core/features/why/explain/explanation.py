@@ -112,7 +112,7 @@ class Explanation(msgspec.Struct, frozen=True):
     bisection: Bisection | None = None  # Since which release it fails; null if that was not asked.
     others: tuple[str, ...] = ()  # A command for each other cause of the cells that were meant, the worst first.
     outside: tuple[str, ...] = ()
-    """A command for each cause of which only cells outside the window fail, if what was meant is what breaks the run."""
+    """A command for each cause that only cells outside the window have, if what was meant is what breaks the run."""
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:

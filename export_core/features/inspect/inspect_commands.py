@@ -161,6 +161,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
         echo(module_text(read(artifact)))
         return
+    from export_core.artifact.writers import find_writer, is_rewritten
     from export_core.features.inspect.artifact_facts import converted_facts
     from export_core.features.inspect.screen import check_lines, inspect_text, load_checks
 
@@ -175,7 +176,9 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
         echo(inspect_text(read_artifact, terms, readers, as_json=as_json), nl=False)
         checks = load_checks(read_artifact, terms, readers)
         facts = converted_facts(read_artifact) if checks else None
-        converted = facts is not None and facts.differs_from_original
+        shown_by_bytes = find_writer(read_artifact, terms.releases)
+        rewritten = bool(checks) and is_rewritten(read_artifact, shown_by_bytes, terms.releases)
+        converted = facts.differs_from_original if facts else rewritten
     if not as_json:
         echo(check_lines(checks, readers, converted=converted), nl=False)
     answers = {check.ok for check in checks}

@@ -433,6 +433,30 @@ def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):
     assert "or try `jaxexport convert" not in out
 
 
+def test_a_rewritten_file_without_its_record_is_not_advised_to_be_exported(project, jaxexport):
+    """As `jaxexport convert` writes it: the jax that it names writes for a newer StableHLO."""
+    Path("export_compat.yaml").write_text("deployed: [{name: edge, reader: iree==3.0.0}]\n")
+    model = KEPT.root / "tests.compat.test_models.test_mlp_with_gradients"
+    older, newer = (read(model / f"{writer}-cpu" / ARTIFACT).envelope for writer in ("0.6.2", "0.12.0.1"))
+    Path("model").write_bytes(encode(newer._replace(vjp=None, module_source=older.module_source)))
+    asked = " ".join(jaxexport("can-i-deploy", "model", "--to", "edge", code=1).out.split())
+    assert "does not parse locations with a range" in asked
+    shown = " ".join(jaxexport("inspect", "model", "--readers", "0.4.35", code=1).out.split())
+    assert "no jaxlib of the calendar fits: it was changed after its export, as by `jaxexport convert`" in shown
+    assert "convert the original again: `jaxexport convert ORIGINAL --for 0.4.35 -o OUT`" in shown
+    for text in (asked, shown):
+        assert "export with jax" not in text.lower()
+        assert "export it again" not in text.lower()
+        assert "convert FILE" not in text
+    # No release of this runtime takes it, so there is no upgrade.
+    own = read(KEPT.root / "tests.compat.test_devices.test_result_on_the_host" / "0.12.0.1-cpu" / ARTIFACT).envelope
+    Path("model").write_bytes(encode(own._replace(vjp=None, jax_version="0.10.2")))
+    asked = " ".join(jaxexport("can-i-deploy", "model", "--to", "edge", code=1).out.split())
+    convert = "`jaxexport convert ORIGINAL --for iree==3.0.0 -o OUT`"
+    assert f"Changed after its export: model. Convert the original: {convert}." in asked
+    assert "export with" not in asked
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -541,7 +541,8 @@ def _asking_again(
 ) -> tuple[str, str]:
     """Return the commands that replay a golden of another folder of goldens, and ask again about its artifact there."""
     project = replace(question.project, goldens=store)
-    there = replace(question, project=project, cases=())
+    # In a folder of its own: the run of the project's goldens for this target would be lost.
+    there = replace(question, project=project, cases=(), to=f"{question.to} of {store}")
     ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
     if question.results != RESULTS:
         ask += ["--results", str(question.results)]

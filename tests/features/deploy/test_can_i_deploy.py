@@ -19,7 +19,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.features.convert.convert import REWRITTEN
 from export_core.features.deploy.answer_lines import deploy_lines
 from export_core.features.deploy.answers import Deployability, DeployAnswer, Question, deployability
-from export_core.features.deploy.asked import Subject
+from export_core.features.deploy.asked import Subject, answer_folder
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.conversion_record import CONVERTED, ConversionRecord, dump_record
@@ -793,13 +793,23 @@ def converted_file(original: Golden, way: str, artifact: str = "0.9.2/mlp") -> N
     )
 
 
+OF_CONVERTED = answer_folder(Path(".jaxexport"), "serving of converted/0.9.2")
+
+
+def test_runs_of_a_golden_and_of_its_converted_file_have_two_folders(ask):
+    converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
+    asked = msgspec.json.decode(ask(CASE, "serving", "a.jaxexport", "--json", code=3).out, type=Deployability)
+    folders = [part.split()[-1] for answer in asked.answers for part in answer.run.split("; ") if " matrix " in part]
+    assert folders == [".jaxexport/deploy/serving", str(OF_CONVERTED)]
+
+
 def test_a_converted_file_gets_commands_that_convert_its_golden(ask):
     converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
     ended = ask("a.jaxexport", "serving", code=3)
     convert, run, again = ended.out.partition("run       ")[2].splitlines()[0].split("; ")
     assert convert == f"jaxexport convert golden/{CASE}/0.9.2-cpu --for 0.9.2 --output converted/0.9.2"
     assert run.startswith("jaxexport matrix ")
-    assert run.endswith(" --goldens converted/0.9.2 --results .jaxexport/deploy/serving")
+    assert run.endswith(f" --goldens converted/0.9.2 --results {OF_CONVERTED}")
     assert again == "jaxexport can-i-deploy a.jaxexport --to serving --goldens converted/0.9.2"
     assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
     Path("a.jaxexport.converted.json").write_text("{}")
@@ -823,7 +833,8 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     (unknown,) = msgspec.json.decode(ask("a.jaxexport", "serving", *words, "--json").out, type=Deployability).answers
     convert, run, again = unknown.run.split("; ")
     assert convert.endswith(f" --output converted/0.9.2{options} --policy other.yaml")
-    assert run.endswith(" --goldens converted/0.9.2 --policy other.yaml --results run/deploy/serving")
+    folder = f"run/deploy/{OF_CONVERTED.name}"
+    assert run.endswith(f" --goldens converted/0.9.2 --policy other.yaml --results {folder}")
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
@@ -832,7 +843,7 @@ def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
     artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
     ended = ask(artifact, "serving", code=3)
     assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden, and ask again" in ended.out
-    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results .jaxexport/deploy/serving; "
+    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results {OF_CONVERTED}; "
     assert f"{words}jaxexport can-i-deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
     assert "jaxexport convert" not in ended.out
 

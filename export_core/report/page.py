@@ -129,7 +129,8 @@ def _missing(document: Document) -> list[tuple[str, str, str]]:
     The list is empty for a run with an answer, and if the headline says everything.
     """
     findings = [one for one in document.findings if one.kind.exit_code is ExitCode.INCOMPLETE]
-    if not findings or document.look is not ExitCode.INCOMPLETE:
+    is_answered = document.run.summary.exit_code != ExitCode.INCOMPLETE and document.look is not ExitCode.INCOMPLETE
+    if not findings or is_answered:
         return []
     first, several = findings[0], len(findings) > 1
     if first.cause:

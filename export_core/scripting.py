@@ -163,7 +163,7 @@ def write_golden(
     lines = remark_lines(remarks, values["constant"] or (), leaves, whole=True)
     shown = [] if values["nothing_to_compare"] else lines
     if status is not WriteStatus.UNCHANGED:
-        shown += map(rounded_text, sorted(produced.rounded))
+        shown += (*map(rounded_text, sorted(produced.rounded)), *produced.lost)
     return WrittenGolden(
         golden, str(status), crash, (*(outputs_to_name(noise, output_paths(golden)) if noise else ()), *shown)
     )

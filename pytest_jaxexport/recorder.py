@@ -512,6 +512,7 @@ class Recorder:
         event["not_repeated"], event["not_seen"] = self._not_repeated.get(case, ""), parts
         if event["written"] != WriteStatus.UNCHANGED:
             event["rounded"] = sorted(produced.rounded)
+            event["named"] = [*named, *produced.lost]
 
     def _remark_lines(self, golden: Golden, produced: ProducedGolden) -> list[str]:
         """Return lines about what a golden does not show.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.errors import ExportCompatError, report_unforeseen, with_prefix
 from export_core.base.streams import drop_output
 from export_core.cli.completion import CASE, RELEASE, RELEASES
 from export_core.cli.output import echo, is_written, safe_console
@@ -254,7 +254,7 @@ def keeping_exit_code(exit_code: int) -> Iterator[None]:
             drop_output(sys.stdout)
             return
         if isinstance(error, ExportCompatError):
-            echo(f"{PREFIX}{error}", err=True)
+            echo(with_prefix(error), err=True)
         else:
             report_unforeseen(error, effect="a report is missing")
     else:

@@ -227,7 +227,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 """The dtypes that jax narrows to 32 bits (complex128 to 64) unless `jax_enable_x64` is on."""
 
 
-def _narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
+def narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Return a NumPy array or a Python number before and after jax narrows its dtype; None if jax keeps the dtype."""
     if not isinstance(value, (np.ndarray, np.generic, float, complex)) or str(np.asarray(value).dtype) not in _WIDE:
         return None
@@ -242,7 +242,7 @@ def require_kept(where: str, value: Any) -> None:
 
     Such an integer loses its upper bits, such a float becomes infinite. `where` names the value in the message.
     """
-    if (pair := _narrowed(value)) is None:
+    if (pair := narrowed(value)) is None:
         return
     given, taken = pair
     lost = given != taken if given.dtype.kind in "iu" else np.isfinite(given) & ~np.isfinite(taken)
@@ -259,7 +259,7 @@ def rounded_dtypes(values: Iterable[Any]) -> frozenset[str]:
     arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic))]
     return frozenset(
         str(given.dtype)
-        for given, taken in filter(None, map(_narrowed, arrays))
+        for given, taken in filter(None, map(narrowed, arrays))
         if ((given != taken) & (given == given)).any()
     )
 

@@ -127,6 +127,13 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     return [*_unmatched_by_goldens(policy, goldens, calendar), *of_releases] if goldens else of_releases
 
 
+def keys_without_goldens(policy: Policy) -> list[str]:
+    """Return the keys of a policy with names that only goldens can match: before the first one nothing checks them."""
+    of_goldens = dict.fromkeys(key.partition(".")[0] for key in PATTERNS if key not in ("readers", "fail_on"))
+    default = Policy()
+    return [key for key in of_goldens if getattr(policy, key, None) != getattr(default, key, None)]
+
+
 def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     names: dict[str, Iterable[str]] = {
         "cases": {golden.manifest.case for golden in goldens},

@@ -397,7 +397,7 @@ def _other_outputs(draft: _Draft, differs: str) -> str:
     lines = (
         f"--outputs {given.outputs}: not what jaxlib {jaxlib} gives for --inputs {given.inputs}: nothing was stored.",
         *labelled_lines([("message", differs)]),
-        "Give the right file, or leave the outputs out: then that jaxlib computes them.",
+        "  Give the right file, or leave the outputs out: then that jaxlib computes them.",
     )
     return "\n".join(lines)
 

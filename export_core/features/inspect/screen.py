@@ -16,7 +16,7 @@ from export_core.artifact.audit import AuditFinding, Payload, calls_of_jax, fore
 from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
-from export_core.artifact.writers import WrittenBy, find_writer
+from export_core.artifact.writers import WrittenBy, find_writer, is_rewritten
 from export_core.base.layout import wrapped
 from export_core.base.streams import NOBODY_READS, drop_output
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 WIDTH = 14  # of the first column
 LINE = 150  # the most characters beside a name; a longer text is wrapped, and --json has all of it
 MOST = 8  # the most lines of one kind
+REWRITTEN = "it was changed after its export, as by `jaxexport convert`"
 
 
 def quick_start(words: Sequence[str]) -> None:
@@ -85,7 +86,10 @@ def load_checks(
 
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, converted: bool = False) -> str:
-    """Return the last lines of a screen: whether each named reader loads the artifact, and what to do for a jaxlib."""
+    """Return the last lines of a screen: whether each named reader loads the artifact, and what to do for a jaxlib.
+
+    `converted` says that the artifact was changed after its export.
+    """
     if not checks:
         return ""
     from export_core.policy.load_check import in_words
@@ -93,15 +97,18 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, conve
     lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime contain what to do.
-        to_do = f"; {_remedy(reader.release)}" if check.loads is False and not reader.release.runtime else ""
+        is_advised = check.loads is False and not reader.release.runtime
+        to_do = f"; {_remedy(reader.release, converted=converted)}" if is_advised else ""
         lines.append(
             f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{in_words(check, converted=converted)}{to_do}')}\n"
         )
     return "".join(lines)
 
 
-def _remedy(release: CalendarEntry) -> str:
-    """Return advice on how to get an artifact that this jaxlib loads."""
+def _remedy(release: CalendarEntry, *, converted: bool) -> str:
+    """Return advice on how to get an artifact that this jaxlib loads; of a `converted` one, from its original."""
+    if converted:
+        return f"convert the original again: `jaxexport convert ORIGINAL --for {release.jaxlib} -o OUT`"
     return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib} -o OUT`"
 
 
@@ -181,7 +188,7 @@ def reader_rows(facts: Inspection) -> Rows:
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
     if facts.readers and all(reader.loads is False for reader in facts.readers):
-        yield "to do", _remedy(facts.readers[-1].release)
+        yield "to do", _remedy(facts.readers[-1].release, converted=facts.is_changed)
     yield "not in", _not_in(facts.readers)
     yield from _not_run(facts.readers, f"it needs {plural(facts.nr_devices or 1, 'device')}")
     yield "runtimes", _runtimes(facts.runtimes, facts.nr_devices or 1)
@@ -301,6 +308,7 @@ def who_wrote(facts: Inspection) -> str:
         which = f"one of jaxlib {joined(candidates)}: it does not say which"
     else:
         which = "no jaxlib of the calendar fits"
+        which += f": {REWRITTEN}" if facts.rewritten and not facts.converted else ""
     return f"{jax}; {which}" if jax else which
 
 
@@ -506,7 +514,7 @@ def audit_text(
     for known in forecasts(artifact, readers):
         # JAX's lists alone decide which calls are promised; a known crash is a note beside that.
         (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
-    lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
+    lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by, terms)}"]
     if artifact.saved_model is not None:
         from export_core.features.inspect.saved_model_screen import PROMISED
 
@@ -549,7 +557,7 @@ def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) ->
     return joined(parts) or ("ok" if any(finding.count for finding in findings) else "ok, it makes no custom calls")
 
 
-def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
+def _audited_writer(artifact: Artifact, writer: WrittenBy, terms: Terms) -> str:
     if (converted := converted_facts(artifact)) and converted.differs_from_original:
         original = "" if writer.jaxlib else " (name who wrote the original with --writer)"
         return f"converted {converted.in_words}{original}"
@@ -559,6 +567,8 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
         return "writer not known"
     if writer.candidates:
         return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writer)"
+    if is_rewritten(artifact, writer, terms.releases):
+        return f"{REWRITTEN.removeprefix('it was ')} (name who wrote the original with --writer)"
     return "written by a jaxlib that the calendar does not have (name it with --writer)"
 
 

@@ -132,7 +132,9 @@ def _what(finding: Finding, summary: Summary) -> str:
         words += ", in its own writer too"
     if finding.kind is NUMBERS_MOVED:
         words += ", looks like rounding"
-    message = for_markdown(shortened(issue.title if issue else without_tries(first_line(cause.message)), _LONGEST_WORDS))
+    message = for_markdown(
+        shortened(issue.title if issue else without_tries(first_line(cause.message)), _LONGEST_WORDS)
+    )
     # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
     url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
     to_do = first_sentence(dict(finding.details).get("to do", "")).replace("`", "")

@@ -121,7 +121,8 @@ class Question:
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`. `results` is the results
     folder that was asked about: the command writes to the folder inside it for `to`, the value of `--to`. `cases` are
     all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
-    compared. `of_other_content` has the cells with a stored result that does not count, since the golden was changed.
+    compared. `of_other_content` has the cells with a stored result that does not count, since the golden was changed;
+    `would_be_replaced` has those whose result is in the folder that the command writes to.
     """
 
     calendar: Calendar
@@ -133,6 +134,7 @@ class Question:
     cases: Collection[str] = ()
     policy: Policy = _DEFAULT
     of_other_content: Collection[Place] = ()
+    would_be_replaced: Collection[Place] = ()
     to: str = ALL
 
 
@@ -159,13 +161,19 @@ def deployability(
         ArtifactError: A module of an artifact cannot be read.
     """
     targets = list({target.name: target for _, target in pairs}.values())
-    run = _command([subject for subject, _ in pairs], targets, question)
+    answered_of = {
+        target.name: [_deployment(*pair, question) for pair in pairs if pair[1] == target] for target in targets
+    }
+    run = _command_for_unknown([each for own in answered_of.values() for each in own], targets, question)
     targets = list({target.name: target for target in (*targets, *(target for _, target in unmatched))}.values())
     answers: list[Deployment] = []
     upgrades = []
     for target in targets:
-        answered = [_deployment(*pair, question, run) for pair in pairs if pair[1] == target]
-        answers += [each.deployment for each in answered]
+        answered = answered_of.get(target.name, [])
+        answers += [
+            msgspec.structs.replace(each.deployment, run=run) if _is_pending(each) else each.deployment
+            for each in answered
+        ]
         for pattern, own in unmatched:
             if own == target:
                 where = target.name, target.release, target.platform
@@ -218,10 +226,35 @@ class _Answered:
     outlook: _Outlook | None
 
 
-def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> _Answered:
+def _is_pending(answered: _Answered) -> bool:
+    """Return whether an answer is unknown, and a run of the project's goldens would give it."""
+    deployment = answered.deployment
+    return deployment.answer is DeployAnswer.UNKNOWN and not deployment.run
+
+
+def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[DeploymentTarget], question: Question) -> str:
+    """Return the command that runs what is unknown; empty if nothing is that a run would show.
+
+    A target without an unknown answer is in it only if its results are in the folder that the command replaces.
+    """
+
+    def place_of(each: _Answered) -> Place:
+        golden = each.subject.golden
+        return golden.id if golden else "", each.deployment.jaxlib, each.deployment.platform
+
+    named = {each.deployment.target for each in answered if _is_pending(each)}
+    if not named:
+        return ""
+    named |= {each.deployment.target for each in answered if place_of(each) in question.would_be_replaced}
+    subjects = [each.subject for each in answered if each.deployment.target in named]
+    return _command(subjects, [target for target in targets if target.name in named], question)
+
+
+def _deployment(subject: Subject, target: DeploymentTarget, question: Question) -> _Answered:
     answer, why, result = _answer(subject, target, question)
     outlook = _outlook(subject, target, question) if answer is DeployAnswer.NO else None
     around = outlook.around(target.release) if outlook else ("", "", False)
+    run = ""
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])

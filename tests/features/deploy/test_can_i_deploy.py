@@ -494,11 +494,18 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     unknown = json.loads(ended.out)["answers"][1]
     assert (ended.code, unknown["shown_by"]) == (3, "forecast")
     assert unknown["run"] == (
-        "jaxexport matrix --readers 0.9.2,0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
+        "jaxexport matrix --readers 0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
         "2026-11-22 --results .jaxexport/deploy"
     )
     planned = jaxexport("matrix", "--dry-run", *shlex.split(unknown["run"])[2:-2])
-    assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
+    assert "1 cell as of 2026-11-22" in planned.out, "the command plans this cell"
+
+
+def test_a_command_runs_known_cells_only_if_it_replaces_their_results(ask):
+    for folder, readers in ((".jaxexport", "0.10.2"), (".jaxexport/deploy", "0.9.2,0.10.2")):
+        stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
+        (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
+        assert f"--readers {readers} " in command
 
 
 def test_results_in_the_folder_of_the_printed_command_are_found(ask):

@@ -99,10 +99,10 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
             echo(f"warning: {unmatched.located(location)}")
     if file and (wrong := [*_problems_in_project(policy, calendar, with_goldens=goldens is None)]):
         raise load.read_policy(file)[1].error(wrong)
-    uncalled = targets_without_golden(stable_targets, stored, calendar, click_options.day_of(as_of))
+    day = click_options.day_of(as_of, calendar)
+    uncalled = targets_without_golden(stable_targets, stored, calendar, day)
     for problem in uncalled:
         echo(problem)
-    day = click_options.day_of(as_of)
     stale, early = expired(policy, day), added_later(policy, day)
     for problem in (*stale, *early):
         echo(problem)

@@ -170,7 +170,7 @@ class Calendar:
             return day
         raise ReleaseError(
             f"The clock of this machine says {day}, and jaxlib {last} was built on {self.jaxlib[last].built}. Correct "
-            "the clock, or name the day with --as-of."
+            "the clock or that date, or name the day with --as-of."
         )
 
     def built(self, jaxlib: str) -> datetime.date:

@@ -55,7 +55,7 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
         raise GoldenError(no_goldens(store.root, "Name their folder with --goldens."))
     calendar = policy.calendar()
     check_claims(stored, calendar)
-    ahead = look_ahead(stored, policy, calendar, click_options.day_of(as_of), days, names)
+    ahead = look_ahead(stored, policy, calendar, click_options.day_of(as_of, calendar), days, names)
     if as_json:
         echo_json(ahead)
     else:

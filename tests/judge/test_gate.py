@@ -15,7 +15,8 @@ from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import KnownFailure, Required
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Windows
+from export_core.releases import Windows, load_calendar
+from export_core.releases.release_list import dated_calendar
 from export_core.run.errors import RunError
 from export_core.run.results import RESULTS, read_summary, write_summary
 from tools.stored_results import read_results
@@ -80,6 +81,8 @@ def test_a_summary_has_counts_policy_and_calendar():
     assert made.judgements == {"broken": 1, "kept": 2, "outside": 1}
     assert made.policy["windows"] == {"backward": 180, "forward": 21}
     assert made.calendar["newest_jaxlib"] == "0.12.0.1"
+    listed = dated_calendar(load_calendar(), Windows(), made.as_of).releases
+    assert made.calendar["releases"] == len(listed), "as `jaxexport releases list` has them"
     assert made.selection["whole"]
 
 

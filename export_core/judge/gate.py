@@ -93,8 +93,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     """The readers, writers, cases and platforms that the run was asked for. `whole` is true if it had every golden, in
     the policy's readers or those of the window."""
     calendar: dict[str, Any]
-    """The newest release with its build date, the number of those that can be installed, as `jaxexport releases list`
-    lists them, and a hash of all dates."""
+    """The newest release with its build date, the number of releases, without withdrawn ones, and a hash of all dates."""
     seconds: float  # Wall time of the run, or of its last part.
     accepted: list[Accepted] = []
     """What makes these verdicts say less, each with its reason: allowed calls, own tolerances, quirks."""
@@ -373,8 +372,8 @@ def uncovered(
 
 
 _FOR_PARTS = (
-    " `required` holds for each run, and this one is a part of the project's: name a policy that requires less for it, "
-    "--policy FILE."
+    " `required` holds for each run, and this one is a part of the project's: write what `jaxexport policy show "
+    "--without required` prints into a file, and name it with --policy."
 )
 
 

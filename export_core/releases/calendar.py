@@ -135,7 +135,7 @@ class Calendar:
     runtimes: Mapping[str, Mapping[str, RuntimeRelease]] = field(default_factory=dict)
     """Releases of other runtimes that a project adds to those that ship, by runtime and version."""
     given_jax: Mapping[str, str] = field(default_factory=dict)
-    """The jax that somebody gives together with an unpublished jaxlib, by that jaxlib: it is paired with no other."""
+    """By jaxlib: the jax whose wheel was given with that of the jaxlib."""
     hidden: Mapping[str, datetime.date] = field(default_factory=dict, compare=False)
     """The build dates of releases that were built after `day`, by name, such as ``jaxlib 0.12.0``, for messages."""
 
@@ -187,7 +187,7 @@ class Calendar:
         return self._entry(jaxlib).python
 
     def release(self, jaxlib: str) -> Release:
-        """Return the release of this jaxlib, paired with the newest jax that works on it, or with that of `given_jax`.
+        """Return the release of this jaxlib, paired with its `given_jax`, or the newest jax that works on it.
 
         A jax works on it if the jaxlib is not older than the jax's minimum jaxlib, and not newer than the jax. Raises
         `ReleaseError` if there is none.

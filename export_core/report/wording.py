@@ -82,6 +82,7 @@ _TAKES = {
     "can-i-deploy": (*_STORE, "--as-of", "--results"),
     "audit": _STORE,
     "goldens verify": _STORE,
+    "policy show": ("--policy",),
     # `why_command` has the others.
     "explain": ("--results",),
     "reduce": ("--results",),

@@ -207,7 +207,7 @@ def test_a_part_of_a_run_that_lacks_required_cells_says_what_to_do():
     assert first.startswith(
         "required.cells: expected at least 3 cells that ran, found 1. `required` holds for each run"
     )
-    assert first.endswith("name a policy that requires less for it, --policy FILE.")
+    assert first.endswith("into a file, and name it with --policy.")
     assert second == "required.writers: expected a cell that ran for 0.6.2, found 0.9.2."
     asked = run_that_asks(PASS, required=required, cases=["t.a"])
     assert asked.uncovered[0] == first

@@ -108,6 +108,7 @@ class Project(NamedTuple):
     store: GoldenStore
     policy: Policy
     policy_file: str | None = None  # The file that --policy names.
+    goldens: str | None = None  # The folder that --goldens names.
 
 
 def project_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -120,7 +121,7 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
         from export_core.goldens import GoldenStore
 
         policy = policy_of(policy_file)
-        command(Project(GoldenStore(Path(goldens or policy.goldens)), policy, policy_file), **options)
+        command(Project(GoldenStore(Path(goldens or policy.goldens)), policy, policy_file, goldens), **options)
 
     return with_project
 

@@ -93,7 +93,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     """The readers, writers, cases and platforms that the run was asked for. `whole` is true if it had every golden, in
     the policy's readers or those of the window."""
     calendar: dict[str, Any]
-    """The newest release with its build date, the number of releases, without withdrawn ones, and a hash of all dates."""
+    """The newest release with its build date, the number of releases that were not withdrawn, and a hash of dates."""
     seconds: float  # Wall time of the run, or of its last part.
     accepted: list[Accepted] = []
     """What makes these verdicts say less, each with its reason: allowed calls, own tolerances, quirks."""

@@ -223,7 +223,9 @@ def test_a_candidates_jax_wheel_is_not_replaced_by_a_published_jax(tmp_path):
 
 def test_a_jax_wheel_that_is_not_the_published_release_is_refused(tmp_path):
     make_wheel(tmp_path, "jax", NEWEST, stamps=("2026-11-01",), needs="jaxlib>=0.12.0")
-    with pytest.raises(MatrixError, match=r"jax-.*built on 2026-11-01, but the .* for jax 0\.12\.0\.1: .* another version"):
+    with pytest.raises(
+        MatrixError, match=r"jax-.*built on 2026-11-01, but the .* for jax 0\.12\.0\.1: .* another version"
+    ):
         planned(readers=NEWEST, wheels=(str(tmp_path),))
 
 

@@ -152,7 +152,9 @@ def test_show_without_a_key_prints_a_policy_that_lacks_it(jaxexport, cwd):
     (cwd / "part.yaml").write_text(jaxexport("policy", "show", "--without", "required").out)
     part = load_policy(cwd / "part.yaml")
     assert (part.readers, part.required) == ("newest", Policy().required)
-    assert "found 'requird'. Did you mean 'required'?" in jaxexport("policy", "show", "--without", "requird", code=2).err
+    assert (
+        "found 'requird'. Did you mean 'required'?" in jaxexport("policy", "show", "--without", "requird", code=2).err
+    )
 
 
 def test_init_that_fails_leaves_no_file(jaxexport, cwd):

@@ -385,7 +385,8 @@ CONFLICT = f"""
 """
 TODAY = """Using Python 3.12.1 environment at: v
 error: No solution found when resolving dependencies
-  cause: Because jax was not found in the cache and you require jax==0.9.2, we can conclude that your requirements are unsatisfiable.
+  cause: Because jax was not found in the cache and you require jax==0.9.2, \
+we can conclude that your requirements are unsatisfiable.
 
 hint: Packages were unavailable because the network was disabled.
 """

@@ -154,14 +154,15 @@ def stored_evidence(
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
         # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
         counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
-        evidence |= {_place_of(result): result for result in counted}
-        found_in |= {_place_of(result): folder for result in counted}
+        evidence |= {place_of(result): result for result in counted}
+        found_in |= {place_of(result): folder for result in counted}
         other = [one for one in run.results if run.goldens.get(one.golden) != hashes.get(one.golden)]
-        others |= {_place_of(one) for one in other if one.golden in hashes and one.golden in run.goldens}
+        others |= {place_of(one) for one in other if one.golden in hashes and one.golden in run.goldens}
     return StoredEvidence(evidence, frozenset(others), found_in)
 
 
-def _place_of(result: Result) -> Place:
+def place_of(result: Result) -> Place:
+    """Return the golden, the reader and the platform of a result."""
     return result.golden, result.reader.name, result.platform
 
 

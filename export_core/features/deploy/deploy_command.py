@@ -115,7 +115,7 @@ def can_i_deploy(
         () if names else {one.manifest.case for one in compared if not platforms.isdisjoint(one.manifest.runs_on)},
         policy,
         evidence.of_other_content,
-        {place for place, found in evidence.folders.items() if found == asked.answer_folder(folder, to)},
+        evidence.folders,
         to,
     )
     if not names:

@@ -507,7 +507,7 @@ def _obligation_lines(release: Obligations, before: Obligations | None) -> Itera
             f"{', '.join(counts)}"
         )
     if before is None:
-        yield f"  with each new jaxlib, write a golden of each case, now {release.cases}: later jaxlibs have to run them"
+        yield f"  with each new jaxlib, write a golden of each case, now {release.cases}: later ones have to run them"
 
 
 def deployed_line(reader: DeployedReader) -> str:

@@ -736,6 +736,20 @@ def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
     ]
 
 
+def test_advised_commands_name_the_policy_and_the_results_asked_about(project, jaxexport):
+    Path("p.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"))
+    crash = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}
+    own = [ran(Verdict.CRASH, reader, case=OTHER, **crash) for reader in ("0.9.2", "0.10.2")]
+    stored(*own, ran(Verdict.PASS, "0.9.2"), ran(Verdict.CRASH, "0.10.2", **crash), folder="out")
+    words = CASE, OTHER, "--to", "serving", "--policy", "p.yaml", "--results", "out"
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", *words, "--json", code=1).out)["upgrades"]
+    explain, convert = upgrade["instead"]
+    assert "jaxexport explain --case" in explain
+    assert explain.endswith(" --results out`.")
+    assert convert.endswith("`jaxexport convert FILE --for 0.10.2 -o OUT --policy p.yaml`.")
+
+
 def test_the_answer_for_a_file_comes_from_the_results_of_its_golden(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("model.bin").write_bytes(files(jaxlib="0.9.2")[ARTIFACT])

@@ -286,6 +286,12 @@ def test_json_follows_its_schema_and_is_the_whole_forecast(project):
     assert parsed["days"][0]["day"] == "2026-12-15"
 
 
+def test_the_printed_command_prunes_the_goldens_that_were_asked_about(project):
+    Path("p.yaml").write_text("goldens: elsewhere\n")
+    done = run("--goldens", "golden", "--policy", "p.yaml", "--as-of", "2027-08-01", "--days", "1")
+    assert "`jaxexport goldens prune --goldens golden --policy p.yaml --as-of 2027-08-01`" in done.stdout
+
+
 def test_the_last_line_reports_that_nothing_happens(project):
     done = run("--as-of", "2026-11-21", "--days", "3")
     assert done.stdout.splitlines()[-1] == "nothing happens until 2026-11-24"
@@ -316,7 +322,7 @@ def test_obligations_are_written_on_the_days_they_change():
         f"{exports} has to run in 0.12.0, 0.12.0.1",
         f"{built} also has to run what these writers export, though no golden of it exists: 0.10.1 (2 cases), 0.10.2 "
         "(2 cases), 0.11.0 (1 case), 0.11.1 (2 cases), 0.11.2 (2 cases), 0.12.0 (2 cases)",
-        "  with each new jaxlib, write a golden of each case, now 2: later jaxlibs have to run them",
+        "  with each new jaxlib, write a golden of each case, now 2: later ones have to run them",
         f"{exports} has to run in 0.12.0.1",
         f"{exports} does not have to run in any release that exists",
         f"{built} also has to run what these writers export, though no golden of it exists: 0.10.2 (2 cases), 0.11.0 "

@@ -220,8 +220,8 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     from export_core.policy.load import find_locations
 
     policy = project.policy
-    day = click_options.day_of(as_of)
     calendar = policy.calendar()
+    day = click_options.day_of(as_of, calendar)
     with Steps():
         goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
     decisions = list(retention_status(goldens, policy, calendar, day))

@@ -82,11 +82,17 @@ _TAKES = {
     "can-i-deploy": (*_STORE, "--as-of", "--results"),
     "audit": _STORE,
     "goldens verify": _STORE,
+    "goldens prune": (*_STORE, "--as-of"),
+    "forecast": (*_STORE, "--as-of"),
+    "policy show": ("--policy",),
+    "inspect": ("--policy",),
+    "convert": ("--policy",),
     # `why_command` has the others.
     "explain": ("--results",),
     "reduce": ("--results",),
 }
 """The commands that a finding may advise, with the options by which they see what the run saw."""
+_WITH_FILES = ("inspect", "convert")  # Those that do nothing without a file.
 # Settings of variables may stand before a command.
 _COMMAND = re.compile(rf"`(?:\w+=[^`]* )?jaxexport ({'|'.join(_TAKES)})((?: [^`]*)?)`")
 
@@ -124,6 +130,8 @@ def with_asked(text: str, asked: Mapping[str, str]) -> str:
     """Return a text in whose commands the options `asked` are added, where a command takes them and lacks them."""
 
     def completed(match: re.Match[str]) -> str:
+        if match[1] in _WITH_FILES and not match[2]:  # the command is named, not shown
+            return match[0]
         lacking = [option for option in _TAKES[match[1]] if option in asked and option not in match[2].split()]
         words = [word for option in lacking for word in (option, asked[option])]
         return f"{match[0][:-1]}{f' {shlex.join(words)}' if words else ''}`"

@@ -11,7 +11,7 @@ from making import files, manifest, write_golden
 
 from export_core.base.errors import PREFIX
 from export_core.goldens import GoldenStore, Options
-from export_core.policy import PolicyError, load_policy
+from export_core.policy import Policy, PolicyError, load_policy
 from tools.schemas import schema, written
 
 
@@ -155,6 +155,16 @@ def test_show_names_the_file_with_the_projects_releases(jaxexport, cwd):
     )
     (cwd / "export_compat.yaml").write_text("releases: {jaxlib: {0.13.1: {built: 2026-11-21}}}\n")
     assert "\n# export_compat.yaml:1, export_releases.yaml\nreleases:" in jaxexport("policy", "show").out
+
+
+def test_show_without_a_key_prints_a_policy_that_lacks_it(jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text("readers: newest\nrequired:\n  cells: 9\n  readers: ['0.12.*']\n")
+    (cwd / "part.yaml").write_text(jaxexport("policy", "show", "--without", "required").out)
+    part = load_policy(cwd / "part.yaml")
+    assert (part.readers, part.required) == ("newest", Policy().required)
+    assert (
+        "found 'requird'. Did you mean 'required'?" in jaxexport("policy", "show", "--without", "requird", code=2).err
+    )
 
 
 def test_init_that_fails_leaves_no_file(jaxexport, cwd):

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 from browsing import expect
 from commands import finished
@@ -12,6 +13,7 @@ from making import NEWEST, day, document, result, summarize, with_causes
 from msgspec import structs
 from rich.console import Console
 
+from export_core.cli.app import jaxexport as application
 from export_core.features.compare_runs.comparison import Change, change_of
 from export_core.features.deploy.answer_lines import target_findings
 from export_core.judge import Judgement, Result, Summary, judge_again
@@ -26,7 +28,7 @@ from export_core.report.page import html_page
 from export_core.report.policy_text import proposal
 from export_core.report.terminal import print_report, table_lines
 from export_core.report.view import broken_cell, view
-from export_core.report.wording import asked_of, cell_mark, headline, with_asked
+from export_core.report.wording import _TAKES, asked_of, cell_mark, headline, with_asked
 from export_core.run.run import Run
 
 POLICY = Policy(
@@ -120,6 +122,25 @@ def test_advice_names_a_results_folder_that_is_not_the_usual_one():
     run = SimpleNamespace(plan=None, options="", folder=Path("out"))
     text = "`jaxexport can-i-deploy` names it; `jaxexport matrix` and `jaxexport audit t.f/0.9.2-cpu --policy p` do not"
     assert with_asked(text, asked_of(run)) == text.replace("can-i-deploy`", "can-i-deploy --results out`")
+
+
+@pytest.mark.parametrize("command", [name for name in _TAKES if name not in ("explain", "reduce")])
+def test_a_command_is_advised_only_options_that_it_takes(command):
+    found = application
+    for name in command.split():
+        found = found.get_command(click.Context(found), name)
+    taken = {option for parameter in found.params for option in parameter.opts}
+    assert {*_TAKES[command]} <= taken
+
+
+def test_a_command_about_files_is_completed_and_its_mention_is_not():
+    asked = {"--policy": "p.yaml", "--goldens": "g", "--as-of": "2026-11-22"}
+    text = "`jaxexport convert FILE -o OUT`; `jaxexport convert` extends no promise; `jaxexport forecast`"
+    completed = with_asked(text, asked)
+    assert completed == (
+        "`jaxexport convert FILE -o OUT --policy p.yaml`; `jaxexport convert` extends no promise; `jaxexport forecast "
+        "--goldens g --policy p.yaml --as-of 2026-11-22`"
+    )
 
 
 def test_explain_and_reduce_commands_get_the_folder_of_the_run():

@@ -43,7 +43,7 @@ from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
 from export_core.releases import Release, ReleaseError, parse_day
 from export_core.report.view import view
-from export_core.report.wording import named_folder
+from export_core.report.wording import asked_in, named_folder
 from export_core.run.plan_record import hash_of
 from export_core.run.results import SUMMARY, read_run, unfinished_run
 from export_core.run.run import Run, judge_run
@@ -129,6 +129,11 @@ class Choice:
     def named_results(self) -> dict[str, str]:
         """The option --results of another command about the cell, with its value; empty for the usual folder."""
         return {"--results": str(self.results)} if named_folder(self.results) else {}
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The options with which another command sees the goldens, policy, day and results of this one."""
+        return asked_in(option_words(self.run)) | self.named_results
 
     def command(self, name: str, *words: str) -> str:
         """Return the shell command `jaxexport NAME` about this cell, with these further words."""

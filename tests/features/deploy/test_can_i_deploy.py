@@ -518,11 +518,18 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     unknown = json.loads(ended.out)["answers"][1]
     assert (ended.code, unknown["shown_by"]) == (3, "forecast")
     assert unknown["run"] == (
-        "jaxexport matrix --readers 0.9.2,0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
+        "jaxexport matrix --readers 0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
         "2026-11-22 --results .jaxexport/deploy"
     )
     planned = jaxexport("matrix", "--dry-run", *shlex.split(unknown["run"])[2:-2])
-    assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
+    assert "1 cell as of 2026-11-22" in planned.out, "the command plans this cell"
+
+
+def test_a_command_runs_known_cells_only_if_it_replaces_their_results(ask):
+    for folder, readers in ((".jaxexport", "0.10.2"), (".jaxexport/deploy", "0.9.2,0.10.2")):
+        stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
+        (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
+        assert f"--readers {readers} " in command
 
 
 def test_results_in_the_folder_of_the_printed_command_are_found(ask):
@@ -751,6 +758,20 @@ def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
         f"Fails in the release that wrote it: {OTHER}",
         "Export the others again with jaxlib 0.10.2, or try `jaxexport convert FILE --for 0.10.2 -o OUT`.",
     ]
+
+
+def test_advised_commands_name_the_policy_and_the_results_asked_about(project, jaxexport):
+    Path("p.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"))
+    crash = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}
+    own = [ran(Verdict.CRASH, reader, case=OTHER, **crash) for reader in ("0.9.2", "0.10.2")]
+    stored(*own, ran(Verdict.PASS, "0.9.2"), ran(Verdict.CRASH, "0.10.2", **crash), folder="out")
+    words = CASE, OTHER, "--to", "serving", "--policy", "p.yaml", "--results", "out"
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", *words, "--json", code=1).out)["upgrades"]
+    explain, convert = upgrade["instead"]
+    assert "jaxexport explain --case" in explain
+    assert explain.endswith(" --results out`.")
+    assert convert.endswith("`jaxexport convert FILE --for 0.10.2 -o OUT --policy p.yaml`.")
 
 
 def test_the_answer_for_a_file_comes_from_the_results_of_its_golden(ask):

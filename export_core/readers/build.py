@@ -215,9 +215,10 @@ def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str
 
 def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
     # Where something is left of an environment, it may be damaged, and every file is read anew.
-    hashed = HashedFiles() if recipe.folder.exists() else locks.hashed
+    is_new = not recipe.folder.exists()
+    hashed = locks.hashed if is_new else HashedFiles()
     try:
-        return _build_whole(recipe, locks, stopping, lambda folder: changed_in(folder, hashed))
+        return _build_whole(recipe, locks, stopping, lambda folder: changed_in(folder, hashed, is_new=is_new))
     except (EnvironmentFailed, OSError) as error:
         first = str(error)
         # An environment's files are hard links into the installer's cache: what is damaged there stays so.

@@ -511,6 +511,30 @@ def test_files_of_a_rebuilt_environment_are_hashed_again(cache, tiny):
         assert source.read_bytes() == before
 
 
+def test_a_new_environment_reads_large_files_only_if_somebody_wrote_to_them(cache, tiny, monkeypatch):
+    monkeypatch.setattr(installed, "_LARGE", 1)
+    folder = build("tiny", sys.executable, tiny, "import tiny").folder
+    (source,) = folder.glob("lib/python*/site-packages/tiny/__init__.py")
+    unpacked = source.stat().st_mtime
+    source.write_bytes(source.read_bytes().replace(b"1", b"2"))
+    os.utime(source, (unpacked, unpacked))
+    assert module.changed_in(folder, is_new=True) == ""
+    assert "__init__.py: expected the content" in module.changed_in(folder)
+    os.utime(source, (unpacked, unpacked + 2 * installed._UNPACKING_SECONDS))
+    assert "__init__.py: expected the content" in module.changed_in(folder, is_new=True)
+
+
+def test_a_rebuilt_environment_reads_large_files_too(cache, tiny, monkeypatch):
+    monkeypatch.setattr(installed, "_LARGE", 1)
+    asked = []
+    changed_in = module.changed_in
+    monkeypatch.setattr(module, "changed_in", lambda *args, **how: asked.append(how) or changed_in(*args, **how))
+    folder = build("tiny", sys.executable, tiny, "import tiny").folder
+    (folder / "ready.json").unlink()
+    build("tiny", sys.executable, tiny, "import tiny")
+    assert asked == [{"is_new": True}, {"is_new": False}]
+
+
 def test_a_file_of_two_packages_may_have_the_hash_of_either(cache, tmp_path):
     both = [make_wheel(tmp_path, name, "1.0", modules={"docs/conf.py": f"{name = }"}) for name in ("tiny", "small")]
     folder = build("tiny", sys.executable, tuple(map(str, both)), "import tiny, small").folder

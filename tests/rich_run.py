@@ -50,7 +50,7 @@ PROCESSORS = "written on x86_64 SSE4_2, read on x86_64 AMX"
 _CRASH = {"verdict": Verdict.CRASH, "stage": Stage.RUN, "message": "signal 11", "signal": 11}
 _WRONG = {
     "verdict": Verdict.NUMERICS,
-    "message": "output 0: far",
+    "message": "output 0 (result['b1']): far",
     "outputs": "a",
     "max_abs_error": 0.5,
     "max_rel_error": 0.2,

@@ -254,6 +254,8 @@ def test_messages_are_compared_without_names_and_addresses():
         "in function _ custom call to _ at _ of _, see _"
     )
     assert message_class(" \n") == ""
+    sharded = ("output 0 (result['b']) is sharded differently", "output 1 (result.w) is sharded differently")
+    assert {*map(message_class, sharded)} == {"output _ is sharded differently"}
 
 
 def test_cells_of_the_same_upstream_issue_share_a_cause():

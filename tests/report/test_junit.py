@@ -116,7 +116,7 @@ OVER = "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84
         ("t.kept", None, None, None),
         ("t.bonus", None, None, None),
         ("t.cholesky", "failure", "jaxexport.crash", "broken: signal 11"),
-        ("t.moved", "failure", "jaxexport.numerics", "numbers moved: output 0: far"),
+        ("t.moved", "failure", "jaxexport.numerics", "numbers moved: output 0 (result['b1']): far"),
         ("t.owed", "failure", "jaxexport.owed", "owed: KeyError"),
         ("t.heavy", "failure", "jaxexport.over-budget", f"over-budget: {OVER} (max_growth, export_compat.yaml:3)"),
         ("t.known", "skipped", "jaxexport.known", f"known failure: {LISTED}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer, is_rewritten
 from export_core.base.layout import wrapped
+from export_core.base.leaf_names import in_brackets, path_at
 from export_core.base.streams import NOBODY_READS, drop_output
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
 from export_core.features.inspect.artifact_facts import (
@@ -600,6 +602,7 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
         lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in (("-", then), ("+", now))]
         loads = (load_checks(artifact, terms, readers) for artifact in (before, after))
         for name, was, became in changes_between(then, now, *loads):
+            name = _with_path(name, before, after)
             short = len(name) + len(was) + len(became) < LINE - 5
             lines += [f"{name}: {was} → {became}"] if short else [f"{name}:", f"  - {was}", f"  + {became}"]
         lines += operations_that_differ(before, after)
@@ -611,6 +614,19 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
             "Not compared: locations, and the names of private functions, arguments and results."
         )
     return False, "".join(f"{printable(line)}\n" for line in lines)
+
+
+_NUMBERED = re.compile(r"(?:sharding of )?(argument|result) (\d+)")
+
+
+def _with_path(name: str, before: Artifact, after: Artifact) -> str:
+    """Return the name of a fact about an argument or a result, with its path unless the two artifacts differ in it."""
+    if not (match := _NUMBERED.fullmatch(name)):
+        return name
+    envelopes = [artifact.envelope for artifact in (before, after) if artifact.envelope]
+    trees = [one.argument_paths if match[1] == "argument" else one.result_paths for one in envelopes]
+    paths = {path for tree in trees if (path := path_at(tree, int(match[2])))}
+    return f"{name}{in_brackets(paths.pop())}" if len(paths) == 1 else name
 
 
 def changes_between(

@@ -108,10 +108,18 @@ def test_prng_keys_are_given_as_key_data(add, tmp_path):
     [
         (zeros((3, 4), (1,)), zeros((3, 3)), "i.npz: expected 1 array (float32[b,4]), found 2"),
         (zeros((3, 4)), [], "o.npz: expected 1 array (float32[b,b]), found 0"),
-        (zeros((3, 5)), zeros((3, 3)), "i.npz: array 0: expected float32[b,4] with b = 3, found float32[3,5]"),
+        (
+            zeros((3, 5)),
+            zeros((3, 3)),
+            "i.npz: array 0 (args[0]): expected float32[b,4] with b = 3, found float32[3,5]",
+        ),
         (zeros((3, 4)), zeros((2, 2)), "o.npz: array 0: expected float32[b,b] with b = 3, found float32[2,2]"),
-        (zeros((3,)), zeros((3, 3)), "i.npz: array 0: expected float32[b,4], found float32[3]"),
-        (zeros((3, 4), dtype="float64"), zeros((3, 3)), "i.npz: array 0: expected float32[b,4], found float64[3,4]"),
+        (zeros((3,)), zeros((3, 3)), "i.npz: array 0 (args[0]): expected float32[b,4], found float32[3]"),
+        (
+            zeros((3, 4), dtype="float64"),
+            zeros((3, 3)),
+            "i.npz: array 0 (args[0]): expected float32[b,4], found float64[3,4]",
+        ),
     ],
     ids=["too many", "none", "a dimension", "a symbol", "the rank", "the dtype"],
 )

@@ -12,7 +12,7 @@ from export_core.judge import Judgement, RunFacts, gate, judge_again
 from export_core.judge.gate import exit_code_of, facts_at_end, in_order
 from export_core.matrix import Verdict
 from export_core.policy import Policy, PolicyError
-from export_core.policy.entries import KnownFailure, Required
+from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
@@ -52,6 +52,15 @@ def test_the_exit_code_is_the_worst_of_all_judgements(results, code, stale):
     assert summary(*results, policy=Policy(known_failures=(LEFTOVER,))).exit_code == stale
 
 
+@pytest.mark.parametrize(("others", "is_shown"), [([], False), ([PASS], True)])
+def test_a_target_without_a_case_is_shown_unless_all_are_converted(others, is_shown):
+    target = DeploymentTarget(name="serving", jaxlib="0.10.2", cases=("misspelled",))
+    results = [msgspec.structs.replace(ANOTHER, converted=True), *others]
+    selection = {"whole": True, "platforms": ["cpu"]}
+    found = summarize(results, policy=Policy(deployed=(target,)), selection=selection).uncovered
+    assert any("its `cases` match no case" in text for text in found) is is_shown
+
+
 @pytest.mark.parametrize(
     ("results", "planned"),
     [
@@ -76,7 +85,7 @@ def test_duplicate_results_are_counted():
 
 def test_a_summary_has_counts_policy_and_calendar():
     made = summary(PASS, ANOTHER, BROKEN, OUTSIDE, seconds=1.23)
-    assert (made.planned, made.results, made.seconds) == (4, 4, 1.2)
+    assert (made.planned, made.results, made.seconds, made.resumed) == (4, 4, 1.2, 0)
     assert made.verdicts == {"crash": 1, "error": 1, "pass": 2}
     assert made.judgements == {"broken": 1, "kept": 2, "outside": 1}
     assert made.policy["windows"] == {"backward": 180, "forward": 21}

@@ -12,6 +12,7 @@ from export_core.matrix import Cell, Verdict
 from export_core.matrix import outcome as outcome_module
 from export_core.matrix.outcome import CallResults, machine_fault, outcome_of
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.selection import reader_named
 from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference
 from export_core.policy.run_options import GIB, CellLimits
@@ -164,6 +165,24 @@ def test_a_cell_whose_python_modules_are_missing_was_not_run(reply, message):
     assert outcome.verdict is Verdict.NOT_RUN
     assert outcome.message.startswith(message)
     assert ("reader_packages installs what readers need" in outcome.message) == message.endswith("pol")
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "start"),
+    [
+        ("unknown thing", Verdict.ERROR, ()),
+        ("unknown vhlo op code: 124", Verdict.REFUSED, ("StableHLO or bytecode that is newer",)),
+    ],
+)
+def test_a_failure_of_a_runtime_shows_three_errors_of_its_stderr(error, verdict, start):
+    errors = [f"m.mlir:{line}: error: {error}" for line in range(4)]
+    reply = Reply(Stage.COMPILE, "error", type="ValueError", message="failed", stderr="\n".join(["a note", *errors]))
+    cell = Cell(golden(), reader_named("iree==3.13.0", load_calendar()), "cpu")
+    outcome = outcome_of(cell, reply, Path("nowhere"), OPTIONS)
+    assert outcome.verdict is verdict
+    *meaning, message, one, two, three = outcome.message.splitlines()
+    assert [text.partition(" than")[0] for text in meaning] == [*start]
+    assert (message, one, two, three) == ("ValueError: failed", *errors[:3])
 
 
 def test_whether_an_error_is_a_refusal_depends_on_the_date_of_jax():

@@ -7,7 +7,7 @@ import pytest
 from making import NEWEST, day, golden, make_wheel
 
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
-from export_core.matrix.selection import is_whole, unused_jax
+from export_core.matrix.selection import is_whole, readers_left_out, unused_jax
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import comma_separated
@@ -113,6 +113,18 @@ def test_a_selection_is_whole_unless_narrower_than_the_policys(readers, policy, 
     assert is_whole(Selection(readers), policy) is whole
     for part in ({"cases": ("a",)}, {"writers": ("a",)}, {"touching": "0.9.2"}, {"only": "promised"}):
         assert not is_whole(Selection(readers, **part), policy)
+
+
+@pytest.mark.parametrize(
+    ("readers", "policy", "left_out"),
+    [
+        ("all", Policy(readers="window,0.9.2"), set()),
+        ("all", Policy(readers="window,iree>=3"), {"iree>=3"}),  # `all` is every jaxlib, and no other runtime
+        ("window,iree>=3", Policy(readers="all,iree>=3"), {"all"}),
+    ],
+)
+def test_readers_of_the_policy_that_a_selection_lacks_are_left_out(readers, policy, left_out):
+    assert readers_left_out(readers, policy) == left_out
 
 
 # --- --touching -------------------------------------------------------------------------------------------------------

@@ -360,6 +360,18 @@ def test_each_matrix_of_a_batch_has_its_own_tolerance(name):
     assert not compared(right, wrong, name, rtol=1e-5).ok
 
 
+def test_vectors_of_a_small_matrix_beside_a_large_one_must_agree():
+    values, vectors = factors_of("eigh")
+    scaled = values * np.array([[2.0**30], [1.0]])
+    turned = np.stack([vectors[0], np.roll(vectors[1], 1, -1)])  # orthonormal as well
+    assert not compared([scaled, vectors], [scaled, turned], "eigh", rtol=1e-5).ok
+
+
+def test_a_small_row_is_compared_by_the_scale_of_its_matrix():
+    values, vectors = np.array([1e-9, 1.0]), np.eye(2)
+    assert compared([values, vectors], [values * np.array([2.0, 1.0]), vectors], "eigh", rtol=1e-5).ok
+
+
 @pytest.mark.parametrize("name", FACTORIZATIONS)
 def test_factors_of_only_nan_agree_only_with_each_other(name):
     right = factors_of(name)

@@ -3,7 +3,7 @@
 import datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from export_core.releases import Direction, ReleaseError, Windows, parse_day, promise
@@ -40,6 +40,9 @@ def test_a_promise_depends_only_on_the_days_between_builds(writer, reader, backw
 
 
 @given(DAYS, DAYS, LENGTHS, LENGTHS)
+@example(datetime.date(2026, 10, 25), datetime.date(2026, 10, 24), 180, 21)
+@example(datetime.date(2026, 10, 25), datetime.date(2026, 10, 25), 180, 21)
+@example(datetime.date(2026, 10, 25), datetime.date(2026, 10, 26), 180, 21)
 def test_with_both_windows_off_nothing_is_promised(writer, reader, backward, forward):
     found, promised = promise(writer, reader, None), promise(writer, reader, Windows(backward, forward))
     assert (found.promised, found.until) == (False, writer)
@@ -79,9 +82,14 @@ def test_a_text_that_is_no_date_is_an_error_with_an_example(text):
         parse_day(text)
 
 
-@pytest.mark.parametrize("backward", [-1, "180", 10**9, 1.5, True])
+@pytest.mark.parametrize("backward", [-1, "180", 36_501, 10**9, 1.5, True])
 def test_windows_of_no_whole_number_of_days_are_refused(backward):
     day = datetime.date(2026, 10, 25)
     for name, windows in {"backward_days": Windows(backward, 21), "forward_days": Windows(180, backward)}.items():
         with pytest.raises(ReleaseError, match=f"promise: windows: {name}: expected a whole number of days .*, found"):
             promise(day, day, windows)
+
+
+def test_a_window_may_be_as_long_as_a_century():
+    built, last = datetime.date(2026, 10, 25), datetime.date(2126, 10, 1)
+    assert promise(built, last, Windows(36_500, 36_500)) == (Direction.BACKWARD, 36_500, True, last)

@@ -8,9 +8,11 @@ import msgspec
 import numpy as np
 import pytest
 from making import ARTIFACTS, NEWEST, files, golden, release
+from stored_artifacts import DATA
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.envelope.encode import encode
+from export_core.artifact.writers import writers
 from export_core.base.tolerances import Tolerance
 from export_core.features.convert import proof
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
@@ -26,6 +28,7 @@ from export_core.policy import Policy
 from export_core.policy.entries import NumbersRule
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
+from export_core.releases.calendar_entries import calendar_entries
 
 GOLDEN = golden()
 SVD_GOLDEN = Path(__file__).parents[3] / "golden/tests.compat.test_linear_algebra.test_svd/0.12.0.1-cpu"
@@ -167,6 +170,14 @@ def test_inputs_for_a_proof_are_made_unless_they_would_be_huge(size, dtype, made
     found = proof.made_evidence(artifact, load_calendar())
     assert (found is not None) is made
     assert found is None or found.manifest.options.without_outputs
+
+
+def test_made_evidence_names_the_newest_possible_writer():
+    calendar = load_calendar()
+    artifact = read(DATA / "0.4.30" / "mlp.jaxexport")
+    possible = writers(artifact, calendar_entries(calendar))
+    assert len(possible) > 2
+    assert proof.made_evidence(artifact, calendar).manifest.writer.jaxlib == possible[-1]
 
 
 def test_an_unchanged_artifact_leaves_the_golden_unchanged():

@@ -296,7 +296,7 @@ def test_each_function_that_lists_weaker_checks_has_an_example():
     ],
 )
 def test_nothing_is_listed_for_a_golden_that_weakens_no_check(tmp_path, changes):
-    tolerances = {"cpu": {"float64": Tolerance(rtol=1.0)}}  # of a dtype that the golden has not
+    tolerances = {"cpu": {"float64": Tolerance(rtol=1.0)}}  # of a dtype that the golden lacks
     strict = Policy(windows=WindowDays(400, 60), calendar_days=1, allow={"not called": "why"}, tolerances=tolerances)
     units = 128 if changes.get("noise", noise()).inside else 64
     assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes), noise_npz=noise_of(units)), strict) == []

@@ -14,6 +14,7 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
 from export_core.policy.known_issues import known_issues
+from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.releases.release_list import dated_calendar
@@ -76,6 +77,11 @@ def test_a_target_without_a_case_is_shown_unless_all_are_converted(others, is_sh
 )
 def test_a_missing_or_second_result_makes_a_run_incomplete(results, planned):
     assert summary(*results, planned=planned).exit_code == 3
+
+
+def test_missing_shards_are_named():
+    (text,) = summary(PASS, planned=3, missing_shards=[Shard(2, 3)]).uncovered
+    assert text.startswith("1 of 3 shards missing or not finished: --shard 2/3. Run them, then judge")
 
 
 def test_duplicate_results_are_counted():

@@ -131,6 +131,8 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ),
         ([result()], {"platforms": ("tpu",)}, {}, ""),  # nothing was run there
         ([result(platform="tpu")], {"platforms": ("tpu",)}, {}, MATCHES_NONE),
+        ([result()], {"readers": ("9",)}, {}, MATCHES_NONE),  # no jaxlib
+        ([result()], {"readers": ("tensorflow==2.21.0",)}, {}, ""),  # another run may have it
         ([crash("t.other")], {"added": day("2026-11-20")}, {}, MATCHES_NONE),
         ([crash("t.other")], {"added": day("2026-11-21")}, {}, MATCHES_NONE),
         ([crash("t.other")], {"added": day("2026-11-22")}, {}, ""),

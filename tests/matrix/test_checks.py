@@ -81,6 +81,9 @@ def test_different_bits_in_one_call_are_not_marked_as_written(check):
 def test_only_the_first_call_that_differs_is_reported(check):
     assert check(ONES, ONES * 2, ONES * 3).problem.startswith("second: output 0 float32[2]: 2 of 2 elements differ")
     assert check(ONES, ONES * 2, refusal="yes").problem.startswith("second: ")
+    one, two = (check(ONES, *arrays).difference.grid for arrays in ([ONES * 2], [ONES * 2, ONES * 3]))
+    assert one is not None
+    assert one == two, "the errors of the reported call are drawn"
     assert check(ONES, ONES, refusal="yes").problem == "last: expected a refusal with 'no' in its message, found yes"
 
 

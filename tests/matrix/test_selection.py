@@ -1,5 +1,6 @@
 """Readers named by release, by a pair of jaxlib and jax, or by wheel file; cells that a candidate touches."""
 
+import datetime
 import re
 from pathlib import Path
 
@@ -239,6 +240,12 @@ def test_a_jax_wheel_that_is_not_the_published_release_is_refused(tmp_path):
         MatrixError, match=r"jax-.*built on 2026-11-01, but the .* for jax 0\.12\.0\.1: .* another version"
     ):
         planned(readers=NEWEST, wheels=(str(tmp_path),))
+
+
+def test_a_jax_wheel_built_a_day_after_its_release_is_that_release(tmp_path):
+    built = load_calendar().jax[NEWEST].built + datetime.timedelta(days=1)
+    make_wheel(tmp_path, "jax", NEWEST, stamps=(str(built),), needs="jaxlib>=0.12.0")
+    assert pairs(planned(readers=NEWEST, wheels=(str(tmp_path),))) == [(NEWEST, NEWEST)]
 
 
 def test_a_nightly_is_paired_with_the_jax_of_its_day():

@@ -93,3 +93,11 @@ def test_windows_of_no_whole_number_of_days_are_refused(backward):
 def test_a_window_may_be_as_long_as_a_century():
     built, last = datetime.date(2026, 10, 25), datetime.date(2126, 10, 1)
     assert promise(built, last, Windows(36_500, 36_500)) == (Direction.BACKWARD, 36_500, True, last)
+
+
+@pytest.mark.parametrize("built", [datetime.datetime(2026, 10, 25, 12), "2026-10-25", None])
+def test_only_days_are_accepted_as_build_dates(built):
+    day = datetime.date(2026, 10, 25)
+    for name, dates in {"writer_built": (built, day), "reader_built": (day, built)}.items():
+        with pytest.raises(ReleaseError, match=f"promise: {name}: expected the build date of a jaxlib"):
+            promise(*dates, Windows())

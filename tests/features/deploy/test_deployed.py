@@ -110,6 +110,22 @@ def test_a_target_counts_from_its_first_day_to_its_last(when, names):
     assert [target.name for target in Policy(deployed=targets).targets_on(day(when))] == names
 
 
+@pytest.mark.parametrize(
+    ("on", "why"),
+    [
+        ("2026-04-30", "its obligation begins on 2026-05-01"),
+        ("2026-05-01", ""),
+        ("2026-09-30", ""),
+        ("2026-10-01", "its obligation ended on 2026-09-30"),
+    ],
+)
+def test_a_target_says_why_it_is_not_in_force(on, why):
+    dated = DeploymentTarget("serving", "0.9.2", since=day("2026-05-01"), until=day("2026-09-30"))
+    always = DeploymentTarget("serving", "0.9.2")
+    assert (dated.out_of_force(day(on)), always.out_of_force(day(on))) == (why, "")
+    assert (dated.in_force(day(on)), always.in_force(day(on))) == (not why, True)
+
+
 def test_a_target_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     Path("export_compat.yaml").write_text(SERVING + "    cases: [nobody]\n")

@@ -9,7 +9,7 @@ from making import day, document, result, rules, summarize
 
 from export_core.base.json_text import safe_json
 from export_core.judge import Judgement, RunFacts, gate, judge_again
-from export_core.judge.gate import exit_code_of, facts_at_end, in_order
+from export_core.judge.gate import RunIdentity, exit_code_of, facts_at_end, in_order
 from export_core.matrix import Verdict
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
@@ -263,3 +263,11 @@ def test_a_run_in_which_no_cell_ran_is_incomplete():
     missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="c", stage=Stage.ENVIRONMENT)
     both = run_that_asks(outside, missing, required=Required(outside=False))
     assert (both.exit_code, both.uncovered) == (3, []), "the cell that had to run is reported already"
+
+
+@pytest.mark.parametrize(
+    ("commit", "changed", "text"),
+    [("a1", True, "a1 with changes"), ("a1", False, "a1"), ("", True, ""), ("", None, "")],
+)
+def test_a_checkout_is_named_by_its_commit_and_changes(commit, changed, text):
+    assert RunIdentity(commit=commit, changed=changed).checkout == text

@@ -9,17 +9,28 @@ import yaml
 from commands import assert_bad_input, finished
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, golden, of_runtime, release, result, rules, summarize
+from making import day, golden, of_runtime, release, result, rules, summarize, with_causes
 
 from export_core.judge import Judgement, judge_again
-from export_core.judge.known import Scope, check_width, covers, matching_entry, promised_scopes, scope_of, stale_entries
+from export_core.judge.causes import causes_in
+from export_core.judge.known import (
+    Scope,
+    check_width,
+    covers,
+    expired_by_noun,
+    matching_entry,
+    may_excuse,
+    promised_scopes,
+    scope_of,
+    stale_entries,
+)
 from export_core.matrix import Cell, Verdict
 from export_core.policy import Policy, PolicyError, load_policy
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Quirk
 from export_core.policy.run_options import Selection, Shard
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Windows
+from export_core.releases import Windows, load_calendar
 from export_core.report.document import ReportError
 from export_core.report.policy_text import proposal
 
@@ -450,3 +461,26 @@ def test_a_proposed_message_has_no_details_of_one_run(message, expected):
     failed = result(Verdict.ERROR, Judgement.BROKEN, stage=Stage.COMPILE, message=message)
     (entry,) = yaml.safe_load(proposal([failed], summarize([failed])))["known_failures"]
     assert entry["message"] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "may"),
+    [
+        ({}, True),
+        ({"cases": ("t.absent", "t.gone")}, True),
+        ({"cases": ("t.absent",)}, False),
+        ({"writers": ("0.12.*",)}, False),
+        ({"readers": ("0.12.*",)}, False),
+        ({"platforms": ("tpu",)}, False),
+        ({"verdict": "error"}, False),
+        ({"stage": "compile"}, False),
+    ],
+)
+def test_an_entry_may_excuse_causes_with_a_cell_that_it_covers(changes, may):
+    (cause,) = causes_in(with_causes([dying("t.gone"), dying("t.another")]), load_calendar())
+    assert may_excuse(msgspec.structs.replace(ENTRY, **changes), cause) is may
+
+
+def test_expired_entries_are_listed_by_kind_oldest_first():
+    ended = [msgspec.structs.replace(ENTRY, expires=day(text)) for text in ("2026-11-20", "2026-11-10", "2026-11-21")]
+    assert expired_by_noun(rules(known=ended), TODAY) == {"known failure": [ended[1], ended[0]]}

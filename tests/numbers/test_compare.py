@@ -1,6 +1,7 @@
 """Comparison of outputs with the writer's: what may differ, by how much, and how a difference is reported."""
 
 import math
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -311,3 +312,27 @@ def test_comparing_any_complex_numbers_does_not_raise(array, other):
 def test_calls_without_outputs_agree():
     found = compare_leaves([], [], Rules(Comparison()))
     assert (found.ok, found.max_abs_error, found.max_rel_error, found.mismatched) == (True, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("found", "ok"), [(None, True), ("not the same set", False)])
+def test_what_a_users_function_finds_decides(found, ok):
+    one = leaf_of(np.ones(2, np.float32))
+    user_code = SimpleNamespace(compare=lambda *_: found)
+    rules = Rules(Comparison("checks:same_set"))
+    difference = compare_leaves([one], [leaf_of(np.full(2, 1.5, np.float32))], rules, user_code=user_code)
+    assert (difference.ok, difference.problem) == (ok, "" if ok else "checks:same_set: not the same set")
+    assert difference.max_abs_error == 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "beyond"),
+    [
+        ({"max_noise_error": 1e9}, True),
+        ({"max_noise_error": 5.0}, False),
+        ({"max_noise_error": 5.0, "max_abs_error": np.inf}, True),
+        ({"max_noise_error": 1e9, "ok": True}, False),
+        ({"max_abs_error": np.inf, "ok": True}, False),
+    ],
+)
+def test_only_far_or_garbage_numbers_are_beyond_rounding(changes, beyond):
+    assert Difference(**{"ok": False, "max_abs_error": 1e-6, **changes}).is_beyond_rounding is beyond

@@ -502,3 +502,9 @@ def test_eigenvalues_are_compared_by_the_noise_of_their_output():
     group = [FactorGroup("eigh", (2, 1))]
     found = compare_leaves(leaves, moved, Rules(Comparison(), noise), factors=group)
     assert found.max_noise_error == pytest.approx(1e-3)
+
+
+def test_outputs_that_cannot_be_factors_are_compared_by_element():
+    one, two = np.eye(3), np.ones(3)
+    assert in_groups([one, two], [one, two], ("eigh", (1, 1))).ok
+    assert not in_groups([one, two], [-one, two], ("eigh", (0,))).ok

@@ -15,6 +15,7 @@ from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, ComparedAs
 from export_core.numbers.noise import (
     knows_inputs_only,
     left_to_noise,
+    noise_text,
     outputs_to_name,
     proves_nothing,
     undecided_in,
@@ -249,3 +250,25 @@ def test_only_the_first_undecided_outputs_are_named():
     record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided_outputs={str(n): output for n in range(9)})
     *named, more = outputs_to_name(record)
     assert (len(named), more) == (4, "and 5 more outputs, in golden.yaml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"inside": 4, "amplified": 2}, "noise by jaxlib 0.12.0.1: 6 moved inputs, 6 moved inside"),
+        (
+            {"failed": {"inside": "timed out"}},
+            "noise by jaxlib 0.12.0.1: 6 moved inputs, 0 moved inside; 1 kind of runs failed, as golden.yaml says; "
+            "noise of inputs only: results inside the program were not moved",
+        ),
+        (
+            {"inside": 4, "unmeasured": ("", "vjp1")},
+            "noise by jaxlib 0.12.0.1: 6 moved inputs, 4 moved inside; outputs: nothing was measured, since all runs "
+            "failed, as golden.yaml says under noise.failed; compared with the default tolerances; outputs of the call "
+            "vjp1: nothing was measured, since all runs failed, as golden.yaml says under noise.failed; compared with "
+            "the default tolerances",
+        ),
+    ],
+)
+def test_a_line_says_how_noise_was_measured(changes, text):
+    assert noise_text(NoiseRecord("0.12.0.1", "AVX2", 6, (), **changes)) == text

@@ -8,7 +8,13 @@ import pytest
 from making import day, document, result, summarize
 
 from export_core.features.convert.fix import FIX, FixByConversion, Level
-from export_core.features.convert.fixed_by_conversion import can_be_tried, try_conversions, with_conversions
+from export_core.features.convert.fixed_by_conversion import (
+    can_be_tried,
+    converted_cell,
+    remedy,
+    try_conversions,
+    with_conversions,
+)
 from export_core.goldens import Comparison, Golden
 from export_core.judge import Judgement, judge
 from export_core.matrix import Cell, CellLimits, Verdict
@@ -82,6 +88,26 @@ def test_only_failing_cells_are_converted_and_judged_as_before(convert, refused_
     assert fix.fixes
     assert refused.judgement is before[0].judgement
     assert kept == before[1]
+
+
+def test_a_cell_gets_a_converted_artifact_only_if_it_needs_one(refused_golden, goldens, here, tmp_path):
+    options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
+    cell = Cell(refused_golden, here, "cpu")
+    made = converted_cell(cell, options, tmp_path / "made", print)
+    assert (made.reader, made.golden.manifest.case) == (here, refused_golden.manifest.case)
+    assert not made.golden.read_artifact().envelope.disabled_checks
+    assert converted_cell(Cell(goldens["waves"], here, "cpu"), options, tmp_path / "not made", print) is None
+
+
+def test_the_advice_is_to_convert_only_an_artifact_that_needs_it(refused_golden, goldens, here):
+    options = ReplayOptions(load_calendar())
+    command = f"`jaxexport convert {refused_golden.artifact} --for {here.jaxlib} -o OUT`"
+    assert remedy(Cell(refused_golden, here, "cpu"), options) == (
+        f"Convert it, and verify it there: {command} (only its envelope is rewritten)."
+    )
+    assert remedy(Cell(goldens["waves"], here, "cpu"), options) == (
+        "Conversion does not help: the reader takes the artifact as it is, and fails later."
+    )
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def proved(
         (Verdict.NOT_RUN, {}),
         (Verdict.NOT_RUN, {"compared": False}),
         (Verdict.PASS, {"compared": False}),
+        (Verdict.PASS, {"compared": False, "golden": None}),
         (Verdict.PASS, {"platforms": ("tpu",)}),
         (Verdict.ERROR, {"compared": False, "stage": Stage.RUN}),
     ],

@@ -203,6 +203,10 @@ BY_TPU = msgspec.structs.replace(manifest().writer, platform="tpu")
 ADOPTED = {"test": "", "writer": msgspec.structs.replace(manifest().writer, python="unknown")}
 MESH = Options(("cpu",), mesh={"x": 2})
 FURTHER_CALL = Check("call1", inputs="inputs.npz", outputs="outputs.npz")
+SAME_MESH, OTHER_MESH = (
+    msgspec.structs.replace(FURTHER_CALL, name=f"on {axis}", mesh={axis: 2}, out_shardings=("all",)) for axis in "xy"
+)
+ONE_DEVICE = msgspec.structs.replace(refusing("for 2 devices"), mesh={"x": 1})
 VJP1 = Check("vjp1", vjp=1, inputs="inputs.npz", outputs="outputs.npz")
 VJP2_REFUSED = Check("vjp2", vjp=2, inputs="inputs.npz", refused="no derivative of order 2")
 WEAKER = [
@@ -252,6 +256,11 @@ WEAKER = [
     Weakened("any_refusal", "refused1: refused with any message", {"checks": (refusing("b >= 2|[a-z]+"),)}),
     Weakened("calls_left_out", "not called: vjp1, vjp2", {"options": Options(("cpu",), vjp_order=1)}),
     Weakened("calls_left_out", "not called: other-mesh, one-device", {"options": MESH, "out_shardings": ("all",)}),
+    Weakened(
+        "calls_left_out",
+        "not called: other-mesh, one-device",
+        {"options": MESH, "out_shardings": ("all",), "checks": (SAME_MESH, refusing("b >= 2"))},
+    ),
     Weakened("as_its_artifact_has_it", "no shardings of outputs", {**ADOPTED, "options": MESH}),
     Weakened(
         "as_its_artifact_has_it",
@@ -293,6 +302,7 @@ def test_each_function_that_lists_weaker_checks_has_an_example():
         {"noise": noise()},
         {"noise": noise(inside=6, compiled=("unoptimized",))},
         {"options": Options(("cpu",), vjp_order=1), "checks": (VJP1, VJP2_REFUSED)},
+        {"options": MESH, "out_shardings": ("all",), "checks": (OTHER_MESH, ONE_DEVICE)},
     ],
 )
 def test_nothing_is_listed_for_a_golden_that_weakens_no_check(tmp_path, changes):

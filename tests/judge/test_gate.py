@@ -9,8 +9,9 @@ from making import day, document, result, rules, summarize
 
 from export_core.base.json_text import safe_json
 from export_core.judge import Judgement, RunFacts, gate, judge_again
-from export_core.judge.gate import RunIdentity, exit_code_of, facts_at_end, in_order
+from export_core.judge.gate import RunIdentity, exit_code_of, facts_at_end, in_order, part_of_project
 from export_core.matrix import Verdict
+from export_core.matrix.selection import selection_by_policy
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
 from export_core.policy.known_issues import known_issues
@@ -271,3 +272,9 @@ def test_a_run_in_which_no_cell_ran_is_incomplete():
 )
 def test_a_checkout_is_named_by_its_commit_and_changes(commit, changed, text):
     assert RunIdentity(commit=commit, changed=changed).checkout == text
+
+
+def test_a_plan_of_all_that_the_policy_selects_is_no_part():
+    whole = selection_by_policy(Policy())
+    assert part_of_project(whole, Policy()) == ""
+    assert part_of_project(whole, Policy(), Shard(1, 7)) == "shard 1/7"

@@ -18,6 +18,7 @@ from export_core.features.convert.convert import (
     Converted,
     ModuleJob,
     RewrittenModules,
+    calls_not_taken,
     check_converted,
     convert,
     find_reader,
@@ -291,3 +292,24 @@ def test_the_refusal_for_an_expired_version_names_jaxs_bypass():
     assert {"expired" in reason for reason in reasons} == {True, False}
     with pytest.raises(ConversionRefused, match="JAX's own bypass"):
         for_reader(old, "0.12.0.1")
+
+
+@pytest.mark.parametrize(
+    ("platforms", "checks", "crashes"),
+    [
+        (("cpu",), (), True),
+        (("tpu", "cpu"), (), True),
+        (("tpu",), (), False),
+        (("tpu",), (DisabledCheck("platform"),), True),
+        (("tpu",), (DisabledCheck("custom_call", "t"),), False),
+    ],
+)
+def test_calls_that_crash_a_reader_on_the_cpu_are_not_taken(platforms, checks, crashes):
+    artifact = changed(read(DATA / "0.9.2" / "cholesky.jaxexport"), platforms=platforms, disabled_checks=checks)
+    problems = calls_not_taken(artifact, READERS["0.9.2"], {})
+    assert any("crashes jaxlib 0.9.2" in problem for problem in problems.values()) is crashes
+
+
+def test_calls_of_a_bare_module_that_crash_a_reader_are_not_taken():
+    module = read_bytes(read(DATA / "0.9.2" / "cholesky.jaxexport").module.serialized())
+    assert all("crashes jaxlib 0.9.2" in problem for problem in calls_not_taken(module, READERS["0.9.2"], {}).values())

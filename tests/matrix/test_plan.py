@@ -13,7 +13,7 @@ from making import NEWEST, day, golden, manifest, release
 from export_core.goldens import Comparison, Golden, GoldenError, Options, Writer
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.matrix import Cell, MatrixError, Plan, Selection, make_plan
-from export_core.matrix.plan import part_of, split
+from export_core.matrix.plan import of_later_writers, part_of, split
 from export_core.matrix.selection import window_readers
 from export_core.numbers import CompareError
 from export_core.policy.run_options import OptionError, Shard, parse_shard
@@ -210,6 +210,19 @@ def test_a_misspelled_case_gets_a_suggestion(named):
         planned(goldens, cases=(named,))
     hint = "Did you mean 'tests.test_physlib.test_attention'? `jaxexport goldens list` shows all cases."
     assert str(error.value) == f"--cases: no case matches {named!r}. {hint}"
+
+
+def test_goldens_of_later_writers_are_named_and_left_out():
+    goldens = [golden(jaxlib=jaxlib) for jaxlib in ("0.9.2", "0.10.2", "0.11.0", NEWEST)]
+    built = {jaxlib: release(jaxlib).built for jaxlib in ("0.10.2", "0.11.0")}
+    ids = [one.id for one in goldens]
+    for last, later in (("0.10.2", ids[2:]), ("0.11.0", ids[3:])):  # the last writer was built on the day itself
+        found = planned(goldens, as_of=built[last]).later
+        assert sorted(found) == sorted(later)
+        what = "1 golden was" if len(later) == 1 else "2 goldens were"
+        text = of_later_writers(found, built[last])
+        assert text.startswith(f"{what} written by releases after {built[last]}, and left out: ")
+    assert of_later_writers({}, TODAY) == ""
 
 
 def test_as_of_hides_later_writers():

@@ -55,7 +55,7 @@ def test_the_exit_code_is_the_worst_of_all_judgements(results, code, stale):
 
 
 @pytest.mark.parametrize(("others", "is_shown"), [([], False), ([PASS], True)])
-def test_a_target_without_a_case_is_shown_unless_all_are_converted(others, is_shown):
+def test_a_target_without_cases_is_shown_beside_originals(others, is_shown):
     target = DeploymentTarget(name="serving", jaxlib="0.10.2", cases=("misspelled",))
     results = [msgspec.structs.replace(ANOTHER, converted=True), *others]
     selection = {"whole": True, "platforms": ["cpu"]}

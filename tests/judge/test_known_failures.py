@@ -476,7 +476,7 @@ def test_a_proposed_message_has_no_details_of_one_run(message, expected):
         ({"stage": "compile"}, False),
     ],
 )
-def test_an_entry_may_excuse_causes_with_a_cell_that_it_covers(changes, may):
+def test_an_entry_may_excuse_causes_that_it_covers(changes, may):
     (cause,) = causes_in(with_causes([dying("t.gone"), dying("t.another")]), load_calendar())
     assert may_excuse(msgspec.structs.replace(ENTRY, **changes), cause) is may
 

@@ -174,7 +174,7 @@ def test_a_cell_whose_python_modules_are_missing_was_not_run(reply, message):
         ("unknown vhlo op code: 124", Verdict.REFUSED, ("StableHLO or bytecode that is newer",)),
     ],
 )
-def test_a_failure_of_a_runtime_shows_three_errors_of_its_stderr(error, verdict, start):
+def test_a_runtimes_failure_shows_three_errors_of_stderr(error, verdict, start):
     errors = [f"m.mlir:{line}: error: {error}" for line in range(4)]
     reply = Reply(Stage.COMPILE, "error", type="ValueError", message="failed", stderr="\n".join(["a note", *errors]))
     cell = Cell(golden(), reader_named("iree==3.13.0", load_calendar()), "cpu")

@@ -124,7 +124,7 @@ def test_a_selection_is_whole_unless_narrower_than_the_policys(readers, policy, 
         ("window,iree>=3", Policy(readers="all,iree>=3"), {"all"}),
     ],
 )
-def test_readers_of_the_policy_that_a_selection_lacks_are_left_out(readers, policy, left_out):
+def test_readers_that_only_the_policy_names_are_left_out(readers, policy, left_out):
     assert readers_left_out(readers, policy) == left_out
 
 
@@ -242,7 +242,7 @@ def test_a_jax_wheel_that_is_not_the_published_release_is_refused(tmp_path):
         planned(readers=NEWEST, wheels=(str(tmp_path),))
 
 
-def test_a_jax_wheel_built_a_day_after_its_release_is_that_release(tmp_path):
+def test_a_jax_wheel_a_day_after_its_release_is_accepted(tmp_path):
     built = load_calendar().jax[NEWEST].built + datetime.timedelta(days=1)
     make_wheel(tmp_path, "jax", NEWEST, stamps=(str(built),), needs="jaxlib>=0.12.0")
     assert pairs(planned(readers=NEWEST, wheels=(str(tmp_path),))) == [(NEWEST, NEWEST)]

@@ -356,7 +356,7 @@ def test_comparing_large_arrays_needs_little_memory():
     assert peak < 5 * values.nbytes  # of which the copy is one, and the order of the noise two
 
 
-def test_the_worst_of_further_outputs_is_that_farthest_beyond_noise():
+def test_further_outputs_are_named_by_the_worst_in_noise():
     want, noise = [leaf_of(float32(1, 1))] * 3, np.full(2, 2.0**-10)
     got = [leaf_of(float32(1, 1 + times * 2.0**-10)) for times in (16, 64, 32)]
     found = compare_leaves(want, got, Rules(Comparison(), CallNoise((noise,) * 3)))

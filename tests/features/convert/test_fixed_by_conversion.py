@@ -90,7 +90,7 @@ def test_only_failing_cells_are_converted_and_judged_as_before(convert, refused_
     assert kept == before[1]
 
 
-def test_a_cell_gets_a_converted_artifact_only_if_it_needs_one(refused_golden, goldens, here, tmp_path):
+def test_only_a_cell_that_needs_one_gets_a_new_artifact(refused_golden, goldens, here, tmp_path):
     options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
     cell = Cell(refused_golden, here, "cpu")
     made = converted_cell(cell, options, tmp_path / "made", print)
@@ -99,7 +99,7 @@ def test_a_cell_gets_a_converted_artifact_only_if_it_needs_one(refused_golden, g
     assert converted_cell(Cell(goldens["waves"], here, "cpu"), options, tmp_path / "not made", print) is None
 
 
-def test_the_advice_is_to_convert_only_an_artifact_that_needs_it(refused_golden, goldens, here):
+def test_the_advice_is_to_convert_only_what_needs_it(refused_golden, goldens, here):
     options = ReplayOptions(load_calendar())
     command = f"`jaxexport convert {refused_golden.artifact} --for {here.jaxlib} -o OUT`"
     assert remedy(Cell(refused_golden, here, "cpu"), options) == (

@@ -8,17 +8,30 @@ programs of tests/compat, whose goldens the matrix replays in other releases, an
 import pytest
 
 NEWEST = (
-    *(f"tests/{name}/" for name in ("compat", "export", "features/adopt", "features/convert")),
+    *(f"tests/{name}/" for name in ("compat", "export")),
     *(f"tests/plugin/test_{name}.py" for name in ("arguments", "changed_exports", "exporting_guide", "first_replay")),
     *(f"tests/plugin/test_{name}.py" for name in ("hash_seeds", "life", "nothing_to_compare", "recorded_meshes")),
     *(f"tests/plugin/test_{name}.py" for name in ("set_elsewhere", "written_noise")),
     *(f"tests/readers/test_{name}.py" for name in ("ahead", "figures", "moved_inside", "worker_checks")),
-    *(f"tests/goldens/test_{name}.py" for name in ("adopted_meshes", "arrays", "made_inputs")),
-    "tests/artifact/test_installed_jax.py",
-    "tests/knowledge/test_measured.py",
-    "tests/matrix/test_replay.py",
+    *(f"tests/features/convert/test_{name}.py" for name in ("convert_command", "fixed_by_conversion", "for_runtimes")),
+    "tests/features/convert/test_modules.py",
+    "tests/features/adopt/test_adding_goldens.py",
     "tests/features/why/test_explained_runtimes.py",
+    "tests/artifact/test_installed_jax.py",
+    "tests/goldens/test_adopted_meshes.py::test_an_adopted_artifact_for_four_devices_runs",
+    "tests/goldens/test_arrays.py::test_these_tests_cover_every_dtype_of_jax",
+    "tests/knowledge/test_measured.py::test_approx_max_k_is_forecast_as_it_was_measured",
+    "tests/knowledge/test_measured.py::test_the_forecast_doubts_a_composite_of_a_symbolic_size",
+    "tests/knowledge/test_measured.py::test_the_forecast_knows_which_products_of_4_bits_compile",
+    "tests/matrix/test_replay.py::test_a_refusal_counts_only_in_releases_known_for_it",
+    "tests/matrix/test_replay.py::test_an_outcome_names_openblas_kernels_and_cpython",
+    "tests/matrix/test_replay.py::test_cells_of_a_platform_without_its_device_are_not_run",
+    "tests/matrix/test_replay.py::test_different_numbers_have_index_and_error",
+    "tests/matrix/test_replay.py::test_goldens_pass_in_the_interpreter_that_wrote_them",
 )
+"""The beginnings of the ids of tests: folders, files, and single tests of files that test something else otherwise."""
+WITHOUT_NOISE = "[without noise"
+"""The parameter of tests that measure no noise. With noise they are marked `matrix`: tests_newest runs those."""
 PROGRAMS = "tests/compat/"
 STUDIES = (
     "studies/tests/custom_calls/test_scale.py",
@@ -31,7 +44,7 @@ STUDIES = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         is_study = item.nodeid.startswith(STUDIES)
-        if is_study or item.nodeid.startswith(NEWEST):
+        if is_study or (item.nodeid.startswith(NEWEST) and WITHOUT_NOISE not in item.nodeid):
             item.add_marker("newest")
         if is_study or (item.nodeid.startswith(PROGRAMS) and item.get_closest_marker("export_compat")):
             item.add_marker("newest_only")

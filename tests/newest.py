@@ -5,8 +5,13 @@ that test releases of jax more than this project's code, and run once for each c
 programs of tests/compat, whose goldens the matrix replays in other releases, and studies of what jax documents.
 """
 
+import functools
+import re
+from pathlib import Path
+
 import pytest
 
+ROOT = Path(__file__).parents[1]
 NEWEST = (
     *(f"tests/{name}/" for name in ("compat", "export")),
     *(f"tests/plugin/test_{name}.py" for name in ("arguments", "changed_exports", "exporting_guide", "first_replay")),
@@ -38,11 +43,36 @@ STUDIES = (
     *(f"studies/tests/export_docs/test_{name}" for name in ("apart", "documented_", "public_api")),
     *(f"studies/tests/test_{name}.py" for name in ("calling_conventions", "jax_goldens")),
 )
+PAGES = "tests/docs/test_printed.py"
+"""The tests that have the mark which a comment of their page names."""
+ONLY_THESE = re.compile(r"(\(matrix or newest\)|matrix|newest)( and not \w+)*")
+"""Expressions of `-m` that choose only tests with one of the two marks."""
+
+
+@functools.cache
+def may_have_them(path: Path) -> bool:
+    """Return whether a file can have a test that is marked `matrix` or `newest`: it is listed, or names the mark."""
+    places = tuple(f"{ROOT}/{place.partition('::')[0]}" for place in (*NEWEST, *STUDIES, PAGES))
+    return str(path).startswith(places) or "mark.matrix" in path.read_text(encoding="utf-8")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a test that `-m` chooses, since collecting takes ten seconds in each process of xdist."""
+    if collection_path.suffix != ".py" or not ONLY_THESE.fullmatch(config.option.markexpr):
+        return None
+    return None if may_have_them(collection_path) else True
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Add the markers.
+
+    Raises:
+        pytest.UsageError: `-m matrix` would not find a test, since its file does not name the mark.
+    """
     for item in items:
+        if not may_have_them(item.path) and item.get_closest_marker("matrix"):
+            raise pytest.UsageError(f"{item.nodeid}: expected pytest.mark.matrix in the file of a test with that mark")
         is_study = item.nodeid.startswith(STUDIES)
         if is_study or (item.nodeid.startswith(NEWEST) and WITHOUT_NOISE not in item.nodeid):
             item.add_marker("newest")

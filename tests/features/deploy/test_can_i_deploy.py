@@ -421,6 +421,15 @@ def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
     assert helps in out
 
 
+def test_a_failure_in_a_known_way_has_the_advice_of_its_entry(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
+    failed = ran(Verdict.ERROR, "0.12.0.1", stage=Stage.RUN, message="not refused", upstream="litert-unchecked-sizes")
+    stored(of_runtime(failed, "litert==2.3.0", "2026-10-06"))
+    out = " ".join(jaxexport("can-i-deploy", CASE, "--to", "phone", code=1).out.split())
+    assert "(results) upgrade phone: no later release is known to run all of them. Fails in a known way: " in out
+    assert f"{CASE}/0.9.2-cpu. Check sizes before the call. NO:" in out
+
+
 def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):
     origin = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "pytest-jaxexport 0.2.0")
     content = encode(read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.errors import ExportCompatError, report_unforeseen, with_prefix
 from export_core.base.streams import drop_output
 from export_core.cli.completion import CASE, RELEASE, RELEASES
 from export_core.cli.output import echo, is_written, safe_console
@@ -256,7 +256,7 @@ def keeping_exit_code(exit_code: int) -> Iterator[None]:
             drop_output(sys.stdout)
             return
         if isinstance(error, ExportCompatError):
-            echo(f"{PREFIX}{error}", err=True)
+            echo(with_prefix(error), err=True)
         else:
             report_unforeseen(error, effect="a report is missing")
     else:
@@ -277,7 +277,7 @@ fail_on_option = click.option(
 def check_fail_on(kinds: Sequence[str], baselines: Sequence[str]) -> None:
     """Raise `click.UsageError` if `kinds` has `bonus-lost`, and there is no baseline that shows what worked before."""
     if "bonus-lost" in kinds and not baselines:
-        raise click.UsageError("--fail-on bonus-lost: it needs --baseline OLD, which judge and report have.")
+        raise click.UsageError("--fail-on bonus-lost needs --baseline OLD, an option of judge and report.")
 
 
 def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:

@@ -82,7 +82,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
     from export_core.judge.known import added_later, expired
-    from export_core.judge.unmatched import READERS, targets_without_golden, unmatched_patterns
+    from export_core.judge.unmatched import READERS, keys_without_goldens, targets_without_golden, unmatched_patterns
     from export_core.policy import load
     from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues
@@ -97,6 +97,8 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     for unmatched in unmatched_patterns(policy, stored, calendar):
         if unmatched.key != READERS:  # those are errors here
             echo(f"warning: {unmatched.located(location)}")
+    if not stored and (keys := keys_without_goldens(policy)):
+        echo(f"warning: {', '.join(keys)}: no name in them was checked, since there is no golden in {store.root} yet.")
     if file and (wrong := [*_problems_in_project(policy, calendar, with_goldens=goldens is None)]):
         raise load.read_policy(file)[1].error(wrong)
     day = click_options.day_of(as_of, calendar)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.base.exit_code import ExitCode
+from export_core.base.json_text import as_stored
 from export_core.base.text import few, plural
 from export_core.judge.accepted import Accepted, merge_accepted
 from export_core.judge.causes import Cause, causes_in
@@ -311,7 +312,7 @@ def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: P
 
 def recorded_policy(policy: Policy) -> dict[str, Any]:
     """Return a policy as a summary stores it: without the passwords of URLs."""
-    return cast(dict[str, Any], msgspec.to_builtins(policy.without_passwords()))
+    return cast(dict[str, Any], as_stored(policy.without_passwords()))
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:

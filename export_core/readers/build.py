@@ -523,7 +523,9 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
     except EnvironmentFailed as error:
         if here:
             return here
-        raise EnvironmentFailed(f"{error} The release has wheels for {', '.join(pythons)}; none is here.") from error
+        raise EnvironmentFailed(
+            f"{error} The release has wheels for CPython {', '.join(pythons)}, of which none is installed here."
+        ) from error
 
 
 def find_python(version: str, uv: str) -> str:

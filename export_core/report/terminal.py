@@ -159,7 +159,7 @@ def _evidence(finding: Finding, folder: Path | None, *, is_worst: bool, is_first
     For a known issue, these are its name and what to do. Otherwise they are the first line of the message, what the
     difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
     Advice follows for the worst finding (`is_worst`), and for the first of a kind (`is_first`) if the kind has its own.
-    It also follows for calls that only jax registers, and for cells that were not run, which no command explains.
+    It also follows for calls that only jax registers, and for cells that were not run: there is nothing to explain.
     Any other cell that fails has the command that says why, how to reproduce it, and what to do. `folder` is that of
     the run.
     """

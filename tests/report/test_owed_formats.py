@@ -160,19 +160,21 @@ def test_a_shard_names_no_command_for_a_target_without_cells():
 def test_headline_badge_and_page_say_which_target_has_no_cell():
     made = summarize(CELLS, policy=TYPO, selection={"whole": True, "platforms": ("cpu",)})
     what = "deployed typo: it has no cell, since its `cases` match no case of this run"
-    assert headline(made)[0].startswith(f"INCOMPLETE: {what}; owed: 1 cell that deployment target serving must run; ")
-    assert badge(made)["message"] == "incomplete: deployed typo: it has no cell"
+    owed = "1 cell that deployment target serving must run"
+    assert headline(made)[0].startswith(f"OWED: {owed}; incomplete: {what}; only reader affected ")
+    assert badge(made)["message"] == f"owed: {owed}"
     header = html_page(document(CELLS, made)).partition("<main>")[0]
     title, _, below = header.partition("</h1>")
-    assert title.endswith(what.replace("`cases`", "<code>cases</code>"))
+    assert title.endswith(owed)
+    assert what.replace("`cases`", "<code>cases</code>") in header
     assert below.strip().startswith('<p class="note"><b>Correct the entry, or write such goldens.</b></p>')
 
 
 def test_the_page_names_the_first_of_several_unmet_requirements():
     chosen = {"whole": True, "platforms": ("cpu",)}
     made = summarize(CELLS, policy=structs.replace(TYPO, required=Required(cells=9)), selection=chosen)
-    what = "INCOMPLETE: required.cells: expected at least 9 cells that ran, found 4; 1 more requirement is not met; "
-    assert headline(made)[0].startswith(what)
+    what = "incomplete: required.cells: expected at least 9 cells that ran, found 4; 1 more requirement is not met; "
+    assert what in headline(made)[0]
     header = html_page(document(CELLS, made)).partition("<main>")[0]
     note = "required.cells: expected at least 9 cells that ran, found 4."
     assert f'<p class="note"><b>{note}</b> <a href="#cause=incomplete">All 2</a></p>' in header

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from export_core.base.errors import PREFIX
+from export_core.base.errors import PREFIX, with_prefix
 from export_core.base.exit_code import ExitCode
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import plural
@@ -171,7 +171,7 @@ def write_goldens(
                 command = [str(environment.python), "-m", "pytest", *_PLUGIN, *words, *pytest_args]
                 codes.append(_run_to_its_end(command, install, progress))
         except EnvironmentFailed as error:
-            echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
+            echo(with_prefix(EnvironmentFailed(f"jaxlib {release.jaxlib}: {error}")), err=True)
             codes.append(ExitCode.INCOMPLETE)
         progress.left.pop(0)
         progress.is_started = False

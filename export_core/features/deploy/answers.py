@@ -14,7 +14,8 @@ import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.audit import calls_of_jax, only_jax
-from export_core.artifact.readers import fails_when_called
+from export_core.artifact.readers import fails_when_called, without_advice
+from export_core.artifact.writers import find_writer, is_rewritten
 from export_core.base.text import few
 from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, place_of, ran
 from export_core.goldens import Golden
@@ -286,12 +287,13 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     reader = find_reader(target.release, question.terms, question.calendar)
     check = check_load(subject.artifact, question.terms, reader, target.platform)
     foreseen = forecast(subject.artifact, reader, target.platform)
+    refusals = _refusals(check, target, advised=not _is_rewritten(subject, question))
     if result is not None and result.verdict.fails:
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
         # The runtime's own message does not explain how to export for it; the reasons of its facts do.
-        reasons = "".join(f"; {reason}" for reason in _refusals(check, target) if target.reader)
+        reasons = "".join(f"; {reason}" for reason in refusals if target.reader)
         accepted = _accepted_as_known(result, question)
         return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}{accepted}", result
     if _is_refused_on(subject.artifact, target.platform):
@@ -299,9 +301,9 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return DeployAnswer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
     if check.loads is False:
         refused = "loads, and cannot be called" if fails_when_called(check.reasons) else "cannot be loaded"
-        return DeployAnswer.NO, f"{refused}: {'; '.join(_refusals(check, target))}", None
+        return DeployAnswer.NO, f"{refused}: {'; '.join(refusals)}", None
     if target.reader and check.unpromised:
-        return DeployAnswer.NO, "; ".join(_refusals(check, target)), None
+        return DeployAnswer.NO, "; ".join(refusals), None
     if foreseen.spoiled.answer == NO:
         return DeployAnswer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
     if result is not None and result.flaky:
@@ -333,10 +335,26 @@ def _accepted_as_known(result: Result, question: Question) -> str:
     )
 
 
-def _refusals(check: LoadCheck, target: DeploymentTarget) -> list[str]:
-    """Return why a target cannot load an artifact, and why another runtime than jaxlib cannot compile it."""
+def _is_rewritten(subject: Subject, question: Question) -> bool:
+    """Return whether an artifact was changed after its export, as its bytes, its golden or the record beside it say.
+
+    How to export it otherwise is then no advice: its original is to be converted.
+    """
+    golden = subject.golden or subject.stored
+    if made := golden.manifest.converted_from if golden else subject.origin:
+        return made.differs_from_original
+    releases = question.terms.releases
+    return golden is None and is_rewritten(subject.artifact, find_writer(subject.artifact, releases), releases)
+
+
+def _refusals(check: LoadCheck, target: DeploymentTarget, *, advised: bool) -> list[str]:
+    """Return why a target cannot load an artifact, and why another runtime than jaxlib cannot compile it.
+
+    If not `advised`, the reasons do not say how to export otherwise.
+    """
+    reasons = check.reasons if advised else map(without_advice, check.reasons)
     calls = [f"cannot be compiled: {only_jax(check.unpromised)}"] if target.reader and check.unpromised else []
-    return [*(check.reasons if check.loads is False else ()), *calls]
+    return [*(reasons if check.loads is False else ()), *calls]
 
 
 def _reasons(known: Forecast) -> str:
@@ -452,6 +470,11 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         commands = [f"`{explain_command(*pair)}`" for pair in zip(own.values(), folders, strict=True)]
         yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
         done |= own.keys()
+    rewritten = [one for one in failing if one.name not in done and _is_rewritten(one, question)]
+    if rewritten := [one for one in rewritten if _conversion_may_help(one, target, question)]:
+        command = f"`jaxexport convert ORIGINAL --for {target.release} -o OUT`"
+        yield f"Changed after its export: {few([one.name for one in rewritten])}. Convert the original: {command}."
+        done |= {subject.name for subject in rewritten}
     rest = [subject for subject in failing if subject.name not in done]
     if not rest:
         return
@@ -554,7 +577,8 @@ def _asking_again(
 ) -> tuple[str, str]:
     """Return the commands that replay a golden of another folder of goldens, and ask again about its artifact there."""
     project = replace(question.project, goldens=store)
-    there = replace(question, project=project, cases=())
+    # In a folder of its own: the run of the project's goldens for this target would be lost.
+    there = replace(question, project=project, cases=(), to=f"{question.to} of {store}")
     ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
     if question.results != RESULTS:
         ask += ["--results", str(question.results)]

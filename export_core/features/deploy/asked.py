@@ -187,7 +187,7 @@ def require_goldens(
         raise DeployingError(f"{name}: expected goldens of the cases that have to run there. {no_goldens(root)}")
     if not written:
         raise DeployingError(
-            f"{name}: expected goldens by releases that were built by {day}, found only later ones. Choose a later day "
+            f"{name}: expected goldens by releases built on or before {day}, found only later ones. Choose a later day "
             "with --as-of."
         )
 
@@ -235,7 +235,7 @@ def written_by(
         others = [golden.id for golden in goldens if _has_name(golden, name)]
         if others and later.keys() >= {*others}:
             raise DeployingError(
-                f"{name}: expected a golden by a release that was built by {day}, found {few(others)}, built on "
+                f"{name}: expected a golden by a release built on or before {day}, found {few(others)}, built on "
                 f"{later[others[0]]}. Choose that day or a later one with --as-of."
             )
     if later:

@@ -238,8 +238,8 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             sizes = " and ".join(f"{by.size(end) or 0:.6g}" for end in (result, bad))
             raise NotBisectedError(
                 NOT_REPRODUCED,
-                f"{result.reader.title} and {bad.reader.name} are alike by {by}: {sizes}, where more "
-                f"than {criterion.threshold:.6g} is bad",
+                f"{result.reader.title} and {bad.reader.name} do not differ enough to search between them: their "
+                f"errors are {sizes} in units of noise, and only more than {criterion.threshold:.6g} is bad",
             )
         return candidate, criterion
     tried = ", ".join(f"{candidate.name} ({trials[candidate].verdict})" for candidate in candidates) or "none"

@@ -109,6 +109,8 @@ class Explanation(msgspec.Struct, frozen=True):
     earlier: tuple[str, ...]  # What would have shown it earlier.
     bisection: Bisection | None = None  # Since which release it fails; null if that was not asked.
     others: tuple[str, ...] = ()  # A command for each other cause of the cells that were meant, the worst first.
+    outside: tuple[str, ...] = ()
+    """A command for each cause that only cells outside the window have, if what was meant is what breaks the run."""
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
@@ -187,6 +189,7 @@ def explain(
         earlier=tuple(with_asked(text, choice.asked) for text in _earlier(choice, result, cause, known)),
         bisection=bisection,
         others=choice.others,
+        outside=choice.outside,
     )
 
 
@@ -212,9 +215,13 @@ def explanation_lines(explanation: Explanation, choice: Choice, width: int) -> I
             yield f"\n{title}"
         for text in texts:
             yield from wrapped(text, width, "  - ", 4)
-    if explanation.others:
-        yield "\nOther causes"
-        yield from (f"  {command}" for command in explanation.others)
+    for title, commands in (
+        ("Other causes", explanation.others),
+        ("Outside the window, where nothing is promised", explanation.outside),
+    ):
+        if commands:
+            yield f"\n{title}"
+        yield from (f"  {command}" for command in commands)
 
 
 def _names(rows: Sequence[InRelease]) -> dict[Release, MapRelease]:

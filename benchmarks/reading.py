@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -19,12 +19,10 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 import export_core
-from benchmarks.budgets import BUDGETS, Budget
+from benchmarks import known
+from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from export_core.artifact import Artifact, read_bytes
-from export_core.artifact.readers import Reader, loads, readers_of, readers_of_runtime
-from export_core.knowledge import forecasts
-from export_core.releases.calendar_entries import shipped_entries, shipped_runtimes
 
 ARTIFACT = Path(__file__).parents[1] / "tests" / "artifact" / "data" / "0.12.0.1" / "mlp.jaxexport"
 PROCESS_BUDGET = BUDGETS["inspect"].limit
@@ -58,7 +56,7 @@ def measure(runs: int) -> list[Line]:
         *_processes(runs),
         *_in_process(small, BUDGETS["reading"].limit, 20 * runs),
         _checked(small, 20 * runs),
-        *_known(small, 20 * runs),
+        *known.measure(ARTIFACT, jaxlib.__version__, 10 * runs),
         *_in_process(large, BUDGETS["large"].limit, runs),
         _copied(large),
     ]
@@ -156,55 +154,6 @@ def _checked(data: bytes, runs: int) -> Line:
     )
 
 
-def _known(data: bytes, runs: int) -> list[Line]:
-    """Measure what the knowledge base adds to an `inspect`, which asks about all readers, and to a check of one."""
-    releases, names = shipped_entries(), shipped_runtimes()
-    jaxlibs = readers_of(releases)
-    runtimes = [reader for name in names for reader in readers_of_runtime(name, names, releases)]
-    return [
-        _more(data, runs, (*jaxlibs.values(), *runtimes), BUDGETS["known to inspect"]),
-        _more(data, runs, (jaxlibs[jaxlib.__version__],), BUDGETS["known to check"]),
-    ]
-
-
-def _more(data: bytes, runs: int, readers: Sequence[Reader], budget: Budget) -> Line:
-    """Measure forecasts for readers against whether these load an artifact that is read and audited.
-
-    Milliseconds of the processor count, in times of `_work`: a slow or busy machine gives nearly the same number.
-    """
-    known, bare, works = [], [], []
-    for _ in range(runs):
-        first, second = _audited(data), _audited(data)
-        known.append(_milliseconds(lambda artifact=first: [*forecasts(artifact, readers)], time.process_time))
-        bare.append(_milliseconds(lambda artifact=second: [*loads(artifact, readers)], time.process_time))
-        works.append(_milliseconds(_work, time.process_time))
-    work = min(works)
-    more = (min(known) - min(bare)) / work
-    return Line(
-        budget.what,
-        f"{min(known):.2f} ms",
-        f"{min(bare):.2f} ms for {budget.against}, where what counts as 1 ms takes {work:.2f} ms",
-        f"+{more:.2f} ms",
-        f"+{budget.limit:g} ms",
-        more <= budget.limit,
-    )
-
-
-def _work() -> None:
-    """Do work of plain Python that counts as a millisecond: it took 1 ms on the machine of the first measurements."""
-    counts: dict[str, int] = {}
-    for number in range(2_800):
-        counts[str(number % 97)] = counts.get(str(number % 89), 0) + number
-
-
-def _audited(data: bytes) -> Artifact:
-    """Return an artifact of which what a command has read before it forecasts is read."""
-    artifact = read_bytes(data)
-    assert artifact.custom_calls is not None
-    assert artifact.unread is not None
-    return artifact
-
-
 def _copied(data: bytes) -> Line:
     tracemalloc.start()
     try:
@@ -243,12 +192,12 @@ def _jaxlib_reads(modules: list[bytes]) -> None:
             stablehlo.deserialize_portable_artifact(context, module)
 
 
-def _milliseconds(do: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+def _milliseconds(do: Callable[[], object]) -> float:
     gc.disable()  # as timeit does: collecting the objects of jax is no part of reading
     try:
-        started = clock()
+        started = time.perf_counter()
         do()
-        return 1000 * (clock() - started)
+        return 1000 * (time.perf_counter() - started)
     finally:
         gc.enable()
 

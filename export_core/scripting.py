@@ -25,9 +25,10 @@ from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import problem_of_plain_name
 from export_core.goldens.store import WriteStatus
 from export_core.matrix.comparisons import under_policy
+from export_core.numbers.leaf_paths import leaf_paths, output_paths
 from export_core.numbers.measuring_noise import MeasuredNoise
-from export_core.numbers.noise import left_to_noise, output_paths, outputs_to_name
-from export_core.numbers.shows_nothing import leaf_paths, remark_lines, unknown_leaves
+from export_core.numbers.noise import left_to_noise, outputs_to_name
+from export_core.numbers.shows_nothing import remark_lines, unknown_leaves
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, PolicyError, find_policy
 from export_core.policy.run_options import RunOptions
@@ -163,7 +164,7 @@ def write_golden(
     lines = remark_lines(remarks, values["constant"] or (), leaves, whole=True)
     shown = [] if values["nothing_to_compare"] else lines
     if status is not WriteStatus.UNCHANGED:
-        shown += map(rounded_text, sorted(produced.rounded))
+        shown += (*map(rounded_text, sorted(produced.rounded)), *produced.lost)
     return WrittenGolden(
         golden, str(status), crash, (*(outputs_to_name(noise, output_paths(golden)) if noise else ()), *shown)
     )

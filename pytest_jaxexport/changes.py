@@ -32,7 +32,7 @@ from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
 from export_core.numbers.compare import Difference, GoldenOutputs
 from export_core.numbers.elements import bits_of, ulp_distance
-from export_core.numbers.shows_nothing import leaf_paths
+from export_core.numbers.leaf_paths import leaf_paths
 from export_core.readers.hardware import instructions_used, processors
 
 
@@ -139,10 +139,11 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
     if not then.reproducible or now.files[ARTIFACT] == then.files[ARTIFACT]:
         return []
     try:
+        paths = leaf_paths(now, produced.artifact)
         if now.writer.id != then.writer.id:
-            return independent_changes(reference.read_artifact(), produced.artifact)
+            return independent_changes(reference.read_artifact(), produced.artifact, paths=paths)
         exact = then.instruction_set == instructions_used(os.environ)
-        return export_changes(reference.read_artifact(), produced.artifact, exact=exact)
+        return export_changes(reference.read_artifact(), produced.artifact, exact=exact, paths=paths)
     except ArtifactError:  # its replay reports it
         return []
 

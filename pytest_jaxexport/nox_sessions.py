@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nox
 
-from export_core.base.errors import PREFIX, ExportCompatError
+from export_core.base.errors import ExportCompatError, with_prefix
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.matrix.selection import choose_readers, known_releases, selection_by_policy
 from export_core.policy import Policy, find_policy
@@ -51,7 +51,7 @@ def register(*, policy: str | None = None) -> None:
         readers = _readers(rules)
     except ExportCompatError as error:
         more = "Until then there is no session for a single reader, and compat_matrix and backfill fail."
-        print(f"{PREFIX}{error}\n{more}", file=sys.stderr)
+        print(f"{with_prefix(error)}\n  {more}", file=sys.stderr)
         return
     for platform in rules.spelled_platforms():
         for reader, promised in readers.items():

@@ -121,8 +121,10 @@ def request_devices(config: pytest.Config) -> None:
 
 
 def usage_error(text: str) -> pytest.UsageError:
-    """Return an error that ends the run before any test, with the prefix that the command `jaxexport` has."""
-    return pytest.UsageError(f"jaxexport: error: {text}")
+    """Return an error that ends the run before any test, whose lines begin as those of the command `jaxexport`."""
+    from export_core.base.errors import with_prefix
+
+    return pytest.UsageError(with_prefix(text))
 
 
 def option(config: pytest.Config, name: str) -> tuple[str, object]:

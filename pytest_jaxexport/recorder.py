@@ -32,12 +32,12 @@ from export_core.judge.accepted import other_noise
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
+from export_core.numbers.leaf_paths import leaf_paths, output_paths
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
-from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, output_paths, outputs_to_name
+from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, outputs_to_name
 from export_core.numbers.shows_nothing import (
     MEANT,
     Remark,
-    leaf_paths,
     remark_lines,
     remarks_without_runs,
     unknown_leaves,
@@ -512,6 +512,7 @@ class Recorder:
         event["not_repeated"], event["not_seen"] = self._not_repeated.get(case, ""), parts
         if event["written"] != WriteStatus.UNCHANGED:
             event["rounded"] = sorted(produced.rounded)
+            event["named"] = [*named, *produced.lost]
 
     def _remark_lines(self, golden: Golden, produced: ProducedGolden) -> list[str]:
         """Return lines about what a golden does not show.

@@ -50,7 +50,7 @@ PROCESSORS = "written on x86_64 SSE4_2, read on x86_64 AMX"
 _CRASH = {"verdict": Verdict.CRASH, "stage": Stage.RUN, "message": "signal 11", "signal": 11}
 _WRONG = {
     "verdict": Verdict.NUMERICS,
-    "message": "output 0: far",
+    "message": "output 0 (result['b1']): far",
     "outputs": "a",
     "max_abs_error": 0.5,
     "max_rel_error": 0.2,
@@ -150,7 +150,8 @@ def rich_document() -> Document:
     """
     results = with_causes(with_budgets([*_works(), *_fails()], POLICY))
     changed = "another version of pytest-jaxexport"
-    run = Run(results, _summary(results), folder=Path("out"), changed=changed)
+    other = "export_compat.yaml is not the policy by which this run was judged: `jaxexport report` judges by it."
+    run = Run(results, _summary(results), folder=Path("out"), changed=changed, judged_otherwise=other)
     policy = msgspec.structs.replace(POLICY, fail_on=("bonus-lost",))
     unchecked = view(replace(run, summary=msgspec.structs.replace(run.summary, policy=msgspec.to_builtins(policy))))
     return Document(run, unchecked.findings, as_run_difference(_difference(run)))

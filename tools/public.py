@@ -43,7 +43,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Artifact": ("saved_model", "unread"),
     "ArtifactError": ("message",),
     "Calendar": ("about_unknown", "all_matching_jax", "extended", "extra_requirements", "requirements"),
-    "Envelope": ("levels", "module_source", "shown", "slots"),
+    "Envelope": ("argument_paths", "levels", "module_source", "result_paths", "shown", "slots"),
     "ExportCompatError": ("about", "message", "problems"),
     "Function": ("shown",),
     "Golden": ("compared", "compared_as", "noise", "outputs_of_calls"),

@@ -143,7 +143,7 @@ def judge_calls(
             message = f"{name} was guaranteed by {writer}, and {reader} no longer guarantees it; called in {place}."
             if target in reasons:
                 return DROPPED, True, message, f"Allowed: {reasons[target]}"
-            advice = f"Export it again with a release that {reader} can read, or test exactly this pair."
+            advice = f"Export the function again with a release that {reader} can read, or test exactly this pair."
             return DROPPED, False, message, advice
         if target in _SHARDY or target in _CHLO:
             message = f"{name} is written by jaxlib's own serializer, and read back by XLA itself."

@@ -11,6 +11,7 @@ from typing import Any
 from export_core.artifact import Artifact
 from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
 from export_core.artifact.envelope.fields import Envelope, HloSharding
+from export_core.base.leaf_names import in_brackets, of_derivative, path_at
 
 MOST = 12  # lines that are shown of one module
 WIDTH = 160  # characters that are shown of a value
@@ -29,31 +30,35 @@ FIELDS = (
 )  # fmt: skip
 """Fields that the same writer always writes in the same way: all but the function's name and what these determine."""
 
+LeafPaths = tuple[Sequence[str], Sequence[str]]  # The path of each flat argument, and of each flat result.
+
 CONSTANTS = r": \S*constant: value: "  # In a line of `operations_that_differ` about a constant.
 
 _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION_VERSION"}
 """A hint to the environment variable that sets a field whatever the test asks for; no manifest records it."""
 
 
-def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
+def export_changes(then: Artifact, now: Artifact, *, exact: bool = True, paths: LeafPaths | None = None) -> list[str]:
     """Return a line for each difference of two exports by the same writer; an empty list if they do the same.
 
     Args:
         then: the golden's artifact.
         now: today's artifact.
         exact: whether all digits of floating-point constants count, as for `listing`.
+        paths: the paths of the function's arguments and results; None for those in today's artifact.
 
     Raises:
         ArtifactError: One of the artifacts cannot be read.
     """
     changes: list[str] = []
     order, old, new = 0, then.envelope, now.envelope
+    named = paths or _paths_in(new)
     while old is not None and new is not None:
         of = f" of derivative {order}" if order else ""
         for name in FIELDS:
             see = _VARIABLES.get(name, "")
-            changes += [f"{what}{of}: {_change(was, value)}{see}" for what, was, value in _field(name, old, new)]
-        old, new, order = old.vjp, new.vjp, order + 1
+            changes += [f"{what}{of}: {_change(was, value)}{see}" for what, was, value in _field(name, old, new, named)]
+        old, new, order, named = old.vjp, new.vjp, order + 1, of_derivative(*named)
     if (old is None) != (new is None):
         was, is_now = (len(artifact.modules) - 1 for artifact in (then, now))
         changes.append(f"derivatives: to order {was} → to order {is_now}")
@@ -100,10 +105,11 @@ def export_digest(artifact: Artifact) -> str:
     return digest.hexdigest()
 
 
-def independent_changes(then: Artifact, now: Artifact) -> list[str]:
+def independent_changes(then: Artifact, now: Artifact, *, paths: LeafPaths | None = None) -> list[str]:
     """Return a line for each difference of two exports that is not explained by their different writers.
 
     Only fields of the envelope are compared, neither modules nor derivatives; empty if one of them has no envelope.
+    `paths` are those of the function's arguments and results, or else those in today's artifact.
     """
     old, new = then.envelope, now.envelope
     if old is None or new is None:
@@ -114,8 +120,13 @@ def independent_changes(then: Artifact, now: Artifact) -> list[str]:
         for one in (old, new)
     )
     fields = (*INDEPENDENT, "in_shardings", "out_shardings")
-    changes = (change for name in fields for change in _field(name, old, new, _same_by_others))
+    named = paths or _paths_in(new)
+    changes = (change for name in fields for change in _field(name, old, new, named, _same_by_others))
     return [f"{what}: {_change(was, value)}" for what, was, value in changes]
+
+
+def _paths_in(envelope: Envelope | None) -> LeafPaths:
+    return (envelope.argument_paths, envelope.result_paths) if envelope else ([], [])
 
 
 def _same_by_others(old: object, new: object) -> bool:
@@ -129,17 +140,19 @@ def _same_by_others(old: object, new: object) -> bool:
 
 
 def _field(
-    name: str, then: Envelope, now: Envelope, same: Callable[[Any, Any], bool] = operator.eq
+    name: str, then: Envelope, now: Envelope, paths: LeafPaths, same: Callable[[Any, Any], bool] = operator.eq
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the differences in the field `name`: the field with its entry, such as `in_avals[0]`, and both values.
+    """Yield the differences in the field `name`: the field with its entry, and both values.
 
-    `same` decides whether two values are the same.
+    An entry has its number and, where `paths` has it, its path: ``in_avals[0] (args[0]['w'])``. `same` decides whether
+    two values are the same.
     """
     old, new = getattr(then, name), getattr(now, name)
     if name.endswith(("avals", "shardings")) and len(old) == len(new):
         for number, (was, value) in enumerate(zip(old, new, strict=True)):
             if not same(was, value):
-                yield f"{name}[{number}]", *_texts(was, value)
+                path = path_at(paths[name.startswith("out")], number)
+                yield f"{name}[{number}]{in_brackets(path)}", *_texts(was, value)
     elif not same(old, new):
         yield name, *_texts(old, new)
 

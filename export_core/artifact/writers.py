@@ -67,6 +67,23 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> Writte
     )
 
 
+def is_rewritten(artifact: Artifact, writer: WrittenBy, releases: Sequence[CalendarEntry]) -> bool:
+    """Return whether an exported artifact was changed after its export, as `jaxexport convert` does.
+
+    So it was if no release writes its format, conventions and StableHLO version together, and none of these is newer
+    than the releases that are known. `writer` is what the bytes show, as `find_writer` returns it.
+    """
+    if artifact.envelope is None or writer.candidates:
+        return False
+    is_known = writer.jax is None or any(writer.jax in release.all_jax for release in releases)
+    written = {stablehlo for release in releases for stablehlo in (*_written(release.stablehlo), release.stablehlo[0])}
+    newest = max((version_numbers(stablehlo) for stablehlo in written if stablehlo), default=())
+    try:
+        return is_known and version_numbers(artifact.module.stablehlo_version or "") <= newest
+    except ValueError:  # raw bytecode, or a producer with another name
+        return False
+
+
 def audit_calls(
     artifact: Artifact, writer: WrittenBy, allow: Mapping[str, str], reader: str | None = None
 ) -> tuple[AuditFinding, ...]:

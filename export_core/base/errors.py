@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,18 @@ if TYPE_CHECKING:
     from typing import Self
 
 PREFIX = "jaxexport: error: "  # How every error message begins, whichever command, nox session or test run prints it.
+
+
+def with_prefix(problems: object) -> str:
+    """Return an error, or its text, as it is printed: `PREFIX` begins each line of the text that says a problem.
+
+    An indented line belongs to the problem above it. So do all further lines of an `InfrastructureFault`, which are
+    what another program printed.
+    """
+    if isinstance(problems, InfrastructureFault):
+        return PREFIX + str(problems).replace("\n", "\n  ")
+    return PREFIX + re.sub(r"\n(?=[^ \n])", f"\n{PREFIX}", str(problems))
+
 
 _LONGEST_NAME = 100  # Characters of a name that an error shows.
 

@@ -32,6 +32,11 @@ def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) 
         return msgspec.json.encode(with_escaped_surrogates(msgspec.to_builtins(value)), order=order)
 
 
+def as_stored(value: object) -> Any:
+    """Return a value as it is read from its JSON: lists for tuples, and dictionaries for structs."""
+    return decode_json(json_bytes(value))
+
+
 def decode_json(data: bytes, kind: Any = Any) -> Any:
     """Decode a JSON document as the type `kind`.
 

@@ -31,7 +31,7 @@ def scratch_folder() -> Iterator[Path]:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             stack.callback(os.close, _lock(folder))
         except OSError as error:
-            raise InfrastructureFault(f"infrastructure: no temporary folder: {error}") from error
+            raise InfrastructureFault(f"infrastructure: cannot make a temporary folder: {error}") from error
         yield folder
 
 

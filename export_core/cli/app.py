@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen, with_prefix
 from export_core.base.feature import feature_commands
 from export_core.base.streams import NOBODY_READS, drop_output
 from export_core.cli.environments import environments
@@ -116,7 +116,7 @@ def main() -> None:
             exit_code = jaxexport(prog_name="jaxexport", standalone_mode=False) or 0
         sys.exit(exit_code or code_of_lost_output())  # any other code is an answer, which stays
     except ExportCompatError as error:
-        echo(f"{PREFIX}{error}", err=True)
+        echo(with_prefix(error), err=True)
         sys.exit(error.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:  # a group without a command: its help
         error.show()

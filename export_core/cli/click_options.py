@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.errors import ExportCompatError, report_unforeseen, with_prefix
 from export_core.base.streams import drop_output
 from export_core.cli.completion import CASE, RELEASE, RELEASES
 from export_core.cli.output import echo, is_written, safe_console
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from export_core.goldens import GoldenStore
     from export_core.policy import Policy
     from export_core.policy.run_options import Option
+    from export_core.releases import Calendar
     from export_core.report.document import RunDifference
     from export_core.run.run import Run
 
@@ -107,6 +108,7 @@ class Project(NamedTuple):
     store: GoldenStore
     policy: Policy
     policy_file: str | None = None  # The file that --policy names.
+    goldens: str | None = None  # The folder that --goldens names.
 
 
 def project_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -119,7 +121,7 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
         from export_core.goldens import GoldenStore
 
         policy = policy_of(policy_file)
-        command(Project(GoldenStore(Path(goldens or policy.goldens)), policy, policy_file), **options)
+        command(Project(GoldenStore(Path(goldens or policy.goldens)), policy, policy_file, goldens), **options)
 
     return with_project
 
@@ -254,7 +256,7 @@ def keeping_exit_code(exit_code: int) -> Iterator[None]:
             drop_output(sys.stdout)
             return
         if isinstance(error, ExportCompatError):
-            echo(f"{PREFIX}{error}", err=True)
+            echo(with_prefix(error), err=True)
         else:
             report_unforeseen(error, effect="a report is missing")
     else:
@@ -275,7 +277,7 @@ fail_on_option = click.option(
 def check_fail_on(kinds: Sequence[str], baselines: Sequence[str]) -> None:
     """Raise `click.UsageError` if `kinds` has `bonus-lost`, and there is no baseline that shows what worked before."""
     if "bonus-lost" in kinds and not baselines:
-        raise click.UsageError("--fail-on bonus-lost: it needs --baseline OLD, which judge and report have.")
+        raise click.UsageError("--fail-on bonus-lost needs --baseline OLD, an option of judge and report.")
 
 
 def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:
@@ -290,9 +292,14 @@ def fail_on_words(kinds: Sequence[str]) -> list[str]:
     return [word for kind in kinds for word in ("--fail-on", kind)]
 
 
-def day_of(as_of: str | None) -> datetime.date:
-    """Return the day that `as_of` names, or today (in UTC) if it is None."""
-    return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()
+def day_of(as_of: str | None, calendar: Calendar | None = None) -> datetime.date:
+    """Return the day that `as_of` names, or today (in UTC) if it is None.
+
+    Raises `ReleaseError` if it is None and `calendar` has a jaxlib that was built after today.
+    """
+    if as_of:
+        return parse_day(as_of)
+    return calendar.today() if calendar else datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -7,7 +7,7 @@ artifact takes. The garbage collector takes 10 ms of the rest, and a process tha
 import gc
 import sys
 
-from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen, with_prefix
 from export_core.base.feature import start_quickly
 from export_core.base.streams import prepare_streams
 
@@ -30,7 +30,7 @@ def _answer() -> None:
         gc.freeze()  # else the interpreter looks through all objects once more before it ends
         raise
     except ExportCompatError as error:
-        print(f"{PREFIX}{error}", file=sys.stderr)
+        print(with_prefix(error), file=sys.stderr)
         sys.exit(error.exit_code)
     except Exception as error:
         sys.exit(report_unforeseen(error))

@@ -82,23 +82,21 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 
     With --noise, each golden is run again and again, with inputs and rounded intermediate results moved by one unit in
     the last place: in the environment of its writer, or of the oldest later release where that cannot be built.
-    Artifact, inputs and outputs stay as they are. CASE, which may be a glob, chooses the goldens whose noise is
-    measured; all are verified.
+    Artifact, inputs and outputs stay as they are.
+
+    CASE, which may be a glob, chooses the goldens that are verified, and with --noise measured. Without it, all are.
     """
     from export_core.cli.steps import Steps
     from export_core.goldens import GoldenError
-    from export_core.goldens.upkeep import strays, unlisted_files
+    from export_core.goldens.upkeep import Stray, strays, unlisted_files
     from export_core.goldens.verify import check_forms, verify_goldens
     from export_core.matrix.comparisons import under_policy
     from export_core.matrix.outcome import audit_problem
     from export_core.numbers.measuring_noise import add_noise
     from export_core.numbers.noise import check_noise
 
-    if (names or again) and not noise:
-        raise click.UsageError(
-            "CASE and --again choose the goldens whose noise is measured: they need --noise. "
-            "Without it, `jaxexport goldens verify` verifies all goldens."
-        )
+    if again and not noise:
+        raise click.UsageError("--again measures noise that is known: it can only be used with --noise.")
     policy = project.policy
 
     def audited(golden: Golden, artifact: Artifact) -> str:
@@ -107,23 +105,29 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
     chosen = _chosen(project.store, names)
-    belong = "These files and folders belong to no golden: delete them, or move them elsewhere."
+    of_chosen = {folder for golden in chosen for folder in (golden.folder, golden.folder.parent)}
+
+    def is_meant(stray: Stray) -> bool:
+        return not chosen or stray.path.parent in of_chosen
+
+    stray_files = [*filter(is_meant, stray_files)]
+    belong = "  These files and folders belong to no golden: delete them, or move them elsewhere."
     with (steps := Steps(quiet=quiet)):
         try:
-            goldens = verify_goldens(project.store, project.policy.calendar(), audited)
+            goldens = verify_goldens(project.store, project.policy.calendar(), audited, chosen=chosen)
         except GoldenError as error:
-            stray_files += unlisted_files(project.store)
+            stray_files += filter(is_meant, unlisted_files(project.store))
             raise GoldenError(
                 "\n".join([str(error), *map(str, stray_files), *([belong] if stray_files else [])])
             ) from error
-        stray_files += unlisted_files(project.store)
+        stray_files += filter(is_meant, unlisted_files(project.store))
     if noise:
-        wanted = [golden for golden in chosen or goldens if again or golden.manifest.noise is None]
+        wanted = [golden for golden in goldens if again or golden.manifest.noise is None]
         for line in steps.over(add_noise(project.store, wanted, project.policy, steps)) if wanted else ():
             echo(line)
         if not wanted:
-            echo(f"{plural(len(chosen or goldens), 'golden')}, all have their noise; --again measures it again")
-        goldens = project.store.goldens()
+            echo(f"{plural(len(goldens), 'golden')}, all have their noise; --again measures it again")
+        goldens = _chosen(project.store, names) or project.store.goldens()
     with steps:
         check_noise(goldens)
         check_forms(goldens)
@@ -216,8 +220,8 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     from export_core.policy.load import find_locations
 
     policy = project.policy
-    day = click_options.day_of(as_of)
     calendar = policy.calendar()
+    day = click_options.day_of(as_of, calendar)
     with Steps():
         goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
     decisions = list(retention_status(goldens, policy, calendar, day))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.base.text import plural
+from export_core.base.text import did_you_mean, plural
 from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo
@@ -82,7 +82,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
     from export_core.judge.known import added_later, expired
-    from export_core.judge.unmatched import READERS, targets_without_golden, unmatched_patterns
+    from export_core.judge.unmatched import READERS, keys_without_goldens, targets_without_golden, unmatched_patterns
     from export_core.policy import load
     from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues
@@ -97,12 +97,14 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     for unmatched in unmatched_patterns(policy, stored, calendar):
         if unmatched.key != READERS:  # those are errors here
             echo(f"warning: {unmatched.located(location)}")
+    if not stored and (keys := keys_without_goldens(policy)):
+        echo(f"warning: {', '.join(keys)}: no name in them was checked, since there is no golden in {store.root} yet.")
     if file and (wrong := [*_problems_in_project(policy, calendar, with_goldens=goldens is None)]):
         raise load.read_policy(file)[1].error(wrong)
-    uncalled = targets_without_golden(stable_targets, stored, calendar, click_options.day_of(as_of))
+    day = click_options.day_of(as_of, calendar)
+    uncalled = targets_without_golden(stable_targets, stored, calendar, day)
     for problem in uncalled:
         echo(problem)
-    day = click_options.day_of(as_of)
     stale, early = expired(policy, day), added_later(policy, day)
     for problem in (*stale, *early):
         echo(problem)
@@ -167,7 +169,8 @@ def _problems_in_project(policy: "Policy", calendar: "Calendar", *, with_goldens
     is_flag=True,
     help="Print instead the policy's JSON Schema, by which editors check and complete keys.",
 )
-def show(policy_file: str | None, known: bool, schema: bool) -> None:
+@click.option("--without", metavar="KEY", multiple=True, help="Leave out this key. Can be repeated.")
+def show(policy_file: str | None, known: bool, schema: bool, without: Sequence[str]) -> None:
     """Show every key with its value as YAML, and the line that sets it."""
     from export_core.policy import Policy, load
     from export_core.policy.known_issues import known_issues
@@ -179,6 +182,9 @@ def show(policy_file: str | None, known: bool, schema: bool) -> None:
             raise click.UsageError("--schema cannot be combined with --known.")
         echo(policy_schema_file().decode(), nl=False)
         return
+    for key in without:
+        if key not in (keys := Policy.__struct_fields__):
+            raise click.UsageError(f"--without: expected a key of the policy, found {key!r}.{did_you_mean(key, keys)}")
     policy = load.find_policy(Path(), policy_file)
     if known:
         echo(issues_text(known_issues(policy.known_issues)), nl=False)
@@ -189,4 +195,4 @@ def show(policy_file: str | None, known: bool, schema: bool) -> None:
     if policy.releases != written.releases:
         more = str(load.releases_file(Path(), policy_file))
         origins["releases"] = ", ".join(filter(None, (origins.get("releases"), more)))
-    echo(policy_text(policy, origins, str(file or "no policy file here")), nl=False)
+    echo(policy_text(policy, origins, str(file or "no policy file here"), without), nl=False)

@@ -33,13 +33,15 @@ def list_releases(policy_file: str | None, as_of: str | None, runtime: str | Non
     from export_core.releases.release_list import calendar_lines, dated_calendar, runtime_lines
 
     policy = click_options.policy_of(policy_file)
+    known = policy.calendar()
+    day = click_options.day_of(as_of, known)
     if runtime:
         if as_json:
             raise click.UsageError("--json cannot be combined with --runtime.")
-        for line in runtime_lines(runtime, policy.calendar().as_of(click_options.day_of(as_of))):
+        for line in runtime_lines(runtime, known.as_of(day)):
             echo(line)
         return
-    calendar = dated_calendar(policy.calendar(), policy.window_lengths(), click_options.day_of(as_of))
+    calendar = dated_calendar(known, policy.window_lengths(), day)
     if as_json:
         echo_json(calendar)
     else:

@@ -164,6 +164,10 @@ def report(
         run = judged_run(run, path, policy_file, as_of, fail_on)  # refuses a run that does not count any more
     else:
         run = replace(run, changed=changed_here(run))
+        if not run.changed and (other_file := other_policy(run)):
+            words = ["jaxexport", "report", *([] if path == RESULTS else [str(path)]), "--policy", str(other_file)]
+            other = f"{other_file} is not the policy by which this run was judged: `{shlex.join(words)}` judges by it."
+            run = replace(run, judged_otherwise=other)
     comparison = None
     if baselines:
         comparison = compared(run, baselines)
@@ -187,10 +191,8 @@ def report(
         print_report(console, view(run, comparison), full=full)
     elif run.changed:
         echo(f"note: {OUTDATED.format(path, run.changed, command_again(run))}", err=True)
-    if not (run.changed or policy_file) and (other_file := other_policy(run)):
-        words = ["jaxexport", "report", *([] if path == RESULTS else [str(path)]), "--policy", str(other_file)]
-        command = shlex.join(words)
-        echo(f"note: {other_file} is not the policy by which this run was judged: `{command}` judges by it.", err=True)
+    elif run.judged_otherwise:
+        echo(f"note: {run.judged_otherwise}", err=True)
     if is_opened:
         import webbrowser
 

@@ -227,7 +227,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 """The dtypes that jax narrows to 32 bits (complex128 to 64) unless `jax_enable_x64` is on."""
 
 
-def _narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
+def narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Return a NumPy array or a Python number before and after jax narrows its dtype; None if jax keeps the dtype."""
     if not isinstance(value, (np.ndarray, np.generic, float, complex)) or str(np.asarray(value).dtype) not in _WIDE:
         return None
@@ -242,14 +242,14 @@ def require_kept(where: str, value: Any) -> None:
 
     Such an integer loses its upper bits, such a float becomes infinite. `where` names the value in the message.
     """
-    if (pair := _narrowed(value)) is None:
+    if (pair := narrowed(value)) is None:
         return
     given, taken = pair
     lost = given != taken if given.dtype.kind in "iu" else np.isfinite(given) & ~np.isfinite(taken)
     if lost.any():
         raise ExportError(
-            f"{where} is {given.dtype} and holds {given[lost][0]}, which {taken.dtype} cannot hold, the dtype that jax "
-            "gives it without jax_enable_x64. Enable that (jax.config.update('jax_enable_x64', True)), or pass numbers "
+            f"{where} is {given.dtype} and holds {given[lost][0]}. Without jax_enable_x64, jax makes it {taken.dtype}, "
+            "which cannot hold this number. Enable it (jax.config.update('jax_enable_x64', True)), or pass numbers "
             f"that {taken.dtype} can hold."
         )
 
@@ -259,7 +259,7 @@ def rounded_dtypes(values: Iterable[Any]) -> frozenset[str]:
     arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic))]
     return frozenset(
         str(given.dtype)
-        for given, taken in filter(None, map(_narrowed, arrays))
+        for given, taken in filter(None, map(narrowed, arrays))
         if ((given != taken) & (given == given)).any()
     )
 

@@ -99,9 +99,9 @@ class Case:
         if options.without_outputs and on_cpu:
             raise ExportError(
                 f"{self.test}: without_outputs: expected a function that is exported for other platforms than cpu, "
-                "such as platforms=['tpu'], and with the check of the platform: on a CPU, each reader runs it and "
-                "compares its outputs. Remove without_outputs, or export for other platforms only, "
-                "without disabling that check."
+                "such as platforms=['tpu'], with its platform check: otherwise each reader runs it on a CPU and "
+                "compares its outputs. Remove without_outputs; or export for other platforms only, and leave "
+                "'platform' out of disabled_checks."
             )
 
     def arguments(self) -> Arguments:
@@ -226,7 +226,7 @@ class Case:
         if not isinstance(given, Mapping):
             if len(given) != len(args):
                 raise ExportError(
-                    f"{self.test}: {option}: expected one for each of the {len(args)} positional arguments, found "
+                    f"{self.test}: {option}: expected a value for each of the {len(args)} positional arguments, found "
                     f"{len(given)}."
                 )
             return tuple(given), dict.fromkeys(kwargs)

@@ -196,8 +196,8 @@ def require_values(produced: ProducedGolden, reason: str | None = None) -> Produ
             f"{produced.case.test}: expected finite numbers, found NaN or infinities in the outputs of "
             f"{' and '.join(produced.outside)}, for all inputs that were made for jax.ShapeDtypeStruct: normally "
             "distributed, positive, and positive definite ones. Pass arrays for which the function is defined, in the "
-            "call (or also): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give "
-            "NaN or infinities too, where these are intended."
+            "call or in exported.also(…): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give NaN or "
+            "infinities too, where these are intended."
         )
     checks = produced.manifest.checks
     files = [OUTPUTS, *(check.outputs for check in checks if check.outputs and not check.vjp)]

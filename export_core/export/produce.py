@@ -19,6 +19,7 @@ from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from, rounded_dtypes, stored, with_plain_trees
 from export_core.export.case import Case, JittedCall, jitted_call
+from export_core.export.closed_over import lost_integers
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
@@ -64,6 +65,7 @@ class ProducedGolden:
     arguments: Arguments  # The arguments on their devices, for the same checks.
     outside: tuple[str, ...] = ()  # The calls that gave NaN or infinities for all inputs that were made.
     rounded: frozenset[str] = frozenset()  # The 64-bit dtypes of arguments whose numbers jax has rounded to 32 bits.
+    lost: tuple[str, ...] = ()  # Sentences about integers that the function closes over and that jax has cut.
 
     @property
     def runs_here(self) -> bool:
@@ -192,6 +194,7 @@ def produce(
         arguments=arguments,
         outside=outside,
         rounded=export.rounded,
+        lost=export.lost,
     )
 
 
@@ -219,6 +222,7 @@ class _Export:
     closed_jaxpr: Any
     flags: Flags
     rounded: frozenset[str]
+    lost: tuple[str, ...]
 
 
 def in_domain(
@@ -275,7 +279,8 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
             require_devices(case, jaxpr)
         made = values is None and has_structs(passed.dynamic)
         rounded = rounded_dtypes((*passed.flat(), *(values or ())))
-        return _Export(case, call, made, passed, arguments, exported, flattened, data, jaxpr, current_flags(), rounded)
+        lost, flags = lost_integers(case.function), current_flags()
+        return _Export(case, call, made, passed, arguments, exported, flattened, data, jaxpr, flags, rounded, lost)
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:

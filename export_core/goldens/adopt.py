@@ -13,6 +13,7 @@ import numpy as np
 from export_core.artifact import Artifact, Aval, Envelope
 from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.writers import contradiction, find_writer
+from export_core.base.leaf_names import numbered, path_at
 from export_core.base.text import plural
 from export_core.base.untrusted import UnexpectedFileError, open_regular, read_named
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
@@ -90,9 +91,9 @@ def adopt_artifact(
     sizes: dict[str, int] = {}
     files = {
         ARTIFACT: bytes(artifact.data),
-        INPUTS: to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, sizes)),
+        INPUTS: to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, envelope.argument_paths, sizes)),
     }
-    results = None if outputs is None else _results_of(outputs, envelope.out_avals, sizes, given.nothing_to_compare)
+    results = None if outputs is None else _results_of(outputs, envelope, sizes, given.nothing_to_compare)
     if results is not None:
         files[OUTPUTS] = to_npz(results)
     files |= {f"{module.stem}.register.py": _read_module(module) for module in given.register}
@@ -134,10 +135,10 @@ def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writ
     clues = find_writer(artifact, calendar_entries(calendar))
     jaxlib, _, jax = (named or clues.jaxlib or "").partition("-jax")
     if not jaxlib:
-        by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "it names no writer"
+        by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "the artifact names no writer"
         raise GoldenError(
-            f"{artifact.name}: cannot tell which jaxlib wrote it, and windows are counted from the build date of that "
-            f"jaxlib: {by}. Name it with --writer; these fit: "
+            f"{artifact.name}: cannot tell which jaxlib wrote it: {by}. Windows are counted from the build date of "
+            "that jaxlib: name it with --writer; these fit: "
             f"{', '.join(clues.candidates) or 'none in the calendar'}."
         )
     # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
@@ -162,7 +163,7 @@ def envelope_of(artifact: Artifact) -> Envelope:
     if artifact.envelope is None:
         raise GoldenError(
             f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "
-            "not say how it is called. Export the function again, or wrap the module."
+            "not say how it is called. Export the function again with jax.export."
         )
     return artifact.envelope
 
@@ -186,9 +187,12 @@ def _read_module(path: Path) -> bytes:
     return source
 
 
-def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
-    """Return arrays as leaves, checked against the declared types. `option` names the arrays in messages.
+def _leaves_of(
+    option: str, given: Arrays, avals: Sequence[Aval], paths: Sequence[str], sizes: dict[str, int]
+) -> list[Leaf]:
+    """Return arrays as leaves, checked against the declared types.
 
+    `option` names the arrays in messages, and `paths` has the path of each in the arguments or results.
     The sizes of symbolic dimensions that the arrays show are added to `sizes`. Raises `GoldenError` for arrays that do
     not fit.
     """
@@ -200,32 +204,30 @@ def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[st
             f"found {len(arrays)}. They are the leaves of the arguments or results, in order: "
             "np.savez(file, *jax.tree.leaves(values))."
         )
-    leaves = [
-        _leaf(f"{where}: array {number}", array, aval)
-        for number, (array, aval) in enumerate(zip(arrays, avals, strict=True))
-    ]
+    names = [f"{where}: array {numbered(number, path_at(paths, number))}" for number in range(len(avals))]
+    leaves = [_leaf(name, array, aval) for name, array, aval in zip(names, arrays, avals, strict=True)]
     # All symbols first, since an expression (2*b) may come before the array that shows its symbol (b).
     for leaf, aval in zip(leaves, avals, strict=True):
         if len(leaf.shape) == len(aval.shape):
             for dim, size in zip(aval.shape, leaf.shape, strict=True):
                 if isinstance(dim, str) and dim.isidentifier():
                     sizes.setdefault(dim, size)
-    for number, (leaf, aval) in enumerate(zip(leaves, avals, strict=True)):
+    for name, leaf, aval in zip(names, leaves, avals, strict=True):
         expected = [size_of(dim, sizes) for dim in aval.shape]
         if len(expected) != len(leaf.shape) or any(
             want not in (None, size) for want, size in zip(expected, leaf.shape, strict=True)
         ):
             known = f" with {', '.join(f'{name} = {size}' for name, size in sizes.items())}" if sizes else ""
-            raise GoldenError(f"{where}: array {number}: expected {aval}{known}, found {leaf}.")
+            raise GoldenError(f"{name}: expected {aval}{known}, found {leaf}.")
     return leaves
 
 
-def _results_of(outputs: Arrays, avals: Sequence[Aval], sizes: dict[str, int], nothing_to_compare: str) -> list[Leaf]:
+def _results_of(outputs: Arrays, envelope: Envelope, sizes: dict[str, int], nothing_to_compare: str) -> list[Leaf]:
     """Return the outputs as leaves.
 
     Raises `GoldenError` if they show nothing about the function and `nothing_to_compare` gives no reason for it.
     """
-    results = _leaves_of("--outputs", outputs, avals, sizes)
+    results = _leaves_of("--outputs", outputs, envelope.out_avals, envelope.result_paths, sizes)
     if (problem := shows_nothing(results)) and not nothing_to_compare:
         where = f"--outputs {outputs}" if isinstance(outputs, Path) else "outputs"
         raise GoldenError(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from export_core.artifact import Artifact, Envelope, HloSharding, NamedSharding
 from export_core.artifact.hlo_sharding import MOST_DEVICES, Spec, spec_on, tiles_of
+from export_core.base.leaf_names import numbered, path_at
 from export_core.base.text import few, plural
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.made_inputs import parse_sizes
@@ -89,21 +90,22 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
     assert envelope is not None
     if given and len(given) != len(envelope.in_avals):
         raise GoldenError(
-            f"{artifact.name}: --in-specs: expected one for each of the {len(envelope.in_avals)} flat arguments, "
+            f"{artifact.name}: --in-specs: expected a spec for each of the {len(envelope.in_avals)} flat arguments, "
             f"found {len(given)}."
         )
     for number, (spec, sharding) in enumerate(zip(given, envelope.in_shardings, strict=False)):
         if spec is None:
             continue
+        argument = f"argument {numbered(number, path_at(envelope.argument_paths, number))}"
         if not {axis for axes in _whole(spec) for axis in axes} <= mesh.keys():
             raise GoldenError(
-                f"{artifact.name}: --in-specs: argument {number}: expected only axes of the mesh {_as_option(mesh)}, "
+                f"{artifact.name}: --in-specs: {argument}: expected only axes of the mesh {_as_option(mesh)}, "
                 f"found {spec}."
             )
         own = _own_spec(sharding, mesh, artifact.name)
         if own is not None and _whole(own) != _whole(spec):
             raise GoldenError(
-                f"{artifact.name}: --in-specs: argument {number}: expected {_text(own)}, as the artifact has it, found "
+                f"{artifact.name}: --in-specs: {argument}: expected {_text(own)}, as the artifact has it, found "
                 f"{_text(spec)}."
             )
     return tuple(None if spec is None else _text(spec) for spec in given)
@@ -141,14 +143,18 @@ def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
     if named and (tuple(mesh.values()), tuple(mesh)) not in named:
         meshes = " or ".join(_as_option(dict(zip(names, sizes, strict=False))) for sizes, names in sorted(named))
         return f"expected the mesh {meshes}, which its shardings name, found {_as_option(mesh)}."
-    for what, shardings in (("argument", envelope.in_shardings), ("result", envelope.out_shardings)):
+    sides = (
+        ("argument", envelope.in_shardings, envelope.argument_paths),
+        ("result", envelope.out_shardings, envelope.result_paths),
+    )
+    for what, shardings, paths in sides:
         for number, sharding in enumerate(shardings):
             if isinstance(sharding, HloSharding) and _own_spec(sharding, mesh, artifact.name) is None:
                 tiles = tiles_of(sharding.proto, artifact.name)
                 assert tiles is not None  # what is replicated fits each mesh
                 return (
-                    f"{what} {number} cannot be placed on a mesh {_as_option(mesh)}: it is in "
-                    f"{' × '.join(map(str, tiles.parts))} parts, on the devices "
+                    f"{what} {numbered(number, path_at(paths, number))} cannot be placed on a mesh "
+                    f"{_as_option(mesh)}: it is in {' × '.join(map(str, tiles.parts))} parts, on the devices "
                     f"{few([str(device) for device in tiles.devices], most=16)}."
                 )
     return ""

@@ -89,8 +89,8 @@ class Leaf:
         meant = numpy_dtype(self.dtype)
         if meant is None or meant.itemsize != self.data.itemsize:
             raise GoldenError(
-                f"Expected a dtype that ml_dtypes {narrow_dtypes().__version__} has in "
-                f"{plural(self.data.itemsize, 'byte')}, found {self.dtype}. Upgrade ml_dtypes, or restore the golden."
+                f"Expected a dtype of {plural(self.data.itemsize, 'byte')} that ml_dtypes "
+                f"{narrow_dtypes().__version__} has, found {self.dtype}. Upgrade ml_dtypes, or restore the golden."
             )
         return self.data.view(meant)
 

@@ -81,7 +81,7 @@ def made_inputs(
     if unknown := sorted(given_sizes.keys() - set(symbols)):
         raise GoldenError(
             f"expected sizes of its symbolic dimensions ({', '.join(symbols) or 'it has none'}), "
-            f"found one of {', '.join(unknown)}."
+            f"found a size of {', '.join(unknown)}."
         )
     sizes = _sizes_for(symbols, given_sizes, constraints)
     shapes = []
@@ -97,7 +97,8 @@ def made_inputs(
     count = sum(math.prod(max(size, 1) for size in shape) for shape in shapes)  # NumPy limits also shapes with a 0
     if count > most_elements:
         raise GoldenError(
-            f"expected at most {most_elements:,} elements of inputs to make, found types with {count:,}. Give inputs."
+            f"expected at most {most_elements:,} elements in all inputs, found {count:,}, too many to make. "
+            "Give inputs."
         )
     random = np.random.RandomState(SEED)
     return [made_leaf(random, aval.dtype, shape, rule) for aval, shape in zip(avals, shapes, strict=True)], sizes

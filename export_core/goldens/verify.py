@@ -8,7 +8,7 @@ import datetime
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,9 @@ def verify_goldens(
     audited: Callable[[Golden, Artifact], str] | None = None,
     *,
     all_known: bool = True,
+    chosen: Sequence[Golden] = (),
 ) -> list[Golden]:
-    """Return every golden of the store, after checking that all are complete and true.
+    """Return every golden of the store, or those that are `chosen`, after checking that all are complete and true.
 
     Besides the hashes of files, `check_bytes` compares each golden with its artifact's bytes, and `check_dates` its
     build date with the calendar.
@@ -70,11 +71,12 @@ def verify_goldens(
         audited: a function that returns why an artifact must not be compiled, or "". A matrix leaves this to the audit
             of each cell.
         all_known: whether a writer that the calendar lacks is an error, as in `check_dates`.
+        chosen: the goldens of the store that are meant; without any, all are.
 
     Raises:
         GoldenError: Goldens are not complete or not true, and the message names them; or there is no golden at all.
     """
-    goldens, problems = readable_goldens(store)
+    goldens, problems = ([*chosen], []) if chosen else readable_goldens(store)
     if not goldens and not problems:
         raise GoldenError(no_goldens(store.root))
     for golden in goldens:
@@ -89,7 +91,8 @@ def verify_goldens(
             problems.append(str(error))
     if problems:
         more = len(problems) - MOST
-        raise GoldenError("\n".join([*problems[:MOST], *([f"and {plural(more, 'more golden')}"] if more > 0 else [])]))
+        rest = [f"  and {plural(more, 'more golden')}"] if more > 0 else []
+        raise GoldenError("\n".join([*problems[:MOST], *rest]))
     check_dates(goldens, calendar, all_known=all_known)
     return goldens
 

@@ -27,11 +27,12 @@ from export_core.base.tolerances import (
     given_tolerance,
     takes_tolerances,
 )
-from export_core.goldens import Comparison, Golden, GoldenError, Leaf, Manifest
+from export_core.goldens import Check, Comparison, Golden, GoldenError, Leaf, Manifest
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of, tolerances_in_words
 from export_core.numbers.compare import Rules, compare_leaves
 from export_core.numbers.comparison_of_call import comparison_of
-from export_core.numbers.noise import output_name, unexplained_noise
+from export_core.numbers.leaf_paths import outputs_named
+from export_core.numbers.noise import unexplained_noise
 from export_core.numbers.nothing_compared import without_values
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
@@ -217,9 +218,10 @@ def _stored_comparison(golden: Golden) -> Comparison:
 
 
 def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
-    """Return the names of outputs, such as ``output 0``, for which a golden's own tolerances would accept zeros.
+    """Return the names of outputs for which a golden's own tolerances would accept zeros.
 
-    `own` is the comparison of golden.yaml. Outputs that are zero everywhere are left out.
+    A name has the output's number and path, such as ``output 0 (result['b'])``. `own` is the comparison of
+    golden.yaml. Outputs that are zero everywhere are left out.
     """
     comparison = msgspec.structs.replace(own, compare=Comparison().compare)
     if comparison == Comparison():
@@ -232,11 +234,12 @@ def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
     for file, leaves in outputs.items():
         if not takes_tolerances(comparison_of(golden.calls[file], own).compare):
             continue
+        named = outputs_named(golden, golden.calls[file], with_call=True)
         for number, leaf in enumerate(leaves):
             if leaf.dtype in FLOATS and leaf.data.any() and given_tolerance(comparison, leaf.dtype) != Tolerance():
                 zeros = Leaf(leaf.dtype, np.zeros_like(leaf.data))
                 if compare_leaves([leaf], [zeros], Rules(comparison)).ok:
-                    names.append(f"output {output_name(golden.calls[file].name, number)}")
+                    names.append(f"output {named(number)}")
     return names
 
 
@@ -247,7 +250,8 @@ def stored_factors(golden: Golden, _: Policy) -> Told:
     Factors that the artifact's custom calls show have no entry: the artifact itself proves them.
     """
     for group in golden.manifest.factors:
-        what = f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
+        named = ", ".join(map(outputs_named(golden, Check("")), group.outputs))
+        what = f"outputs {named} as factors of {group.compare}"
         yield Accepted(what, "factors are unique only up to signs, phases and order", (golden.id,))
 
 

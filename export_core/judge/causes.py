@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from export_core.base.leaf_names import without_paths
 from export_core.base.processes import signal_name
 from export_core.base.text import whole_first_line
 from export_core.base.tolerances import ROUNDING
@@ -75,9 +76,9 @@ def failure_signature(failed: Result) -> FailureSignature:
 def message_class(message: str) -> str:
     """Return the first line of a message with its links, quotations, figures and names replaced by ``_``.
 
-    Messages of the same failure in different cases then are equal.
+    Paths of outputs are left out. Messages of the same failure in different cases then are equal.
     """
-    return _OWN.sub("_", _first_line(message))
+    return _OWN.sub("_", without_paths(_first_line(message)))
 
 
 def _first_line(message: str) -> str:

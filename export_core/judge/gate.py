@@ -14,6 +14,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.base.exit_code import ExitCode
+from export_core.base.json_text import as_stored
 from export_core.base.text import few, plural
 from export_core.judge.accepted import Accepted, merge_accepted
 from export_core.judge.causes import Cause, causes_in
@@ -93,7 +94,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     """The readers, writers, cases and platforms that the run was asked for. `whole` is true if it had every golden, in
     the policy's readers or those of the window."""
     calendar: dict[str, Any]
-    """The newest release with its build date, the number of all, withdrawn or not, and a hash of their dates."""
+    """The newest release with its build date, the number of releases that were not withdrawn, and a hash of dates."""
     seconds: float  # Wall time of the run, or of its last part.
     accepted: list[Accepted] = []
     """What makes these verdicts say less, each with its reason: allowed calls, own tolerances, quirks."""
@@ -151,7 +152,10 @@ def facts_at_end(facts: RunFacts, seconds: float) -> RunFacts:
 
 
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
-    """Return the field `calendar` of a summary: the newest release on a day, its date, and a hash of all dates."""
+    """Return the field `calendar` of a summary: the newest release on a day, its date, and a hash of all dates.
+
+    Releases are counted as `jaxexport releases list` lists them: none that was withdrawn.
+    """
     known = calendar.as_of(as_of)
     # All that decides which readers there are and what is promised of them.
     facts = {
@@ -163,7 +167,7 @@ def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
     return {
         "newest_jaxlib": newest,
         "newest_built": str(known.built(newest)),
-        "releases": len(known.jaxlib),
+        "releases": len(known.versions()),
         "sha256": digest,
     }
 
@@ -308,7 +312,7 @@ def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: P
 
 def recorded_policy(policy: Policy) -> dict[str, Any]:
     """Return a policy as a summary stores it: without the passwords of URLs."""
-    return cast(dict[str, Any], msgspec.to_builtins(policy.without_passwords()))
+    return cast(dict[str, Any], as_stored(policy.without_passwords()))
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
@@ -369,8 +373,8 @@ def uncovered(
 
 
 _FOR_PARTS = (
-    " `required` holds for each run, and this one is a part of the project's: name a policy that requires less for it, "
-    "--policy FILE."
+    " `required` holds for each run, and this one is a part of the project's: write what `jaxexport policy show "
+    "--without required` prints into a file, and name it with --policy."
 )
 
 

@@ -2,10 +2,11 @@
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from export_core.artifact import ArtifactError
+from export_core.base.leaf_names import without_paths
 from export_core.base.text import plural
 from export_core.goldens import Golden, GoldenError
 from export_core.judge.causes import Cause
@@ -19,7 +20,7 @@ from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import LONGEST_DAYS, KnownFailure, Quirk, matches
 from export_core.policy.known_issues import Concerns, KnownIssue, days_of
-from export_core.policy.run_options import WINDOW, Selection
+from export_core.policy.run_options import COMPARISONS, GROUPS, WINDOW, Selection
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases.runtimes import JAXLIB, names_runtime
@@ -81,8 +82,8 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
         if (count := sum(covers(entry, scope) for scope in scopes)) > entry.at_most:
             raise PolicyError(
                 f"{entry.location or 'policy'}: known_failures[{number}]: expected at most "
-                f"{plural(entry.at_most, 'cell')} in "
-                f"its globs that are promised or of a deployment target, found {count}. Name cases, writers and "
+                f"{plural(entry.at_most, 'cell')} that "
+                f"it can excuse (promised, or of a deployment target), found {count}. Name cases, writers and "
                 f"readers more exactly, or write `at_most: {count}` and the `reason`."
             )
 
@@ -111,9 +112,11 @@ def stale_entries(
     # A converted golden has the name of its original, of which it shows nothing.
     whole = whole and not any(result.converted for result in results)
     problems = []
+    readers = {result.reader.name for result in results} - _readers_of_ended_targets(policy, selection, as_of)
     for number, entry in enumerate(policy.known_failures):
         name = entry_name("known_failures", number, entry)
-        problems += [f"{name}: {problem}" for problem in _untruths(entry, results, as_of, selection if whole else None)]
+        untruths = _untruths(entry, results, as_of, readers, selection if whole else None)
+        problems += [f"{name}: {problem}" for problem in untruths]
     # The writer's id, with its platform, is the last part of the golden's id.
     goldens = {(result.case, result.writer.jaxlib, result.golden.split("/")[-1]) for result in results}
     # Deployment targets and other runtimes may leave out goldens, for which pytest still needs the quirk.
@@ -124,11 +127,28 @@ def stale_entries(
     return problems + expired(policy, as_of) + added_later(policy, as_of)
 
 
+def _readers_of_ended_targets(policy: Policy, selection: Selection, as_of: datetime.date) -> set[str]:
+    """Return the readers that a selection has only for deployment targets that are not in force on a day.
+
+    A run of that day does not have them, whereas the results of an earlier run may.
+    """
+    named = set(selection.named)
+    if DEPLOYED not in named or any(name in GROUPS or name[0] in COMPARISONS for name in named):
+        return set()
+    in_force = {target.release for target in policy.targets_on(as_of)}
+    return {target.release for target in policy.deployed} - in_force - named
+
+
 def _untruths(
-    entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, whole: Selection | None
+    entry: KnownFailure,
+    results: Sequence[Result],
+    as_of: datetime.date,
+    readers: Collection[str],
+    whole: Selection | None,
 ) -> Iterator[str]:
     """Yield a sentence for each thing that is no longer true about a known failure.
 
+    `readers` are the names of the readers that a run of that day has, as far as there are results of them.
     `whole` is what the run was asked for; None for a part of it, which cannot show that an entry matches nothing.
     An entry can excuse promised cells and, outside the window, only wrong numbers and cells of deployment targets:
     no other failure there breaks anything. It excuses a converted golden that fails as listed, but is about the
@@ -163,8 +183,7 @@ def _untruths(
             f"{_cells(differing)}."
         )
     # A run on other platforms, without its readers, or as of a day before the entry was made, cannot match it.
-    names = {result.reader.name for result in results}
-    has_readers = any(matches(name, pattern) for name in names for pattern in entry.readers)
+    has_readers = any(matches(name, pattern) for name in readers for pattern in entry.readers)
     if whole and whole.has_group:  # in no other jaxlib is a cell promised
         has_readers = has_readers or any(not pattern[0].isalpha() for pattern in entry.readers)
     has_platforms = any(result.platform in entry.platforms for result in results)
@@ -242,7 +261,10 @@ def entry_name(table: str, number: int, entry: Any) -> str:
 
 
 def _fails_so(entry: KnownFailure, result: Result) -> bool:
-    return (result.verdict, result.stage) == (entry.verdict, entry.stage) and entry.message in result.message
+    if (result.verdict, result.stage) != (entry.verdict, entry.stage):
+        return False
+    # An entry may have the message of an older version, which named outputs by number alone.
+    return entry.message in result.message or entry.message in without_paths(result.message)
 
 
 def _cells(results: Sequence[Result]) -> str:

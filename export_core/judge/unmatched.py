@@ -127,6 +127,13 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     return [*_unmatched_by_goldens(policy, goldens, calendar), *of_releases] if goldens else of_releases
 
 
+def keys_without_goldens(policy: Policy) -> list[str]:
+    """Return the keys of a policy with names that only goldens can match: before the first one nothing checks them."""
+    of_goldens = dict.fromkeys(key.partition(".")[0] for key in PATTERNS if key not in ("readers", "fail_on"))
+    default = Policy()
+    return [key for key in of_goldens if getattr(policy, key, None) != getattr(default, key, None)]
+
+
 def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     names: dict[str, Iterable[str]] = {
         "cases": {golden.manifest.case for golden in goldens},
@@ -167,7 +174,7 @@ def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: C
         own = [golden.manifest for golden in goldens if rule_matches(rule, golden.manifest)]
         name = entry_name("numbers", number, rule)
         if own and all(rule_of(manifest, policy.numbers[:number]) for manifest in own):
-            unmatched.append(Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens."))
+            unmatched.append(Unmatched(f"{name}: has no effect: an earlier entry matches each of its goldens."))
     for number, change in enumerate(policy.custom_call_changes):
         path: Key = ("custom_call_changes", number, "old")
         text = f"{dotted(path)}: no golden calls {{!r}}."

@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, looked_up
 from export_core.artifact.bytecode.element_types import element_types
-from export_core.artifact.bytecode.module import Module, without_version
+from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import STRINGS
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.base.text import few
@@ -92,8 +93,7 @@ class About:
     @cached_property
     def operations(self) -> frozenset[str]:
         """The names of the artifact's operations, without VHLO's versions: ``stablehlo.sort``, ``sdy.mesh``."""
-        names = {name for module in self.artifact.modules for name in module.op_names}
-        return frozenset(map(without_version, names))
+        return frozenset[str]().union(*[module.contents.uses.names for module in self.artifact.modules])
 
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
@@ -150,7 +150,7 @@ class About:
     @cached_property
     def types_of_values(self) -> str:
         """The lines of `types` without the types of functions, which consist of the other types and are long."""
-        return "\n".join(dict.fromkeys(kind for module in self.artifact.modules for kind in module.types_of_values))
+        return "\n".join(dict.fromkeys(chain.from_iterable(each.types_of_values for each in self.artifact.modules)))
 
     def has_type(self, pattern: str) -> bool:
         """Return whether a regular expression is found in one of the artifact's types. `^` matches its first one."""
@@ -172,7 +172,7 @@ class About:
     @cached_property
     def dialects(self) -> frozenset[str]:
         """The names of the dialects in the artifact's modules."""
-        return frozenset(name for module in self.artifact.modules for name in module.dialects)
+        return frozenset[str]().union(*[module.tables.dialects for module in self.artifact.modules])
 
     @cached_property
     def devices(self) -> int:

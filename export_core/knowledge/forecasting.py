@@ -180,11 +180,11 @@ def forecasts(
 ) -> Iterator[Forecast]:
     """Return what each of several readers will do with an artifact. The other arguments are those of `forecast`."""
     platform, about = platform or usual_platform(artifact), About(artifact)
-    results = loads(artifact, readers)
-    found = [*map(Forecast, results)]
+    found = [*map(Forecast, loads(artifact, readers))]
     consumers: dict[tuple[str, str], _Consumer] = {}
     refused: dict[str, list[Forecast]] = {}  # What releases of each other runtime do not load.
-    for (reader, ok, _), known in zip(results, found, strict=True):
+    for known in found:
+        reader, ok, _ = known.by_bytes
         release = reader.release
         runtime = release.runtime
         if ok is False:  # What a reader does not load, it does not run.
@@ -293,31 +293,30 @@ class _Consumer:
             if self.table.is_outside(places) and self.needed is self.about.uses:
                 known = self._unmeasured[places] = _Unmeasured(unseen=self.about.few_uses)
                 return known
-            unseen = self.table.unseen(self.needed, places)
-            failing = self.table.failing(unseen, places)
-            left = (
-                {name: types - failing.get(name, frozenset()) for name, types in unseen.items()} if failing else unseen
-            )
-            denied = set[str]()
-            if CALL in unseen:
-                denied.update(self.about.calls_of_jax, () if self.about.has_branches else self.about.calls_of_devices)
-            calls, left_calls = failing.pop(CALL, frozenset()) - denied, left.pop(CALL, frozenset()) - denied
-            unknown = [*named(left), *(f"custom call {target}" for target in sorted(left_calls))]
-            partly = self.table.in_some_forms(self.needed, places)
-            texts = ", ".join(sorted(calls)), few(named(failing)), few(partly), few(unknown)
-            known = self._unmeasured[places] = _Unmeasured(*texts)
+            left = self.table.unseen(self.needed, places)
+            calls = failed = ""
+            of_calls: list[str] = []
+            failing = self.table.failing(left, places)
+            if failing or CALL in left:
+                left = {name: types - failing.get(name, frozenset()) for name, types in left.items()}
+                unpromised = () if self.about.has_branches else self.about.calls_of_devices
+                denied = {*self.about.calls_of_jax, *unpromised}
+                calls = ", ".join(sorted(failing.pop(CALL, frozenset()) - denied))
+                of_calls = [f"custom call {target}" for target in sorted(left.pop(CALL, frozenset()) - denied)]
+                failed = few(named(failing))
+            partly = few(self.table.in_some_forms(self.needed, places))
+            known = self._unmeasured[places] = _Unmeasured(calls, failed, partly, few([*named(left), *of_calls]))
         return known or _Unmeasured()
 
     @cached_property
     def entries(self) -> list[Entry]:
         """The entries that are about the artifact, and may hold for one of the releases."""
         first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
-        known = self.about.concerned
         return [
             entry
             for entry in self.asked
             if (not first or ((not entry.since or last >= entry.since) and (not entry.mended or first < entry.mended)))
-            and (known[entry.id] if entry.id in known else self._is_concerned(entry))
+            and self._is_concerned(entry)
         ]
 
     @property
@@ -330,10 +329,9 @@ class _Consumer:
 
     def _is_concerned(self, entry: Entry) -> bool:
         """Return whether an entry is about the artifact; what was asked before is not computed again."""
-        known = self.about.concerned
-        if entry.id not in known:
-            known[entry.id] = is_concerned(self.about, entry.concerns)
-        return known[entry.id]
+        if (known := self.about.concerned.get(entry.id)) is None:
+            known = self.about.concerned[entry.id] = is_concerned(self.about, entry.concerns)
+        return known
 
     @property
     def may_refuse(self) -> bool:
@@ -347,7 +345,8 @@ class _Consumer:
     @cached_property
     def dates(self) -> list[str]:
         """The dates at which one of `entries` begins or ends to hold, sorted."""
-        return sorted({date for entry in self.entries for date in (entry.since, entry.mended) if date})
+        entries = self.entries  # Most artifacts have none.
+        return sorted({date for entry in entries for date in (entry.since, entry.mended) if date}) if entries else []
 
     def answer(self) -> None:
         """Give `forecasts` their answers, which are found once for all releases of a kind."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from export_core.releases.names import parts_of
 
+_NO_TYPE = ("",)  # In place of the element types of an operation that has none.
 # Paths by os.path, as in knowledge_base.py: pathlib takes 5 ms to import.
 MEASURED = os.path.join(os.path.dirname(__file__), "data", "measured.json")  # noqa: PTH118, PTH120
 
@@ -50,15 +51,15 @@ class Measured(NamedTuple):
 
         If nothing is needed, all bits are set, also those that stand for releases that were not measured.
         """
-        releases = -1
+        releases, operations = -1, self.operations
         for name, types in needed.items():
-            seen, some = self.operations.get(name), self.some.get(name)
-            if seen is None or not releases:
+            if (seen := operations.get(name)) is None:
                 return 0
-            for of in types or ("",):
+            for of in types or _NO_TYPE:
                 releases &= seen.get(of, 0)
-                if some is not None:
-                    releases &= ~some.get(of, 0)
+        for name in self.some.keys() & needed.keys():
+            for of in needed[name] or _NO_TYPE:
+                releases &= ~self.some[name].get(of, 0)
         return releases
 
     def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: int) -> list[str]:
@@ -86,7 +87,7 @@ class Measured(NamedTuple):
         found = {}
         for name, types in needed.items():
             seen = self.operations.get(name, {})
-            new = [of for of in types or ("",) if places & ~seen.get(of, 0) and not self._is_seen(seen, of, places)]
+            new = [of for of in types or _NO_TYPE if places & ~seen.get(of, 0) and not self._is_seen(seen, of, places)]
             if new:
                 found[name] = frozenset(new)
         return found
@@ -121,13 +122,11 @@ class Measured(NamedTuple):
 
         `needed` has the element types of each operation of the artifact.
         """
+        if not self.failed.keys().isdisjoint(needed):
+            return True
         kinds = self.failed.get("*", {})
-        return not self.failed.keys().isdisjoint(needed) or any(
-            kind in kinds
-            for types in (needed.values() if kinds else ())
-            for of in types
-            for kind in of.replace("->", ",").split(",")
-        )
+        different = set[str]().union(*needed.values()) if kinds else set[str]()  # Most operations have the same types.
+        return any(kind in kinds for of in different for kind in of.replace("->", ",").split(","))
 
     def _is_seen(self, seen: Mapping[str, int], of: str, places: int) -> bool:
         """Return whether releases count as running an operation with an element type, though not seen to do so.

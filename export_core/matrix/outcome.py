@@ -24,7 +24,7 @@ from export_core.base.errors import InfrastructureFault
 from export_core.base.processes import signal_name
 from export_core.base.text import without_credentials
 from export_core.base.tolerances import ROUNDING
-from export_core.goldens import Golden, GoldenError
+from export_core.goldens import Check, Golden, GoldenError
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import Result, new_result
@@ -32,6 +32,7 @@ from export_core.matrix.verdicts import Verdict
 from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference, GoldenOutputs, kind_of_all, largest_errors, rules_in_words
 from export_core.numbers.elements import bits_of, bits_of_calls
+from export_core.numbers.leaf_paths import outputs_named
 from export_core.policy import Policy
 from export_core.policy.run_options import GIB
 from export_core.readers.cell import Cell
@@ -293,15 +294,15 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
     manifest = cell.golden.manifest
     if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or cell.reader.runtime:
         return ""
-    calls = [("", manifest.out_shardings, reply.shardings)]
-    calls += [(check.name, check.out_shardings, reply.shardings_of.get(check.name, ())) for check in manifest.checks]
-    for name, expected, actual in calls:
+    calls = [(Check(""), manifest.out_shardings, reply.shardings)]
+    calls += [(check, check.out_shardings, reply.shardings_of.get(check.name, ())) for check in manifest.checks]
+    for check, expected, actual in calls:
         # Adopted and older goldens lack some of them.
         pairs = itertools.zip_longest(expected, actual, fillvalue="none") if expected else ()
         for number, (writer, reader) in enumerate(pairs):
             if writer != reader:
-                call = f"{name}: " if name else ""
-                return f"{call}output {number} is sharded differently: expected {writer}, got {reader}"
+                call, named = f"{check.name}: " if check.name else "", outputs_named(cell.golden, check)
+                return f"{call}output {named(number)} is sharded differently: expected {writer}, got {reader}"
     return ""
 
 

@@ -1,5 +1,6 @@
 """The selection of a run: which goldens, readers and platforms, and where releases that are not published come from."""
 
+import dataclasses
 import datetime
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -111,6 +112,10 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
         own = [wheel for wheel in wheels if (wheel.name, wheel.version) == ("jaxlib", version)]
         if not any(abs((wheel.built - calendar.built(version)).days) <= NIGHTLY_DAYS for wheel in own):
             _check_date(own[0], calendar)
+    for wheel in wheels:  # of a release that an index has too, the installer takes the index's
+        entry = calendar.jax.get(wheel.version) if wheel.name == "jax" else None
+        if entry and abs((wheel.built - entry.built).days) > NIGHTLY_DAYS:
+            raise MatrixError(_other_date(wheel, entry.built))
     for index in selection.indexes:
         # uv ignores a folder that does not exist, and a password is cut from URLs only.
         if "://" not in index and not Path(index).is_dir():
@@ -164,15 +169,18 @@ def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
     """
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}
+    given_jax: dict[str, str] = {}
     for text in named:
         version, with_jax, _ = _split_pair(text)
         jax = with_jax or version  # nightlies of both packages are published together
         if version not in calendar.jaxlib and (built := date_in_version(version)):
             jaxlibs[version] = JaxlibRelease(built)
+            given_jax[version] = jax
         if jax not in calendar.jax and (built := date_in_version(jax)):
             # What it really needs is in its metadata: the installer refuses a pair that does not fit.
             jaxes[jax] = JaxRelease(built, version)
-    return calendar.extended(jaxlibs, jaxes)
+    known = calendar.extended(jaxlibs, jaxes)
+    return dataclasses.replace(known, given_jax={**known.given_jax, **given_jax})
 
 
 def choose_readers(
@@ -337,8 +345,22 @@ def _split_pair(text: str) -> tuple[str, str | None, str]:
 def _check_date(wheel: Wheel, calendar: Calendar) -> None:
     # Otherwise two releases of one version would be judged by one date, which is wrong for one of them.
     if calendar.built(wheel.version) != wheel.built:
-        raise MatrixError(
-            f"{wheel.path}: this wheel was built on {wheel.built}, but the release calendar has "
-            f"{calendar.built(wheel.version)} for jaxlib {wheel.version}: the wheel is not that release. Give the "
-            "wheel another version."
-        )
+        raise MatrixError(_other_date(wheel, calendar.built(wheel.version)))
+
+
+def _other_date(wheel: Wheel, expected: datetime.date) -> str:
+    return (
+        f"{wheel.path}: this wheel was built on {wheel.built}, but the release calendar has {expected} for "
+        f"{wheel.name} {wheel.version}: the wheel is not that release. Give the wheel another version."
+    )
+
+
+def unused_jax(readers: Iterable[Release], sources: Sources, published: Collection[str]) -> list[str]:
+    """Return a sentence for each wheel of an unpublished jax among the sources of a run that no reader of it has."""
+    used = {*published, *(reader.jax for reader in readers)}
+    return [
+        f"{wheel.path}: no reader of this run has jax {wheel.version}. It works with jaxlib "
+        f"{wheel.entry.minimum_jaxlib} to {wheel.version}: name one of these with --readers."
+        for wheel in sources.held
+        if isinstance(wheel.entry, JaxRelease) and wheel.version not in used
+    ]

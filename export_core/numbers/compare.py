@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from export_core.base.error_grid import ErrorGrid, is_far_off, is_garbage, times_allowed
+from export_core.base.leaf_names import Named
 from export_core.base.text import plural
 from export_core.base.tolerances import (
     FLOATS,
@@ -40,6 +41,7 @@ from export_core.numbers.comparison_of_call import comparison_of
 from export_core.numbers.diagnosis import diagnose, error_grid
 from export_core.numbers.elements import in_hex, largest, to_double, ulp_distance
 from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
+from export_core.numbers.leaf_paths import outputs_named
 from export_core.numbers.noise import (
     FACTOR,
     NO_NOISE,
@@ -82,6 +84,7 @@ class Difference:
     problem: str = ""
     """What differs, if shapes, dtypes or the number of outputs do, or if a user's own comparator found it."""
     output: int | None = None  # The number of the output; None if the facts are about several outputs.
+    named: str = ""  # Its name in messages: its number, with its path where that is known. Empty if it is ok.
     of_type: str = ""  # Its dtype and shape, or the name of what was made from several outputs.
     mismatched: int = 0  # How many of its elements differ.
     total: int = 0  # How many elements it has.
@@ -96,6 +99,11 @@ class Difference:
     grid: ErrorGrid | None = None  # Where the errors are in the output.
     first: Difference | None = None  # Of several outputs: the first that is out of tolerance, with its own errors.
     others: str = ""  # How many other outputs are out of tolerance, and the worst of them; empty if none is.
+
+    @property
+    def title(self) -> str:
+        """The output that the facts are about, as the first words of a message."""
+        return self.of_type if self.output is None else f"output {self.named or self.output} {self.of_type}"
 
     @property
     def is_beyond_rounding(self) -> bool:
@@ -117,8 +125,9 @@ class Difference:
             errors += f", max {self.max_noise_error:.3g} times the noise"
         if self.ok:
             return errors
-        name = self.of_type if self.output is None else f"output {self.output} {self.of_type}"
-        lines = [f"{name}: {self.mismatched} of {self.total} elements differ ({errors}; allowed {self.tolerance})"]
+        lines = [
+            f"{self.title}: {self.mismatched} of {self.total} elements differ ({errors}; allowed {self.tolerance})"
+        ]
         lines += [f"  {line}" for line in (*self.masks, *self.looks_like)]
         if self.worst:
             unit = "" if self.max_noise_error is None else " in units of the noise"
@@ -135,18 +144,20 @@ def compare_leaves(
     *,
     factors: Sequence[FactorGroup] = (),
     user_code: UserCode | None = None,
+    named: Named = str,
 ) -> Difference:
     """Compare flat outputs with the expected ones, which the writer saw.
 
     `factors` are groups of outputs that come directly from a factorization, and are compared as its factors.
-    `user_code` runs a user's own comparator, and is needed for nothing else. Raises `CompareError` if the outputs
+    `user_code` runs a user's own comparator, and is needed for nothing else. `named` gives outputs that differ their
+    names in messages. Raises `CompareError` if the outputs
     cannot be compared in this way, or if a user's own comparator fails.
     """
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {plural(len(expected), 'output')}, got {len(actual)}")
     for number, (leaf, got) in enumerate(zip(expected, actual, strict=True)):
         if str(leaf) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
-            return Difference(False, problem=f"output {number}: expected {leaf}, got {got}", output=number)
+            return Difference(False, problem=f"output {named(number)}: expected {leaf}, got {got}", output=number)
     name = rules.comparison.compare
     if problem := problem_of_name(name):
         raise CompareError(problem)
@@ -159,13 +170,13 @@ def compare_leaves(
     elif name == "allclose":
         groups = [(group.compare, group.outputs) for group in factors if are_factors(group, wanted)]
     in_groups = {output for _, outputs in groups for output in outputs}
-    differences = [
-        replace(_compare(str(leaf), wanted[number], given[number], rules.of(leaf.dtype, number)), output=number)
-        for number, leaf in enumerate(expected)
-        if number not in in_groups
-    ]
+    differences = []
+    for number, leaf in enumerate(expected):
+        if number not in in_groups:
+            one = _compare(str(leaf), wanted[number], given[number], rules.of(leaf.dtype, number))
+            differences.append(replace(one, output=number, named="" if one.ok else named(number)))
     for comparator, outputs in groups:
-        differences += _compare_factors(comparator, outputs, wanted, given, rules)
+        differences += _compare_factors(comparator, outputs, wanted, given, rules, named)
     difference = _worst_of(differences)
     if ":" not in name:
         return difference
@@ -193,17 +204,21 @@ class GoldenOutputs:
     def _noise(self) -> dict[str, CallNoise]:
         return call_noise(self.golden)
 
-    def compare(self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference:
+    def compare(
+        self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf], named: Named | None = None
+    ) -> Difference:
         """Return the difference between a call's outputs and the expected ones.
 
-        `expected` are the outputs in the file that `check` names.
+        `expected` are the outputs in the file that `check` names. Outputs that differ are named by their numbers and
+        paths, or else by `named`.
         """
         manifest = self.golden.manifest
         noise, platforms = self._noise.get(check.outputs or "", NO_NOISE), (manifest.writer.platform, self.platform)
         how = self.golden.compared_as
         rules = Rules(comparison_of(check, how.comparison), noise, platforms, self.tolerances, how.sources)
         factors = () if check.vjp else self.golden.factors
-        return compare_leaves(expected, actual, rules, factors=factors, user_code=self.user_code)
+        named = named or outputs_named(self.golden, check)
+        return compare_leaves(expected, actual, rules, factors=factors, user_code=self.user_code, named=named)
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
@@ -235,8 +250,7 @@ def _others(failed: Sequence[Difference]) -> str:
     else:
         _, error, worst = max(measured, key=lambda one: one[1])
         size = f"max abs error {error:.3g}"
-    name = worst.of_type if worst.output is None else f"output {worst.output} {worst.of_type}"
-    return f"also out of tolerance: {plural(len(failed), 'other output')}, the largest error in {name}: {size}"
+    return f"also out of tolerance: {plural(len(failed), 'other output')}, the largest error in {worst.title}: {size}"
 
 
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
@@ -263,7 +277,12 @@ def rules_in_words(differences: Sequence[Difference]) -> str:
 
 
 def _compare_factors(
-    comparator: str, outputs: Sequence[int], wanted: Sequence[Array], given: Sequence[Array], rules: Rules
+    comparator: str,
+    outputs: Sequence[int],
+    wanted: Sequence[Array],
+    given: Sequence[Array],
+    rules: Rules,
+    named: Named,
 ) -> list[Difference]:
     """Compare the factors of one factorization part by part, such as the matrix that they make.
 
@@ -272,14 +291,17 @@ def _compare_factors(
     `CompareError` if the outputs are not factors of this kind.
     """
     expected, actual = ([arrays[output] for output in outputs] for arrays in (wanted, given))
-    named = f"outputs {', '.join(map(str, outputs))} as " if len(expected) < len(wanted) else ""
     differences = []
     for part in parts_of(comparator, expected, actual):
         rule = rules.of(part.dtype, None if part.output is None else outputs[part.output])
         if rule.tolerance is not None:
             rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
         difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
-        differences.append(replace(difference, of_type=f"{named}{comparator}: {part.what}", max_ulp=None))
+        if not difference.ok:
+            group = f"outputs {', '.join(map(named, outputs))} as " if len(expected) < len(wanted) else ""
+            of = "" if part.mask_of is None else f"output {named(outputs[part.mask_of])}, "
+            difference = replace(difference, of_type=f"{group}{comparator}: {of}{part.what}")
+        differences.append(replace(difference, max_ulp=None))
     return differences
 
 

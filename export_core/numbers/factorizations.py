@@ -28,6 +28,7 @@ class Part:
     scale: Array | None = None  # This times `rtol` is the absolute tolerance; None means the largest expected element.
     output: int | None = None
     """The number of the output that the part is, whose noise counts; None if it is made from several."""
+    mask_of: int | None = None  # The number of the factor that it masks, counted from 0; None if it is no mask.
     is_identity: bool = False  # Whether the array must be nearly the identity matrix.
 
 
@@ -54,7 +55,7 @@ class Sides:
             return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
 
         return [
-            Part(f"output {number}, where it is not finite", zero_if_finite(want), zero_if_finite(got), want.dtype.name)
+            Part("where it is not finite", zero_if_finite(want), zero_if_finite(got), want.dtype.name, mask_of=number)
             for number, (want, got) in enumerate(zip(self.expected, self.actual, strict=True))
             if want.dtype.kind in "fc" and not (np.isfinite(want).all() and np.isfinite(got).all())
         ]

@@ -23,18 +23,18 @@ from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
 from export_core.goldens.arrays import Noise, from_npz, noise_from_npz, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord, as_stored
 from export_core.goldens.store import NOISE, sha256
+from export_core.numbers.leaf_paths import leaf_paths, output_name
 from export_core.numbers.noise import (
     ULPS,
     moved_by,
     noise_and_jumps,
     noise_text,
-    output_name,
     proves_nothing,
     scale_of,
     spread,
     undecided_outputs,
 )
-from export_core.numbers.shows_nothing import OtherInputs, Remark, leaf_paths, remark_lines
+from export_core.numbers.shows_nothing import OtherInputs, Remark, remark_lines
 from export_core.policy import Policy
 from export_core.policy.run_options import CellLimits
 from export_core.readers.cell import Cell, request_of

@@ -24,6 +24,7 @@ import numpy as np
 from msgspec import structs, to_builtins
 
 from export_core.artifact.errors import ArtifactError
+from export_core.base.leaf_names import numbered, path_at
 from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS, NOISE_FACTOR, Tolerances
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
@@ -32,7 +33,7 @@ from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.store import ComparedAs
 from export_core.numbers.comparison_of_call import NO_TOLERANCES, is_by_noise
 from export_core.numbers.elements import finfo, to_double
-from export_core.numbers.shows_nothing import leaf_paths
+from export_core.numbers.leaf_paths import call_paths, output_name, output_paths
 
 FACTOR = NOISE_FACTOR  # Under the name by which the rules and the studies know it.
 FACTOR_OF_INPUTS = 8.0  # How many times its noise if only inputs were moved: such noise is smaller.
@@ -310,39 +311,9 @@ def undecided_outputs(
             if count > 0 and (check.vjp or not any(number in group.outputs for group in golden.factors)):
                 largest = scale_of([leaf])
                 worst, scale = (float(f"{value:.3g}") for value in (own.max(), largest))
-                place = next(iter(paths(check.vjp)[1][number:]), "")
+                place = path_at(paths(check.vjp)[1], number)
                 undecided[name] = UndecidedOutput(count, own.size, worst, scale, place)
     return undecided
-
-
-def output_name(call: str, number: int) -> str:
-    """Return the name of an output of a call in records and messages: ``vjp1/0``, and ``0`` of the plain one."""
-    return f"{call}/{number}".removeprefix("/")
-
-
-def call_paths(golden: Golden, order: int) -> tuple[list[str], list[str]]:
-    """Return the path of each flat argument and of each flat result of a call, in the trees of the function.
-
-    For a derivative of the order `order`, the path of a cotangent or of a result says what it belongs to.
-    """
-    arguments, results = leaf_paths(golden.manifest, golden.read_artifact())
-    for _ in range(order):
-        cotangents = [f"the cotangent of {path}" for path in results]
-        results = [f"derivative by {path}" for path in arguments]
-        arguments += cotangents
-    return arguments, results
-
-
-def output_paths(golden: Golden) -> dict[str, str]:
-    """Return the path of each output of a golden's calls in the trees of its function, by the output's name.
-
-    Raises `ArtifactError` or `GoldenError` if its artifact cannot be read.
-    """
-    return {
-        output_name(check.name, number): path
-        for check in golden.calls.values()
-        for number, path in enumerate(call_paths(golden, check.vjp)[1])
-    }
 
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
@@ -446,8 +417,10 @@ def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None)
 
     `paths` are those of `output_paths`, if they are known.
     """
+    paths = paths or {}
     unstable = (
-        f"output {name}: {plural(count, 'element')} must be equal, but differed in some runs"
+        f"output {numbered(name, paths.get(name, ''))}: {plural(count, 'element')} must be equal, but differed in "
+        "some runs"
         for name, count in record.unstable.items()
     )
     unmeasured = (
@@ -455,7 +428,7 @@ def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None)
         "golden.yaml says under noise.failed; compared with the default tolerances"
         for name in record.unmeasured
     )
-    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping, paths or {}), *unstable, *unmeasured]
+    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping, paths), *unstable, *unmeasured]
 
 
 def left_to_noise(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> NoiseRecord | None:
@@ -510,19 +483,19 @@ def undecided_in(goldens: Iterable[Golden], tolerances: Tolerances = NO_TOLERANC
     return lines
 
 
-def _jumping(jumping: Jumping, leaves: Mapping[str, str] | None = None) -> list[str]:
-    named = {name: f"{name} ({leaf})" for name, leaf in (leaves or {}).items()}
+def _jumping(jumping: Jumping, paths: Mapping[str, str]) -> list[str]:
     why = "their last bit decides between distant values"
     return [
-        f"output {named.get(name, name)}: {count} of {plural(total, 'element')} jump: {why}"
+        f"output {numbered(name, paths.get(name, ''))}: {count} of {plural(total, 'element')} jump: {why}"
         for name, (count, total) in jumping.items()
     ]
 
 
 def _undecided(outputs: Undecided | None) -> list[str]:
     texts = [
-        f"output {name} ({output.leaf}): {output.elements} of {plural(output.of, 'element')} would not show a wrong "
-        f"number: rounding alone moves them by up to {output.noise:.3g}, and the largest number is {output.largest:.3g}"
+        f"output {numbered(name, output.leaf)}: {output.elements} of {plural(output.of, 'element')} would not show a "
+        f"wrong number: rounding alone moves them by up to {output.noise:.3g}, and the largest number is "
+        f"{output.largest:.3g}"
         for name, output in (outputs or {}).items()
     ]
     more = len(texts) - _MOST

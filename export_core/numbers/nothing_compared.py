@@ -51,7 +51,9 @@ def nothing_compared(golden: Golden, platform: str, tolerances: Tolerances, user
     for file, check in golden.calls.items():
         try:
             # Derivatives are compared by tolerances, whatever decides about the function itself.
-            if not check.vjp and not wanted.compare(check, outputs[file], list(map(other_leaf, outputs[file]))).ok:
+            # Nobody reads this difference: with names by number alone, the artifact is not read for paths.
+            leaves = outputs[file]
+            if not check.vjp and not wanted.compare(check, leaves, list(map(other_leaf, leaves)), named=str).ok:
                 return ""
         except (CompareError, GoldenError):  # such numbers are not even compared
             return ""

@@ -24,9 +24,10 @@ from export_core.artifact import Artifact
 from export_core.artifact.bounded_outputs import Bounded, Bounds, bounded_outputs
 from export_core.base.text import few, plural
 from export_core.base.tolerances import FLOATS
-from export_core.goldens import Golden, Leaf, Manifest
+from export_core.goldens import Golden, Leaf
 from export_core.goldens.arrays import KEYS, Array, from_npz, to_npz
 from export_core.numbers.elements import finfo, to_double
+from export_core.numbers.leaf_paths import leaf_paths
 from export_core.numbers.other_inputs import InputsKind, OtherRun, equal, has_one_value, limits, other_runs, same
 from export_core.readers.worker.protocol import CheckRequest, Reply, VariantRequest
 
@@ -348,16 +349,6 @@ def _all_alike(leaf: Leaf) -> str:
 
 
 # --- of a golden ------------------------------------------------------------------------------------------------------
-
-
-def leaf_paths(manifest: Manifest, artifact: Artifact) -> tuple[list[str], list[str]]:
-    """Return the path of each flat argument and of each flat result, such as `args[0]['w']` and `result['loss']`."""
-    if flattened := manifest.flattened:
-        return list(flattened.inputs), list(flattened.outputs)
-    if (envelope := artifact.envelope) is None:
-        return [], []
-    trees = zip(("args", "kwargs"), envelope.in_tree.children, strict=False)  # a damaged file has any tree
-    return [path for root, tree in trees for path in tree.paths(root)], envelope.out_tree.paths("result")
 
 
 class OtherInputs:

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from export_core.base.leaf_names import numbered, path_at
 from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS, Tolerances
 from export_core.goldens import Golden
 from export_core.numbers.comparison_of_call import NO_TOLERANCES, is_by_noise
-from export_core.numbers.noise import LARGE, call_noise, call_paths, noise_with_floors, output_name, scale_of
+from export_core.numbers.leaf_paths import call_paths, output_name
+from export_core.numbers.noise import LARGE, call_noise, noise_with_floors, scale_of
 
 MUCH_NOT_SEEN = 0.01
 """An output that hides larger errors than this fraction of its largest number gets advice.
@@ -54,8 +56,7 @@ def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str
             judged_by = noise_with_floors(leaf.numpy(), noise, leaf.dtype)
             decided = judged_by[judged_by <= LARGE * largest]
             if decided.size:
-                place = f" ({places[number]})" if number < len(places) else ""
-                name = f"output {output_name(check.name, number)}{place}"
+                name = f"output {numbered(output_name(check.name, number), path_at(places, number))}"
                 parts[name] = NotSeen(measured.factor * float(decided.max()) / largest, leaf.dtype)
     return parts
 

@@ -172,7 +172,7 @@ def _checked(path: Path) -> tuple[KnownIssue, ...]:
 def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
     """Yield the problems of an entry, a sentence each. `before` are the ids of the entries before it."""
     if issue.id in before:
-        yield "id: expected one that no earlier entry has, found it again."
+        yield f"id: expected an id that no earlier entry has, found {issue.id} again."
     if not issue.outcome:
         yield "expected `outcome`, found none."
     concerns = issue.concerns or Concerns()
@@ -203,7 +203,7 @@ def _range_problems(issue: KnownIssue) -> Iterator[str]:
         yield "any_reader: cannot be combined with since or mended_in."
     if since and mended and since >= mended:
         expected = f"expected a release built after {issue.since} (since)"
-        yield f"mended_in: {expected}, found {issue.mended_in}: no reader has the issue."
+        yield f"mended_in: {expected}, found {issue.mended_in}: no reader would have the issue."
     for version in _UPGRADE.findall(issue.todo) if issue.consumer == JAXLIB else ():
         if version not in calendar.jaxlib:
             yield f"todo: expected an upgrade to a jaxlib version of the calendar, found {version!r}."

@@ -143,7 +143,7 @@ def _require_one_release(reader: str) -> None:
         raise ReleaseError(f"reader: expected one release, such as 0.12.0.1 or iree==3.13.0, found {reader!r}.")
     if reader.startswith("jaxlib=="):
         raise ReleaseError(
-            f"reader: releases of jaxlib are named without its name, such as 0.12.0.1, found {reader!r}."
+            f"reader: expected a release of jaxlib as its version alone, such as 0.12.0.1, found {reader!r}."
         )
 
 

@@ -262,7 +262,9 @@ class Selection(CheckedOptions):
         }
         if self.indexes:
             shown["indexes"] = tuple(without_credentials(url) for url in self.indexes)
-        return {**shown, "whole": whole}
+        # As these files are read again: JSON has no tuples.
+        recorded = {name: [*value] if isinstance(value, tuple) else value for name, value in shown.items()}
+        return {**recorded, "whole": whole}
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ except ImportError:  # Windows: a file that is open there cannot be removed anyw
 
 LAST_LINES = 12
 _FRAME = " \t×│├╰─▶"  # What uv puts before the lines of an error.
+_NO_SOLUTION = "No solution found when resolving"  # In the first line of uv's error about packages it cannot find.
+_UNSATISFIABLE = ", we can conclude that your requirements are unsatisfiable."
 _LOCK = "in-use.lock"
 CHECK_SECONDS = 120.0  # How long an environment may take to import what it was built for.
 LONG_WAIT_SECONDS = 30.0  # After how long a wait for another process that builds the environment is reported.
@@ -215,9 +217,10 @@ def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str
 
 def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
     # Where something is left of an environment, it may be damaged, and every file is read anew.
-    hashed = HashedFiles() if recipe.folder.exists() else locks.hashed
+    is_new = not recipe.folder.exists()
+    hashed = locks.hashed if is_new else HashedFiles()
     try:
-        return _build_whole(recipe, locks, stopping, lambda folder: changed_in(folder, hashed))
+        return _build_whole(recipe, locks, stopping, lambda folder: changed_in(folder, hashed, is_new=is_new))
     except (EnvironmentFailed, OSError) as error:
         first = str(error)
         # An environment's files are hard links into the installer's cache: what is damaged there stays so.
@@ -288,13 +291,17 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
             (folder / "constraints.txt").write_text("\n".join(recipe.constraints))
             command += ["--constraints", str(folder / "constraints.txt")]
         try:
-            _run([*command, *requirements], f"installing {', '.join(requirements)}", stopping, place)
+            _run([*command, *requirements], "installing", stopping, place)
         except EnvironmentFailed as error:
+            # Not before the reason, of which a line of the terminal shows the beginning.
+            text = f"{error}\nIt was to install {', '.join(requirements)}."
             # uv: "Building source distributions is disabled", "building from source is disabled for all packages".
-            if recipe.project or not re.search(r"(?i)building .*source.* is disabled", str(error)):
-                raise
-            way = "Only wheels are installed for readers. `reader_packages_from_source` in the policy names exceptions."
-            raise EnvironmentFailed(f"{error}\n{way}") from error
+            if not recipe.project and re.search(r"(?i)building .*source.* is disabled", text):
+                text += (
+                    "\nOnly wheels are installed for readers. `reader_packages_from_source` in the policy names "
+                    "exceptions."
+                )
+            raise EnvironmentFailed(text) from error
 
 
 def _run(
@@ -337,17 +344,36 @@ def _reason(output: str) -> str:
     Where there is little room, only the first line is shown.
     """
     printed = without_credentials(output).strip().splitlines()
+    # What uv says of requirements that exclude each other may be long, and is no reason without its beginning.
+    unsolved = [number for number, line in enumerate(printed) if _NO_SOLUTION in line]
+    if unsolved:
+        return _why_unsolved(" ".join(filter(None, (line.strip(_FRAME) for line in printed[unsolved[-1] :]))))
     lines = printed[-LAST_LINES:]
     if "Traceback (most recent call last)" in output:
         return "\n".join([lines[-1], *lines])
     # uv breaks its sentences at 80 columns, and draws a frame beside them.
     text = " ".join(filter(None, (line.strip(_FRAME) for line in lines))).removeprefix("error: ")
-    # That the network is off, or no wheel fits this machine: what to do follows from the hint alone.
+    # What to do follows from the hint alone.
     before, _, hint = text.partition("hint: ")
     # The error of a build backend, such as setuptools, is above the advice that follows it.
     above = [line.strip() for line in printed[:-LAST_LINES]]
     causes = [line.removeprefix("error: ") for line in above if line.startswith("error: ")]
     return " ".join(filter(None, (*causes[-1:], hint, before.strip())))
+
+
+def _why_unsolved(text: str) -> str:
+    """Return why uv found no set of packages, from its sentences on one line: what is missing comes first, then hints.
+
+    If a single requirement cannot be met, the words that are the same in every such error are left out.
+    """
+    _, because, sentences = text.partition("Because ")
+    sentences, _, hint = sentences.partition("hint: ")
+    sentences = sentences.strip()
+    if not because:
+        return text
+    if sentences.endswith(_UNSATISFIABLE) and "ecause " not in sentences:
+        return f"{sentences.removesuffix(_UNSATISFIABLE)}. {hint}".strip()
+    return f"{because}{sentences} {hint}".strip()
 
 
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:
@@ -497,7 +523,9 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
     except EnvironmentFailed as error:
         if here:
             return here
-        raise EnvironmentFailed(f"{error} The release has wheels for {', '.join(pythons)}; none is here.") from error
+        raise EnvironmentFailed(
+            f"{error} The release has wheels for CPython {', '.join(pythons)}, of which none is installed here."
+        ) from error
 
 
 def find_python(version: str, uv: str) -> str:

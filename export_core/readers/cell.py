@@ -220,7 +220,7 @@ def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, 
     if artifact.envelope is None:
         raise GoldenError(
             f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "
-            "not say how it is called. Export the function again, or wrap the module."
+            "not say how it is called. Export the function again with jax.export."
         )
     return [
         (

@@ -15,11 +15,20 @@ class UnknownEnvironment(ExportCompatError):  # noqa: N818 - it names what happe
     """An error for a name that no environment in the cache folder has."""
 
 
+_TRIED_TWICE = "infrastructure: tried twice, "
+
+
+def without_tries(message: str) -> str:
+    """Return a message without the words of `tried_twice` before the reason, for where there is little room."""
+    reason = message.removeprefix(_TRIED_TWICE)
+    return message if reason == message else reason.removeprefix("and each time ").removeprefix("first ")
+
+
 def tried_twice(first: str, second: str) -> str:
     """Return the error message for a cell, or an environment, that failed in both of its two tries."""
     if first == second:
-        return f"infrastructure: tried twice, and each time {first}"
-    return f"infrastructure: tried twice, first {first}\nthen {second}"
+        return f"{_TRIED_TWICE}and each time {first}"
+    return f"{_TRIED_TWICE}first {first}\nthen {second}"
 
 
 STILL_STARTS = "did not start: it still runs"

@@ -144,11 +144,18 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:
+def changed_in(folder: Path, hashed: HashedFiles | None = None, *, is_new: bool = False) -> str:
     """Return which file of an environment has other content than its package lists, or is of no package; "" if none.
 
     Every file that is not in `hashed` is read, which takes about half a second. Compiled bytecode is not looked at: it
     belongs to no package.
+
+    Args:
+        folder: The environment.
+        hashed: The files that were read before, of this environment or of others.
+        is_new: Whether the environment was built a moment ago. Then the `_large_as_unpacked` are not read: to hash
+            jaxlib's library of 330 MB takes a quarter of a second, as long as to install it. They are read once a
+            cell crashes there (`give_up_damaged`).
     """
     hashed = hashed or HashedFiles()
     try:
@@ -158,7 +165,10 @@ def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:
         for site, records in by_site.items():
             listed = {str(site / name) for name in _OF_THE_ENVIRONMENT}
             listed |= {f"{site}/{_name(line)}" for record in records for line in _lines(record)}
-            for path, expected in _recorded(records).items():
+            recorded = _recorded(records)
+            for path in _large_as_unpacked(records) if is_new else ():
+                del recorded[path]
+            for path, expected in recorded.items():
                 digest = base64.urlsafe_b64encode(hashed.digest(path)).rstrip(b"=").decode()
                 if digest not in {content for content, _ in expected}:
                     return f"{path}: expected the content that its package lists, found other content"
@@ -169,6 +179,26 @@ def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:
     except (OSError, ValueError) as error:
         return str(error)
     return ""
+
+
+_LARGE = 64 << 20  # bytes
+_UNPACKING_SECONDS = 60.0
+
+
+def _large_as_unpacked(records: list[Path]) -> Iterator[str]:
+    """Yield the large files of packages to which nobody has written since the package was unpacked.
+
+    Such a file has the size that its package lists, and about the time of the package's METADATA. A file that somebody
+    edits in place, in any environment that shares it, has another time.
+    """
+    for record in records:
+        large = [(path, one) for path, one in _recorded([record]).items() if min(size for _, size in one) >= _LARGE]
+        unpacked = os.stat(record.with_name("METADATA")).st_mtime if large else 0.0  # noqa: PTH116
+        for path, expected in large:
+            status = os.stat(path)  # noqa: PTH116
+            sizes = {size for _, size in expected}
+            if status.st_size in sizes and abs(status.st_mtime - unpacked) <= _UNPACKING_SECONDS:
+                yield path
 
 
 def _files_in(folder: str) -> Iterator[str]:

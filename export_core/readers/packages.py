@@ -97,7 +97,7 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
     for file in (file for file in files if file.endswith(_REGISTER)):
         name = file.removesuffix(_REGISTER)
         try:
-            imported = {*_imports(ast.parse(files[file]))} - registered
+            imported = {*imported_modules(ast.parse(files[file]))} - registered
             missing = [module for module in sorted(imported) if not _is_in_a_reader(module, packages)]
         except (SyntaxError, ValueError) as error:
             problems.append(f"register={name!r} is not a Python module: {error}.")
@@ -124,7 +124,12 @@ def _is_in_a_reader(module: str, packages: Sequence[str]) -> bool:
     return package in sys.stdlib_module_names or not installed.isdisjoint(names)
 
 
-def _imports(node: ast.AST) -> Iterator[str]:
+def packages_with(module: str) -> Sequence[str]:
+    """Return the names of the packages installed here that provide a top-level module."""
+    return _distributions().get(module, ())
+
+
+def imported_modules(node: ast.AST) -> Iterator[str]:
     """Yield the full names of the modules that code imports and needs; that of a relative import begins with a dot."""
     match node:
         case ast.Import(names=names):
@@ -135,13 +140,13 @@ def _imports(node: ast.AST) -> Iterator[str]:
             handler.type is None or any(name in ast.unparse(handler.type) for name in _GUARDS) for handler in handlers
         ):
             for statement in (*node.orelse, *node.finalbody):
-                yield from _imports(statement)
+                yield from imported_modules(statement)
         case ast.If(test=test) if ast.unparse(test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             for statement in node.orelse:
-                yield from _imports(statement)
+                yield from imported_modules(statement)
         case _:
             for part in ast.iter_child_nodes(node):
-                yield from _imports(part)
+                yield from imported_modules(part)
 
 
 def _problem(register: str, module: str) -> str:

@@ -207,8 +207,8 @@ def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
         name, _, words = text.partition("=")
         if name not in platforms or not words:
             raise PlacementError(
-                f"--target: expected {', '.join(platforms)} and a device, such as cuda=a100 or cuda=cuda13/b200, "
-                f"found {text!r}.{similar_platform(name) if name not in platforms else ''}"
+                f"--target: expected a platform ({', '.join(platforms)}) and a device, such as cuda=a100 or "
+                f"cuda=cuda13/b200, found {text!r}.{similar_platform(name) if name not in platforms else ''}"
             )
         plugins, devices = platforms[name].plugins, platforms[name].devices
         for word in words.split("/"):

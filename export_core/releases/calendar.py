@@ -134,6 +134,8 @@ class Calendar:
     day: datetime.date | None = None  # The calendar ends on this day; None for all known releases.
     runtimes: Mapping[str, Mapping[str, RuntimeRelease]] = field(default_factory=dict)
     """Releases of other runtimes that a project adds to those that ship, by runtime and version."""
+    given_jax: Mapping[str, str] = field(default_factory=dict)
+    """By jaxlib: the jax whose wheel was given with that of the jaxlib."""
     hidden: Mapping[str, datetime.date] = field(default_factory=dict, compare=False)
     """The build dates of releases that were built after `day`, by name, such as ``jaxlib 0.12.0``, for messages."""
 
@@ -170,7 +172,7 @@ class Calendar:
             return day
         raise ReleaseError(
             f"The clock of this machine says {day}, and jaxlib {last} was built on {self.jaxlib[last].built}. Correct "
-            "the clock, or name the day with --as-of."
+            "the clock or that date, or name the day with --as-of."
         )
 
     def built(self, jaxlib: str) -> datetime.date:
@@ -185,7 +187,7 @@ class Calendar:
         return self._entry(jaxlib).python
 
     def release(self, jaxlib: str) -> Release:
-        """Return the release of this jaxlib, paired with the newest jax that works on it.
+        """Return the release of this jaxlib, paired with its `given_jax`, or the newest jax that works on it.
 
         A jax works on it if the jaxlib is not older than the jax's minimum jaxlib, and not newer than the jax. Raises
         `ReleaseError` if there is none.
@@ -199,7 +201,8 @@ class Calendar:
                 f">= {jaxlib}. Name a folder with its wheel with --wheels, or add it under `releases:` in the policy "
                 "file."
             )
-        newest = max(matching, key=lambda version: (self.jax[version].built, version_key(version)))
+        given = [version for version in matching if version == self.given_jax.get(jaxlib)]
+        newest = max(given or matching, key=lambda version: (self.jax[version].built, version_key(version)))
         return Release(jaxlib=jaxlib, jax=newest, built=entry.built)
 
     def pair(self, jaxlib: str, jax: str) -> Release:

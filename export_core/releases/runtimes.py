@@ -268,7 +268,7 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
     assert match, text
     name, versions = match["name"], (match["versions"] or "").replace(" ", "")
     if name == JAXLIB:
-        problem = "releases of jaxlib are named without its name, such as 0.12.0.1 or '>=0.11'."
+        problem = "expected a release of jaxlib as its version alone, such as 0.12.0.1 or '>=0.11'."
         raise ReleaseError.about(Problem(text, problem))
     runtime = runtime_named(name)
     if (match["versions"] or " ")[0] in "=<>!~" and (hint := commas_missing(text)):

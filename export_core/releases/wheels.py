@@ -5,7 +5,7 @@ import email
 import re
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -113,7 +113,11 @@ def wheels_in(folder: Path) -> tuple[Wheel, ...]:
 
 
 def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
-    """Return the calendar with the releases of these wheels. A release that it has already stays as it is."""
+    """Return the calendar with the releases of these wheels. A release that it has already stays as it is.
+
+    A jaxlib is paired with the newest jax that works on it among these wheels, if there is one.
+    """
+    wheels = list(wheels)
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}
     for wheel in wheels:
@@ -125,7 +129,12 @@ def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
             so_far = jaxlib.get(wheel.version, wheel.entry)
             pythons = tuple(sorted({*so_far.python, *wheel.pythons}, key=version_key))
             jaxlib[wheel.version] = JaxlibRelease(max(so_far.built, wheel.built), pythons)
-    return calendar.extended(jaxlib, jax)
+    known, given = calendar.extended(jaxlib, jax), {wheel.version for wheel in wheels if wheel.name == "jax"}
+    given_jax = {}
+    for version in {wheel.version for wheel in wheels if wheel.name == "jaxlib"}:
+        if matching := given.intersection(known.all_matching_jax(version)):
+            given_jax[version] = max(matching, key=lambda jax: (known.jax[jax].built, version_key(jax)))
+    return replace(known, given_jax={**known.given_jax, **given_jax})
 
 
 def _minimum_jaxlib(source: str, metadata: bytes) -> str:

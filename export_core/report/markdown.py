@@ -11,6 +11,7 @@ from export_core.base.text import first_line, for_html, for_markdown, ranges, sh
 from export_core.judge import Judgement, Summary
 from export_core.matrix.result import Cells, grouped
 from export_core.matrix.verdicts import DEVICE_LIMIT, NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, FindingKind
+from export_core.readers.errors import without_tries
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, named_among, release_map
@@ -131,7 +132,9 @@ def _what(finding: Finding, summary: Summary) -> str:
         words += ", in its own writer too"
     if finding.kind is NUMBERS_MOVED:
         words += ", looks like rounding"
-    message = for_markdown(shortened(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
+    message = for_markdown(
+        shortened(issue.title if issue else without_tries(first_line(cause.message)), _LONGEST_WORDS)
+    )
     # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
     url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
     to_do = first_sentence(dict(finding.details).get("to do", "")).replace("`", "")

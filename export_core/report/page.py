@@ -24,7 +24,7 @@ from export_core.report.document import Document, Finding, RunDifference, by_kin
 from export_core.report.map_svg import legend_of, map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import map_releases, named_among, release_map
-from export_core.report.view import NOT_COVERED, NOT_DECIDED, OUTDATED_RUN
+from export_core.report.view import NOT_COVERED, NOT_DECIDED, OTHER_POLICY, OUTDATED_RUN
 from export_core.report.wording import (
     JAX_PROMISE,
     MARKS,
@@ -110,7 +110,7 @@ def _notes(document: Document) -> list[tuple[str, str, str]]:
 
     The link is its address and its text; both are "" if there is no more to see.
     """
-    notes = [(one.sentence, "", "") for one in document.findings if one.kind is OUTDATED_RUN]
+    notes = [(one.sentence, "", "") for one in document.findings if one.kind in (OUTDATED_RUN, OTHER_POLICY)]
     if untested := document.run.summary.without_cells:
         first = first_sentence(untested)
         link = (cause_link(_anchor(NOT_COVERED)), "More") if first != untested else ("", "")
@@ -129,7 +129,8 @@ def _missing(document: Document) -> list[tuple[str, str, str]]:
     The list is empty for a run with an answer, and if the headline says everything.
     """
     findings = [one for one in document.findings if one.kind.exit_code is ExitCode.INCOMPLETE]
-    if not findings or document.look is not ExitCode.INCOMPLETE:
+    is_answered = document.run.summary.exit_code != ExitCode.INCOMPLETE and document.look is not ExitCode.INCOMPLETE
+    if not findings or is_answered:
         return []
     first, several = findings[0], len(findings) > 1
     if first.cause:

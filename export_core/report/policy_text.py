@@ -3,7 +3,7 @@
 import datetime
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,18 +20,18 @@ from export_core.report.document import ReportError
 from export_core.report.wording import unplanned_sentence
 
 
-def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
-    """Return what `jaxexport policy show` prints: every key as YAML.
+def policy_text(policy: Policy, origins: Mapping[str, str], where: str, without: Collection[str] = ()) -> str:
+    """Return what `jaxexport policy show` prints: every key as YAML, but those of `without`.
 
     Above a key that a file sets, a comment names that file and line, from `origins`. `where` names the file, or says
     that there is none.
     """
     values = msgspec.to_builtins(policy.without_locations(), builtin_types=(datetime.date,))
     whole = {name: _without_gaps(value) for name, value in values.items()}
+    whole["platforms"] = whole["platforms"] or {"cpu": "auto"}
+    shown = {name: value for name, value in whole.items() if name not in without}
     lines = [f"# {where}. A key without a line has its default."]
-    for line in yaml_text(
-        {**whole, "platforms": whole["platforms"] or {"cpu": "auto"}}, width=100, default_flow_style=None
-    ).splitlines():
+    for line in yaml_text(shown, width=100, default_flow_style=None).splitlines():
         if (name := line.partition(":")[0]) in origins:  # keys of the policy alone are not indented
             lines.append(f"# {origins[name]}")
         lines.append(line)

@@ -13,7 +13,7 @@ from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.text import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
 from export_core.matrix.result import Cells
-from export_core.matrix.verdicts import FAIL_ON, FindingKind
+from export_core.matrix.verdicts import FAIL_ON, FindingKind, Verdict
 from export_core.releases import Release
 from export_core.report.document import Document, Finding, RunDifference, by_kind, cells_of
 from export_core.report.run_tables import MapRelease, grid, map_releases, named_among, short_names
@@ -32,6 +32,7 @@ MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least
 _MOST_NAMED = 3  # Findings that a text with counts names.
 _LINES_OF_NAMES = 2  # Lines of such a text.
 _MOST_LINES = 3  # Lines of one text in the short report.
+_TO_DO = "to do"  # The label of advice.
 
 
 def print_report(console: Console, document: Document, *, full: bool = False) -> None:
@@ -79,12 +80,16 @@ def _print_short(console: Console, document: Document) -> None:
     kinds = by_kind(document.findings)
     deciding = _deciding(kinds)
     most = _shares([len(kinds[kind]) for kind in deciding])
+    advice = ""
     for kind, shown in zip(deciding, most, strict=True):
         for number, finding in enumerate(kinds[kind][:shown]):
             console.print()
             is_worst = finding is document.findings[0]
-            evidence = _evidence(finding, document.run.folder, is_worst=is_worst, is_first=not number)
-            _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
+            evidence = dict(_evidence(finding, document.run.folder, is_worst=is_worst, is_first=not number))
+            if _TO_DO in evidence:
+                before, advice = advice, evidence[_TO_DO]
+                evidence |= {_TO_DO: "as above"} if advice == before else {}
+            _print_finding(console, kind, finding.brief or finding.sentence, evidence.items(), _MOST_LINES)
         rest = kinds[kind][shown:]
         if kind is Judgement.OWED.facts.kind:  # the policy names what has to run, so each cause is named too
             for finding in rest[:MOST_SHOWN]:
@@ -153,8 +158,8 @@ def _evidence(finding: Finding, folder: Path | None, *, is_worst: bool, is_first
 
     For a known issue, these are its name and what to do. Otherwise they are the first line of the message, what the
     difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
-    Advice follows for the worst finding (`is_worst`), for the first of a kind (`is_first`) if the kind has its own, and
-    for calls that only jax registers.
+    Advice follows for the worst finding (`is_worst`), and for the first of a kind (`is_first`) if the kind has its own.
+    It also follows for calls that only jax registers, and for cells that were not run: there is nothing to explain.
     Any other cell that fails has the command that says why, how to reproduce it, and what to do. `folder` is that of
     the run.
     """
@@ -162,10 +167,12 @@ def _evidence(finding: Finding, folder: Path | None, *, is_worst: bool, is_first
     if finding.results and (looks_like := finding.results[0].looks_like):
         details["looks like"] = looks_like
     # Where it is not said, a runtime's message may advise the opposite: a conversion that does not help.
-    has_advice = is_worst or (is_first and finding.kind.to_do) or bool(finding.results and only_in_jax(finding.results))
-    labels = ["message", "looks like", *(["to do"] if has_advice else []), *([] if is_worst else ["reproduce"])]
+    results = finding.results
+    advised = bool(results) and (only_in_jax(results) or results[0].verdict is Verdict.NOT_RUN)
+    has_advice = is_worst or (is_first and finding.kind.to_do) or advised
+    labels = ["message", "looks like", *([_TO_DO] if has_advice else []), *([] if is_worst else ["reproduce"])]
     if "known as" in details:
-        labels = ["known as", "to do"]
+        labels = ["known as", _TO_DO]
     elif not (has_advice or finding.kind.to_do) and finding.results and finding.results[0].verdict.fails:
         labels[-1] = "explain"  # which also prints the command that reproduces it
         details["explain"] = explain_command(finding.results[0], folder)

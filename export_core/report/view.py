@@ -76,6 +76,7 @@ from export_core.run.run import Run, command_again
 FLAKY = FindingKind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = FindingKind("custom call", 6)
 OUTDATED_RUN = FindingKind("OUTDATED", 2, "bold yellow", level="warning")
+OTHER_POLICY = FindingKind("OTHER POLICY", 2, "bold yellow", level="warning")
 NOT_COVERED = FindingKind("NOT COVERED", 7, "bold yellow", level="warning")
 NOT_CHECKED = FindingKind("NOT CHECKED", 7, "bold yellow", level="warning")
 NOT_DECIDED, NO_NOISE, LITTLE_NOISE = (
@@ -148,6 +149,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         MISSING_RESULT: [*summary.uncovered, unplanned_sentence(summary)],
         NOTHING_PROMISED: [summary.unpromised],
         OUTDATED_RUN: [OUTDATED.format(run.folder, run.changed, command_again(run)) if run.changed else ""],
+        OTHER_POLICY: [run.judged_otherwise],
         STALE_LIST: summary.stale,
         NOT_COVERED: [summary.without_cells],
         NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],

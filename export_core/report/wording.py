@@ -82,11 +82,17 @@ _TAKES = {
     "can-i-deploy": (*_STORE, "--as-of", "--results"),
     "audit": _STORE,
     "goldens verify": _STORE,
+    "goldens prune": (*_STORE, "--as-of"),
+    "forecast": (*_STORE, "--as-of"),
+    "policy show": ("--policy",),
+    "inspect": ("--policy",),
+    "convert": ("--policy",),
     # `why_command` has the others.
     "explain": ("--results",),
     "reduce": ("--results",),
 }
 """The commands that a finding may advise, with the options by which they see what the run saw."""
+_WITH_FILES = ("inspect", "convert")  # Those that do nothing without a file.
 # Settings of variables may stand before a command.
 _COMMAND = re.compile(rf"`(?:\w+=[^`]* )?jaxexport ({'|'.join(_TAKES)})((?: [^`]*)?)`")
 
@@ -124,6 +130,8 @@ def with_asked(text: str, asked: Mapping[str, str]) -> str:
     """Return a text in whose commands the options `asked` are added, where a command takes them and lacks them."""
 
     def completed(match: re.Match[str]) -> str:
+        if match[1] in _WITH_FILES and not match[2]:  # the command is named, not shown
+            return match[0]
         lacking = [option for option in _TAKES[match[1]] if option in asked and option not in match[2].split()]
         words = [word for option in lacking for word in (option, asked[option])]
         return f"{match[0][:-1]}{f' {shlex.join(words)}' if words else ''}`"
@@ -214,8 +222,9 @@ def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
     caused = f", {plural(causes, 'cause')}" if causes else ""
     ways = [name for name in failing if _failing_facts(summary, name)]
     if summary.exit_code == ExitCode.INCOMPLETE and len(ways) > 1:
-        missing, _, rest = facts.partition(f"; {ways[0]}: ")
-        line, below = f"{missing}; {plural(cells, 'other cell')} fail the run{caused}", f"{ways[0]}: {rest}"
+        missing = _missing_facts(summary)
+        line = f"{plural(cells, 'cell')}{caused}; {missing}"
+        below = facts.replace(f"; {missing}", "", 1)
     elif summary.exit_code == ExitCode.BROKEN and cells:
         if len([*_broken_facts(summary), *others]) > 1:
             line, below = f"{plural(cells, 'cell')}{caused}", facts
@@ -233,15 +242,10 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         which = "every cell of this shard" if summary.shard else "every cell"
         return NOTHING_PROMISED.title, f"{which} is outside its window"
     if summary.exit_code == ExitCode.INCOMPLETE:
-        # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
-        missing = summary.judgements.get(Judgement.INCOMPLETE, 0) + max(summary.planned - summary.results, 0)
-        what = (
-            f"{missing:,} of {summary.planned:,} planned cells {'has' if missing == 1 else 'have'} no "
-            "result that counts"
-        )
-        if not missing:
-            what = _unplanned_facts(summary) or _uncovered_facts(summary) or "no promise was tested"
-        return MISSING_RESULT.title, "; ".join((what, *also))
+        # Incomplete outranks broken as an exit code only: what is broken is known, and comes first.
+        also.append(_missing_facts(summary))
+        name, _, facts = also[0].partition(": ")
+        return name.upper(), "; ".join((facts, *also[1:]))
     if summary.exit_code == ExitCode.BROKEN:
         # Without a broken promise, a run fails by what the policy asks for in addition.
         name, _, facts = also[0].partition(": ") if also else ("failed", "", "")
@@ -256,6 +260,16 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     if summary.exit_code == ExitCode.STALE:
         return STALE_LIST.title, f"{_stale_facts(summary)}; kept: {all_kept}"
     return "KEPT", all_kept
+
+
+def _missing_facts(summary: Summary) -> str:
+    """Return what an incomplete run lacks, such as ``incomplete: 1 of 9 planned cells has no result that counts``."""
+    missing = summary.judgements.get(Judgement.INCOMPLETE, 0) + max(summary.planned - summary.results, 0)
+    what = _unplanned_facts(summary) or _uncovered_facts(summary) or "no promise was tested"
+    if missing:
+        have = "has" if missing == 1 else "have"
+        what = f"{missing:,} of {summary.planned:,} planned cells {have} no result that counts"
+    return f"{MISSING_RESULT.title.lower()}: {what}"
 
 
 def _stale_facts(summary: Summary) -> str:
@@ -447,9 +461,14 @@ def promised_nothing(summary: Summary) -> bool:
 def shown_exit_code(summary: Summary) -> ExitCode:
     """Return the exit code that decides the symbol and the colour of a run.
 
-    A run without a promised cell never looks like a kept promise, even if the policy accepts that (`unpromised`).
+    A run without a promised cell never looks like a kept promise, even if the policy accepts that (`unpromised`). One
+    that is broken and incomplete looks broken, as its headline begins.
     """
-    return ExitCode.INCOMPLETE if promised_nothing(summary) else ExitCode.of(summary.exit_code)
+    if promised_nothing(summary):
+        return ExitCode.INCOMPLETE
+    breaking = (name for name in Judgement if name.facts.exit_code is ExitCode.BROKEN)
+    is_broken = any(_failing_facts(summary, name) for name in breaking)
+    return ExitCode.BROKEN if is_broken else ExitCode.of(summary.exit_code)
 
 
 def counts_line(counts: Mapping[str, int]) -> str:

@@ -66,10 +66,10 @@ _FLAGS_ADVICE = (
     "golden without these flags."
 )
 _DRAWS = re.compile(r"\b(?:random_\w+|threefry2x32|rng_\w+)\b")  # JAX primitives in a jaxpr that draw random numbers.
-_KEY_ADVICE = "It draws random numbers: give it its key as an argument."
+_KEY_ADVICE = "The function draws random numbers: give it its key as an argument."
 _SYMBOLIC_ADVICE = (
-    "It has symbolic dimensions, and these outputs are those of the function with numbers in their place. Python "
-    "decides a comparison of symbolic dimensions once, when it is exported: `==` is False where it does not hold for "
+    "The function has symbolic dimensions, and the golden's outputs were computed with numbers in their place. Python "
+    "decides a comparison of symbolic dimensions once, during the export: `==` is False where it does not hold for "
     "every size. Compare inside the program (`jax.lax.cond`, `jnp.where`), or export with fixed shapes."
 )
 _JAX_ADVICE = (

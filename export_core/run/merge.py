@@ -42,8 +42,9 @@ def merge_shards(folders: Sequence[Path]) -> Run:
     # Each shard has the cells of its own plan.json: together they are those of the plan, unless one was changed.
     if len(results) >= plan.planned if missing else hash_of(own_cells) != plan.cells:
         raise RunError(
-            f"{', '.join(map(str, finished))}: expected the {plural(plan.planned, 'cell')} of their plan, found "
-            f"{plural(len(results), 'result')}, not all of these cells. Run the shards again."
+            f"{', '.join(map(str, finished))}: expected a result for each of the "
+            f"{plural(plan.planned, 'cell')} of their plan, found {plural(len(results), 'result')} that do not "
+            "match these cells. Run the shards again."
         )
     summaries = [run.summary for run in runs]
     first = summaries[0]

@@ -25,7 +25,7 @@ def check_output(path: Path, policy: str | None = None) -> None:
     try:
         refuse_link(path)
     except UnexpectedFileError as error:
-        raise RunError(f"{path}: cannot write there: {error.strerror}. Name the file itself.") from None
+        raise RunError(f"{path}: cannot write there: {error.strerror}. Name the file that the link leads to.") from None
     except OSError as error:
         raise RunError(f"{path}: cannot write there: {error.strerror}. Name another file.") from None
     real = path.parent.resolve() / path.name
@@ -35,7 +35,7 @@ def check_output(path: Path, policy: str | None = None) -> None:
         )
     if path.name in _OF_A_RUN:
         raise RunError(
-            f"{path}: expected another name than that of a file of a run, which only runs write. Name another file."
+            f"{path}: expected a name that no file of a run has, since only runs write those files. Name another file."
         )
     if path.exists() and (path.suffix in _WRITTEN_BY_HAND or (policy and path.samefile(policy))):
         raise RunError(

@@ -213,7 +213,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
         try:
             counts = {(names[number], place): 0 for place, ranges in places for number in _numbers(ranges)}
         except (ValueError, IndexError):
-            raise not_as_written(where, f"expected cells of known goldens in {PLAN}, found others.") from None
+            raise not_as_written(where, f"expected only cells of goldens that {PLAN} lists, found others.") from None
         unplanned = []
         for key in keys:
             cell = key.golden, _place(key)

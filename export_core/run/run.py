@@ -38,6 +38,8 @@ class Run(Cells):
     changed: str = ""
     """A text that names what decided the verdicts and has changed since the run; empty if nothing has, or nobody asked.
     """
+    judged_otherwise: str = ""
+    """A sentence that names the policy here now, if it is not that of the run; else empty."""
 
     @cached_property
     def policy(self) -> Policy:

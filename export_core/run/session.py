@@ -46,7 +46,7 @@ from export_core.matrix.plan import part_of, planned_cell, without_needless
 from export_core.matrix.replay import Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.matrix.selection import MatrixError, completed, is_whole
+from export_core.matrix.selection import MatrixError, completed, is_whole, unused_jax
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
@@ -346,6 +346,7 @@ def plan_matrix(
     goldens, day = under_policy(goldens, policy), options.as_of or calendar.today()
     plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.targets_on(day))
     check_width(policy.known_failures, promised_scopes(plan.cells))
+    warnings += tuple(unused_jax({cell.reader for cell in plan.cells}, plan.sources, calendar.jax))
     return replace(plan, warnings=warnings, whole=is_whole(selection, policy))
 
 

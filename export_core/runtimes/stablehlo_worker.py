@@ -65,7 +65,9 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
             "the StableHLO interpreter of this jaxlib cannot be called, or takes no booleans: use jaxlib 0.5.0 or later"
         )
     if call["tokens"]:
-        raise ValueError("the artifact takes tokens for its ordered effects, and the interpreter's binding makes none")
+        raise ValueError(
+            "the artifact takes tokens for its ordered effects, which the interpreter's Python binding cannot make"
+        )
     values = [leaves[place] for place in call["kept"]]
     if len(call["platforms"]) > 1:
         number = call["platforms"].index("cpu")  # of the type that jax has for sizes

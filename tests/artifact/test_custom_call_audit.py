@@ -41,7 +41,7 @@ NOT_STABLE = "mine (custom call) is not guaranteed stable by"
         ((frozenset(), frozenset()), {}, ("unlisted", False), f"{NOT_STABLE} {OLD};", "Avoid it"),
         ((None, frozenset()), {}, ("unlisted", False), f"{NOT_STABLE} {NEW};", "Avoid it"),
         ((frozenset(), MINE), {}, ("unlisted", False), f"{NOT_STABLE} {OLD};", "Avoid it"),
-        ((MINE, frozenset()), {}, ("dropped", False), GONE, "Export it again with a release"),
+        ((MINE, frozenset()), {}, ("dropped", False), GONE, "Export the function again with a release"),
         ((MINE, frozenset()), {"mine": "we ship it"}, ("dropped", True), GONE, "Allowed: we ship it"),
         ((frozenset(),), {"mine": "we build it"}, ("allowed", True), "by no release; allowed: we build it", ""),
         ((MINE,), {}, ("stable", True), "mine (custom call) is guaranteed stable.", ""),

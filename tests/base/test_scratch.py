@@ -101,7 +101,7 @@ def test_a_scratch_folder_is_removed_after_use(parent):
 def test_a_missing_temporary_folder_is_a_fault_of_the_machine(parent, monkeypatch):
     parent.rmdir()
     monkeypatch.setattr(tempfile, "tempdir", str(parent))
-    with pytest.raises(InfrastructureFault, match="no temporary folder"), scratch_folder():
+    with pytest.raises(InfrastructureFault, match="cannot make a temporary folder"), scratch_folder():
         pass
 
 

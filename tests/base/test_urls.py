@@ -71,8 +71,8 @@ def test_a_summary_hides_passwords_of_the_policy():
     url = "tools @ https://me:s3cret@host/tools.whl?token=s3cret"
     policy = Policy(backfill_install=(url,), reader_packages=(url, "optax"))
     made = summarize([result()], policy=policy)
-    assert made.policy["backfill_install"] == ("tools @ https://host/tools.whl?token=***",)
-    assert made.policy["reader_packages"] == ("tools @ https://host/tools.whl?token=***", "optax")
+    assert made.policy["backfill_install"] == ["tools @ https://host/tools.whl?token=***"]
+    assert made.policy["reader_packages"] == ["tools @ https://host/tools.whl?token=***", "optax"]
     assert b"s3cret" not in safe_json(made)
 
 

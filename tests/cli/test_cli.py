@@ -17,7 +17,7 @@ import pytest
 from commands import Ended, assert_bad_input, process
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 
-from export_core.base.errors import PREFIX
+from export_core.base.errors import PREFIX, with_prefix
 from export_core.cli import click_options
 from export_core.cli.app import jaxexport as root
 from export_core.cli.matrix import Follower
@@ -25,6 +25,7 @@ from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.policy.run_options import RunOptions
+from export_core.readers.errors import EnvironmentFailed
 from export_core.run.plan_record import PlanRecord
 from export_core.run.results import Journal
 from pytest_jaxexport.options import usage_error
@@ -70,6 +71,18 @@ def test_the_folder_where_pytest_writes_goldens_is_named(command, file, text, ja
     assert_bad_input(
         jaxexport(*command), f"tests/golden: expected goldens, found none in {cwd}/tests/golden. Mark a test with"
     )
+
+
+def test_each_of_several_errors_begins_a_line(jaxexport, project):
+    (project / "export_compat.yaml").write_text("windows:\n  backwards: 1\n  forwards: 2\n")
+    for command in (["policy", "check"], ["matrix"]):
+        unknown = [line.partition(": unknown key")[0] for line in jaxexport(*command, code=2).err.splitlines()]
+        assert unknown == [
+            f"{PREFIX}export_compat.yaml:{line}: windows.{way}wards" for line, way in ((2, "back"), (3, "for"))
+        ]
+    assert str(usage_error("a: wrong\n  why\nb: wrong")) == f"{PREFIX}a: wrong\n  why\n{PREFIX}b: wrong"
+    fault = "build failed: no wheel\nthen build failed"
+    assert with_prefix(EnvironmentFailed(fault)) == f"{PREFIX}build failed: no wheel\n  then build failed"
 
 
 def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
@@ -264,6 +277,21 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
         "2 goldens",
     ]
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as its golden.yaml lists it\n", "")
+
+
+def test_verify_of_named_goldens_leaves_out_the_others(jaxexport, project):
+    write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.9.2"))
+    damaged = project / "golden" / "t.test_g" / "0.9.2-cpu"
+    (damaged / INPUTS).write_bytes(b"")
+    (damaged / "notes.txt").write_text("")
+    assert jaxexport("goldens", "verify", "*.test_g").code == 2
+    one = jaxexport("goldens", "verify", "t.test_f[a]/0.9.2-cpu")
+    assert one == Ended(0, "1 golden, every file as its golden.yaml lists it\n", "")
+    (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "notes.txt").write_text("")
+    refused = jaxexport("goldens", "verify", "t.test_f[a]", code=2).err
+    assert "t.test_f[a]/0.9.2-cpu/notes.txt" in refused
+    assert "t.test_g" not in refused
+    assert_bad_input(jaxexport("goldens", "verify", "t.test_h"), "t.test_h")
 
 
 def test_verify_finds_a_manifest_that_was_edited(jaxexport, project):

@@ -82,7 +82,7 @@ def test_a_spinner_on_a_terminal_leaves_stdout_clean(monkeypatch, capsys):
 def test_verifying_many_goldens_prints_its_progress(shown, monkeypatch, tmp_path):
     """Progress is printed while files are read, and again while noise is checked."""
 
-    def slow(*_: object) -> list[object]:
+    def slow(*_: object, **__: object) -> list[object]:
         shown.truncate(shown.seek(0))
         wait_for(shown, "still running")
         return []

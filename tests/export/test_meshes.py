@@ -79,7 +79,7 @@ def test_a_mesh_of_too_many_devices_is_an_error():
 
 
 def test_too_few_specs_are_an_error(exported):
-    with pytest.raises(ExportError, match="in_specs: expected one for each of the 2 positional arguments, found 1"):
+    with pytest.raises(ExportError, match="in_specs: expected a value for each of the 2 positional arguments, found 1"):
         exported(jnp.add, X, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
 
 

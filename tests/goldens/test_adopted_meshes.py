@@ -98,7 +98,11 @@ SWAPPED = {"in_shardings": (HloSharding(proto([2, 2], [0, 2, 1, 3])), None)}
         (SWAPPED, "data", "--mesh data: expected axes and their sizes, such as data=2,model=4"),
         (SWAPPED, "data=0", "--mesh data=0: expected axes and their sizes"),
         (SWAPPED, "devices=4", "argument 0 .* devices=4: it is in 2 × 2 parts, on the devices 0, 2, 1, 3. Say.*--mesh"),
-        ({"in_shardings": (HloSharding(proto([4], [0, 1, 3, 2])), None)}, "", "argument 0 cannot be placed .*--mesh"),
+        (
+            {"in_shardings": (HloSharding(proto([4], [0, 1, 3, 2])), None)},
+            "",
+            r"argument 0 \(args\[0\]\) cannot be placed .*--mesh",
+        ),
         ({"nr_devices": 30000}, "", "at most 4096 devices, found 30000"),
     ],
 )
@@ -185,9 +189,9 @@ def test_a_manifest_with_invalid_specs_is_refused(specs, tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("P('data')", "expected one for each of the 2 flat arguments, found 1"),
-        ("P('other'), None", r"argument 0: expected only axes of the mesh data=2,model=2, found \('other',\)"),
-        ("P('model'), None", r"argument 0: expected PartitionSpec\('data', None\), as the artifact has it, found"),
+        ("P('data')", "expected a spec for each of the 2 flat arguments, found 1"),
+        ("P('other'), None", r"argument 0 \(args\[0\]\): expected only axes of the mesh .*, found \('other',\)"),
+        ("P('model'), None", r"argument 0 \(args\[0\]\): expected PartitionSpec\('data', None\), as the artifact has"),
         *((text, "expected a PartitionSpec or None for each") for text in ("__import__('os')", "P(data)", "P(0)", "")),
         *(
             (text, "expected a PartitionSpec or None for each")

@@ -154,7 +154,7 @@ def test_one_error_names_at_most_ten_goldens(store):
     with pytest.raises(GoldenError) as refused:
         verify_goldens(store, load_calendar())
     first, *_, tenth, last = str(refused.value).splitlines()
-    assert ("test_00" in first, "test_09" in tenth, last) == (True, True, "and 2 more goldens")
+    assert ("test_00" in first, "test_09" in tenth, last) == (True, True, "  and 2 more goldens")
 
 
 def test_a_manifest_must_list_every_file_of_a_golden(store):

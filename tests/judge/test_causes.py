@@ -172,7 +172,7 @@ ISSUE = "- {id: a, title: t, todo: d, outcome: error, message: m}\n"
         (ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.9"), "version of the calendar, found '0.9'"),
         (ISSUE.replace("message: m", "message: m, since: 0.9.0, mended_in: 0.8.2"), "expected a release built after"),
         (ISSUE.replace("message: m", "message: m, since: 0.9.0, any_reader: why"), "any_reader: cannot be combined"),
-        (ISSUE * 2, "[1] (a): id: expected one that no earlier entry has, found it again."),
+        (ISSUE * 2, "[1] (a): id: expected an id that no earlier entry has, found a again."),
         (ISSUE.replace("todo: d", "todo: d, issue: 'javascript:alert(1)'"), "issue"),
     ],
 )
@@ -254,6 +254,8 @@ def test_messages_are_compared_without_names_and_addresses():
         "in function _ custom call to _ at _ of _, see _"
     )
     assert message_class(" \n") == ""
+    sharded = ("output 0 (result['b']) is sharded differently", "output 1 (result.w) is sharded differently")
+    assert {*map(message_class, sharded)} == {"output _ is sharded differently"}
 
 
 def test_cells_of_the_same_upstream_issue_share_a_cause():

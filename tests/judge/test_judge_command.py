@@ -130,9 +130,9 @@ def test_judging_refuses_other_values_of_keys_deciding_verdicts(text, jaxexport,
 def test_headlines_of_incomplete_runs_count_broken_cells(jaxexport, tmp_path):
     finished(tmp_path / "out", CRASH, result(), planned=3)
     ended = jaxexport("judge", "out", code=3)
-    headline = next(line for line in ended.out.splitlines() if line.startswith("INCOMPLETE:"))
-    broken = "broken: 1 of 2 promised cells, 1 cause; only reader affected 0.10.2."
-    assert headline == f"INCOMPLETE: 1 of 3 planned cells has no result that counts; {broken}"
+    headline = next(line for line in ended.out.splitlines() if line.startswith("BROKEN:"))
+    missing = "incomplete: 1 of 3 planned cells has no result that counts; only reader affected 0.10.2."
+    assert headline == f"BROKEN: 1 of 2 promised cells, 1 cause; {missing}"
     assert "BROKEN PROMISE  t.b" in ended.out
     assert "INCOMPLETE  Expected one result for each of 3 planned cells, found 2." in ended.out
 
@@ -180,7 +180,7 @@ def test_a_lost_bonus_fails_with_fail_on_bonus_lost(then, now, code, jaxexport, 
 
 def test_fail_on_bonus_lost_needs_a_baseline(jaxexport, tmp_path):
     finished(tmp_path / "out", KEPT)
-    assert_bad_input(jaxexport("judge", "out", "--fail-on", "bonus-lost"), "it needs --baseline OLD")
+    assert_bad_input(jaxexport("judge", "out", "--fail-on", "bonus-lost"), "bonus-lost needs --baseline OLD")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from making import day, golden, of_runtime, release, result, rules, summarize
 
 from export_core.judge import Judgement, judge_again
-from export_core.judge.known import Scope, check_width, covers, promised_scopes, scope_of, stale_entries
+from export_core.judge.known import Scope, check_width, covers, matching_entry, promised_scopes, scope_of, stale_entries
 from export_core.matrix import Cell, Verdict
 from export_core.policy import Policy, PolicyError, load_policy
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Quirk
@@ -337,6 +337,17 @@ def test_a_proposed_entry_leaves_out_how_far_numbers_are_off():
 
     (entry,) = entries(wrong("t.a", 0.5), wrong("t.b", 0.7))
     assert entry["message"] == "output 0 float32[2]: 1 of 2 elements differ"
+
+
+@pytest.mark.parametrize("own", ["(result['b']) ", ""])
+def test_an_entry_of_an_older_version_has_a_message_without_paths(own):
+    message = "output 0 (result['b']) float32[2]: 1 of 2 elements differ (max abs error 0.5, allowed 0)"
+    failed = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.a", stage=Stage.COMPARE, message=message)
+    how = {"verdict": "numerics", "stage": "compare"}
+    known = msgspec.structs.replace(ENTRY, cases=("t.a",), **how, message=f"output 0 {own}float32[2]: 1 of 2")
+    assert matching_entry(failed, [known])
+    other = msgspec.structs.replace(known, message="output 0 (result['c']) float32[2]: 1 of 2")
+    assert matching_entry(failed, [other]) is None
 
 
 def test_a_proposal_lists_readers_by_build_date():

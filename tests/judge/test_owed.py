@@ -18,6 +18,7 @@ from export_core.matrix import Verdict
 from export_core.matrix.verdicts import VERDICTS
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
+from export_core.policy.run_options import Selection
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.run.run import Run
@@ -173,6 +174,21 @@ def test_a_listed_failure_in_a_target_is_known():
     assert stale_entries([known], policy, TODAY, whole=True) == []
     (stale,) = stale_entries([cell(Verdict.PASS, policy=policy)], policy, TODAY, whole=True)
     assert "1 of its cells passes now" in stale
+
+
+@pytest.mark.parametrize("readers", ["deployed", "0.10.2,deployed"])
+def test_a_listed_failure_of_an_ended_target_is_not_stale(readers):
+    # A run of that day does not have the target's release, and says nothing of such an entry.
+    lasting = day("2027-03-01")
+    entry = KnownFailure(
+        *((CASE,), ("0.12.*",), ("0.9.2",), "crash", "run", "signal 11", "r", "o", "i", TODAY), expires=lasting
+    )
+    policy, ended = msgspec.structs.replace(POLICY, known_failures=(entry,)), day("2027-01-01")
+    cells = [cell(policy=policy, as_of=ended)]
+    assert stale_entries(cells, policy, ended, whole=True, selection=Selection(readers)) == []
+    for named in (f"{readers},0.9.2", f"{readers},window"):
+        (stale,) = stale_entries(cells, policy, ended, whole=True, selection=Selection(named))
+        assert "matches no cell of this run that it can excuse" in stale
 
 
 def test_goldens_of_a_target_stay_until_its_last_day():

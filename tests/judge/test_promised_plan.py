@@ -169,8 +169,14 @@ def test_a_clock_before_a_known_release_is_an_error(golden, jaxexport, monkeypat
             return cls(2026, 3, 1, tzinfo=tz)
 
     Path("export_compat.yaml").write_text("deployed: [{name: old, jaxlib: 0.9.2}]\n")
-    monkeypatch.setattr(calendars, "datetime", types.SimpleNamespace(datetime=SlowClock, UTC=datetime.UTC))
-    for words in (("matrix", "--dry-run"), ("can-i-deploy", "--to", "all")):
+    monkeypatch.setattr(
+        calendars, "datetime", types.SimpleNamespace(datetime=SlowClock, UTC=datetime.UTC, date=datetime.date)
+    )
+    commands = (
+        *(("matrix", "--dry-run"), ("can-i-deploy", "--to", "all"), ("policy", "check"), ("releases", "list")),
+        *(("releases", "list", "--runtime", "tensorflow"), ("forecast",), ("goldens", "prune", "--dry-run")),
+    )
+    for words in commands:
         assert_bad_input(jaxexport(*words), "The clock of this machine says 2026-03-01, and jaxlib ", "--as-of")
 
 

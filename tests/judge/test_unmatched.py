@@ -107,7 +107,7 @@ UNMATCHED = [
     (
         "numbers.cases",
         "numbers: [{cases: ['t.*'], reason: r}, {cases: [t.b], reason: r}]",
-        "numbers[1] (r): it has no effect: an earlier entry matches each of its goldens.",
+        "numbers[1] (r): has no effect: an earlier entry matches each of its goldens.",
     ),
     (
         "custom_call_changes.old",

@@ -1,13 +1,18 @@
 """The comparison of all calls of a cell, and the request that its worker gets."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
 from making import files, golden, manifest, release, write_golden
 
-from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Options
+from export_core.artifact import read_bytes
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.fields import Tree
+from export_core.goldens import Check, Comparison, FactorGroup, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
-from export_core.goldens.manifest import NoiseRecord
+from export_core.goldens.manifest import Flattened, NoiseRecord
 from export_core.goldens.store import ARTIFACT, INPUTS, NOISE, OUTPUTS
 from export_core.matrix import Cell
 from export_core.matrix.outcome import CallResults, check_calls
@@ -77,6 +82,42 @@ def test_only_the_first_call_that_differs_is_reported(check):
     assert check(ONES, ONES * 2, ONES * 3).problem.startswith("second: output 0 float32[2]: 2 of 2 elements differ")
     assert check(ONES, ONES * 2, refusal="yes").problem.startswith("second: ")
     assert check(ONES, ONES, refusal="yes").problem == "last: expected a refusal with 'no' in its message, found yes"
+
+
+@pytest.fixture
+def check_tree(tmp_path):
+    """A function that compares numbers with a golden whose function returns ``[{"b1": ...}]``, and its derivative."""
+    arrays = to_npz([leaf_of(ONES)])
+    calls = (Check("vjp1", vjp=1, inputs=INPUTS, outputs="vjp1.npz"),)
+    envelope = read_bytes(files()[ARTIFACT]).envelope
+    assert envelope is not None
+    tree = Tree("list", (Tree("dict", (Tree("leaf"),), ("b1",)),))
+    content = files() | {ARTIFACT: encode(envelope._replace(out_tree=tree)), "vjp1.npz": arrays}
+    made = manifest(checks=calls, out_shardings=("x",))
+    golden = write_golden(GoldenStore(tmp_path / "golden"), made, content)
+
+    def run(*arrays: object, shardings: tuple[str, ...] = ("x",), **changes: Any) -> str:
+        for number, array in enumerate(arrays):
+            (tmp_path / f"{number}.npz").write_bytes(to_npz([leaf_of(np.asarray(array, np.float32))]))
+        own = Golden(msgspec.structs.replace(golden.manifest, **changes), golden.folder)
+        reply = Reply(Stage.RUN, "ok", shardings=shardings)
+        return check_calls(Cell(own, release("0.12.0.1"), "cpu"), reply, tmp_path, OPTIONS).problem
+
+    return run
+
+
+def test_an_output_that_differs_is_named_by_its_path(check_tree):
+    assert check_tree(ONES, ONES) == ""
+    assert check_tree(ONES * 2, ONES).startswith("output 0 (result[0]['b1']) float32[2]: 2 of 2 elements differ")
+    assert check_tree(ONES, ONES * 2).startswith("vjp1: output 0 (derivative by args[0]) float32[2]: 2 of 2 elements")
+    assert check_tree(ONES[:1], ONES) == "output 0 (result[0]['b1']): expected float32[2], got float32[1]"
+    sharded = "output 0 (result[0]['b1']) is sharded differently: expected x, got y"
+    assert check_tree(ONES, ONES, shardings=("y",)) == sharded
+
+
+def test_an_output_of_a_flattened_tree_is_named_by_the_functions_own_path(check_tree):
+    own = Flattened(("args[0].x", "args[0].y"), ("result.mean",), ("m.Stats",))
+    assert check_tree(ONES * 2, ONES, flattened=own).startswith("output 0 (result.mean) float32[2]: ")
 
 
 def test_the_error_in_noise_is_the_largest_of_all_calls(check):

@@ -63,8 +63,8 @@ def test_different_numbers_have_index_and_error(run):
     outcome = outcomes["other_numbers"]
     assert ending(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
     first = (
-        "output 0 float32[2]: 2 of 2 elements differ (max abs error 1.91, max rel error 1.91, max ulp 2129184695; "
-        "allowed rtol 1e-05, atol 1e-05 (default of float32))"
+        "output 0 (result[0]) float32[2]: 2 of 2 elements differ (max abs error 1.91, max rel error 1.91, "
+        "max ulp 2129184695; allowed rtol 1e-05, atol 1e-05 (default of float32))"
     )
     assert outcome.message.splitlines()[0] == first
     assert outcome.message.splitlines()[1] == "  largest error at [1]: expected -1.0, got 0.9092974"

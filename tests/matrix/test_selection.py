@@ -7,7 +7,7 @@ import pytest
 from making import NEWEST, day, golden, make_wheel
 
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
-from export_core.matrix.selection import is_whole
+from export_core.matrix.selection import is_whole, unused_jax
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import comma_separated
@@ -205,6 +205,34 @@ def test_a_wheel_folder_adds_releases_to_the_window(wheel, wheels):
     plan = planned(wheels=(str(wheels),))
     assert plan.readers[-1].jaxlib == NIGHTLY
     assert planned(touching=NIGHTLY, wheels=(str(wheels),)).readers == (plan.readers[-1],)
+
+
+def test_a_candidates_jax_wheel_is_not_replaced_by_a_published_jax(tmp_path):
+    candidate = "0.11.2rc1"  # jax 0.12.0.1 works on it too
+    path = make_wheel(tmp_path, "jaxlib", candidate, stamps=("2026-09-10",))
+    make_wheel(tmp_path, "jax", candidate, stamps=("2026-09-10",), needs="jaxlib>=0.11.2")
+    for named in (candidate, path):
+        plan = planned(readers=str(named), wheels=(str(tmp_path),))
+        assert pairs(plan) == [(candidate, candidate)]
+    assert unused_jax(plan.readers, plan.sources, load_calendar().jax) == []
+    for other in (candidate, "0.11.2"):
+        other_jax = planned(readers=f"{other}-jax0.12.0.1", wheels=(str(tmp_path),))
+        (warning,) = unused_jax(other_jax.readers, other_jax.sources, load_calendar().jax)
+        assert f"no reader of this run has jax {candidate}. It works with jaxlib 0.11.2 to {candidate}" in warning
+
+
+def test_a_jax_wheel_that_is_not_the_published_release_is_refused(tmp_path):
+    make_wheel(tmp_path, "jax", NEWEST, stamps=("2026-11-01",), needs="jaxlib>=0.12.0")
+    with pytest.raises(
+        MatrixError, match=r"jax-.*built on 2026-11-01, but the .* for jax 0\.12\.0\.1: .* another version"
+    ):
+        planned(readers=NEWEST, wheels=(str(tmp_path),))
+
+
+def test_a_nightly_is_paired_with_the_jax_of_its_day():
+    nightly = "0.12.0.dev20261001"  # jax 0.12.0.1 works on it too
+    plan = planned(readers=nightly, indexes=("https://nightlies.example",))
+    assert pairs(plan) == [(nightly, nightly)]
 
 
 def test_a_nightly_of_an_index_is_dated_by_its_version():

@@ -244,6 +244,14 @@ def test_each_line_has_the_errors_of_the_output_it_names():
     assert found.max_abs_error == 7, "of all outputs"
 
 
+def test_each_output_that_differs_has_its_path():
+    sides = [[leaf_of(array) for array in arrays] for arrays in ([f32(1), f32(1)], [f32(2), f32(9)])]
+    found = compare_leaves(*sides, Rules(Comparison()), named="{0} (result[{0}])".format)
+    first, *_, last = str(found).splitlines()
+    assert first.startswith("output 0 (result[0]) float32[1]: 1 of 1 elements differ")
+    assert last.endswith("the largest error in output 1 (result[1]) float32[1]: max abs error 8")
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "complex64", ml_dtypes.bfloat16, ml_dtypes.int4])
 @pytest.mark.parametrize("how", ["allclose", "exact"])
 def test_arrays_of_every_shape_equal_themselves(dtype, how):

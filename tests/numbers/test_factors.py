@@ -439,9 +439,8 @@ def test_an_unknown_comparator_suggests_the_nearest_one():
 def in_groups(expected, actual, *groups) -> Difference:
     """Compare with the default rules, with these groups of outputs as factors."""
     wanted, found = ([leaf_of(array) for array in side] for side in (expected, actual))
-    return compare_leaves(
-        wanted, found, Rules(Comparison()), factors=[FactorGroup(name, outputs) for name, outputs in groups]
-    )
+    factors = [FactorGroup(name, outputs) for name, outputs in groups]
+    return compare_leaves(wanted, found, Rules(Comparison()), factors=factors, named="{0} (result[{0}])".format)
 
 
 def test_only_outputs_that_are_factors_together_may_change_sign():
@@ -457,7 +456,10 @@ def test_only_outputs_that_are_factors_together_may_change_sign():
     assert not beside.ok
     assert beside.output == 2
     wrong = in_groups(expected, [*actual[:4], q * np.float32(1.01), actual[5]], *groups)
-    assert wrong.of_type == "outputs 4, 5 as qr: Q R"
+    group = "outputs 4 (result[4]), 5 (result[5]) as qr"
+    assert wrong.of_type == f"{group}: Q R"
+    lost = in_groups(expected, [*actual[:4], q * np.float32(np.nan), actual[5]], *groups)
+    assert lost.of_type == f"{group}: output 4 (result[4]), where it is not finite"
 
 
 def test_vectors_not_orthonormal_are_compared_by_element():

@@ -147,7 +147,7 @@ def chaotic(tmp_path):
 
 
 SHOWN = (
-    "output 0 (result): 4 of 4 elements would not show a wrong number: "
+    "output 0: 4 of 4 elements would not show a wrong number: "
     "rounding alone moves them by up to 0.25, and the largest number is 1"
 )
 JUMP = "elements jump: their last bit decides between distant values"
@@ -160,10 +160,10 @@ JUMP = "elements jump: their last bit decides between distant values"
         ({"undecided_outputs": {}}, SHOWN),
         ({"undecided_outputs": None}, SHOWN),
         ({"undecided_outputs": {"7": UndecidedOutput(1, 2, 1.0, 1.0)}}, SHOWN),
-        ({"jumping": {"0": (4, 4)}, "undecided_outputs": {}}, f"output 0 (result): 4 of 4 {JUMP}"),
+        ({"jumping": {"0": (4, 4)}, "undecided_outputs": {}}, f"output 0: 4 of 4 {JUMP}"),
         (
             {"values": (1, 2, 3, 4), "dtype": np.int32, "noise": (0.0, 0.0, 1e9, 0.0), "undecided_outputs": {}},
-            f"output 0 (result): 1 of 4 {JUMP}",
+            f"output 0: 1 of 4 {JUMP}",
         ),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_tolerance_of_the_policy_decides(chaotic):
 )
 def test_an_element_that_jumps_is_named_unless_a_rule_decides(chaotic, dtype, how, jumps):
     stored = chaotic(dtype=dtype, jumping={"0": (3, 4)}, undecided_outputs={}).compared(ComparedAs(how, {}))
-    assert undecided_in([stored]) == [f"t.chaos/0.12.0.1-cpu: output 0 (result): 3 of 4 {JUMP}"] * jumps
+    assert undecided_in([stored]) == [f"t.chaos/0.12.0.1-cpu: output 0: 3 of 4 {JUMP}"] * jumps
     assert bool(left_to_noise(stored).jumping) is jumps
 
 
@@ -217,8 +217,10 @@ def test_noise_that_cannot_be_read_is_reported(chaotic):
     [(0.38, "40 %"), (0.0996, "10 %"), (0.0512, "5 %"), (0.00101, "0.1 %"), (0.0002, "0.02 %"), (2.1e-6, "0.0002 %")],
 )
 def test_the_size_of_errors_that_noise_hides_is_shown_in_percent(fraction, shown):
-    text = not_seen_text({"output 0 (result)": NotSeen(fraction, "float32")}, most=1)
-    assert text == f"errors smaller than this fraction of the largest number pass unseen: {shown} in output 0 (result)"
+    text = not_seen_text({"output 0 (result[0])": NotSeen(fraction, "float32")}, most=1)
+    assert (
+        text == f"errors smaller than this fraction of the largest number pass unseen: {shown} in output 0 (result[0])"
+    )
 
 
 def test_outputs_that_hide_the_largest_errors_are_named_first():

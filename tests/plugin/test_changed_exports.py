@@ -56,7 +56,9 @@ CHANGES = {  # the export, a part of it, what replaces that part later, and the 
         *("lax.with_sharding_constraint(x * 2, SPLIT)", "x * 2"),
         "- sdy.sharding_constraint {sharding = sharding<'mesh'",
     ),
-    "inputs": (*("jax.jit(lambda x: x + 1, in_shardings=SPLIT), X", "SPLIT", "OTHER", f"in_shardings[0]: {SHARDED}"),),
+    "inputs": (
+        *("jax.jit(lambda x: x + 1, in_shardings=SPLIT), X", "SPLIT", "OTHER", f"in_shardings[0] (args[0]): {SHARDED}"),
+    ),
     "results": (
         *("jax.jit(lambda x: x + 1, in_shardings=SPLIT, out_shardings=SPLIT), X", "out_shardings=SPLIT"),
         *("out_shardings=WHOLE", f"out_shardings[0]: {SHARDED}"),

@@ -20,6 +20,9 @@ def of_one_class(x):
 def of_state(x, state, unused):
     return {"out": x * state["scale"], "best": state["best"]}
 
+BIG = np.array([3, 2**40, 5])
+plus_big = lambda x: x + BIG
+
 STATE = {"scale": X[0], "best": np.full(4, np.nan, np.float32), **{name: X[0] for name in "abcde"}}
 
 @pytest.mark.export_compat
@@ -42,6 +45,9 @@ class TestAll:
 
     def test_rounded_too(self, export_golden):
         export_golden(jax.jit(lambda x, y: x * y), np.linspace(0, 1, 7), np.linspace(0, 1, 7))
+
+    def test_cut(self, export_golden):
+        export_golden(jax.jit(lambda x: plus_big(x)), np.arange(3, dtype=np.int32))
 
     def test_saturated(self, export_golden):
         export_golden(jax.jit(of_one_class), X)
@@ -95,6 +101,11 @@ def test_one_line_names_the_goldens_whose_inputs_were_rounded(written):
     goldens, _, text = line.partition(": ")
     assert re.fullmatch(r"  test_a\.TestAll\.test_rounded/\S+-cpu, test_a\.TestAll\.test_rounded_too/\S+-cpu", goldens)
     assert text.startswith("inputs were float64 and are stored as float32, since jax_enable_x64 is off: enable it")
+
+
+def test_a_constant_that_jax_cuts_to_32_bits_is_named(written):
+    (line,) = remarks_on(written, "test_cut")
+    assert line.startswith("BIG, which the function closes over, is int64 and holds 1099511627776, which int32 cannot")
 
 
 def test_a_saturated_output_is_named_and_a_one_hot_is_not(written):

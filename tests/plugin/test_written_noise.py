@@ -138,9 +138,8 @@ def test_an_output_is_named_if_rounding_alone_decides_elements(project, written)
     undecided = undecided_in(project, "partly_chaos")
     count, total = undecided["0"]["elements"], undecided["0"]["of"]
     assert (8 <= count <= 16, total) == (True, 32)
-    assert (
-        f"output 0 (result): {count} of 32 elements would not show a wrong number: rounding alone moves them by up to "
-        in (written.text)
+    assert f"output 0: {count} of 32 elements would not show a wrong number: rounding alone moves them by up to " in (
+        written.text
     )
     assert undecided_in(project, "chaos_and_a_count").keys() == {"0"}
 
@@ -178,7 +177,7 @@ def test_a_gradient_that_is_only_rounding_is_named_by_its_leaf(project, written)
 def test_an_output_whose_integers_jump_is_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert (
-        f"output 0 (result): {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"
+        f"output 0: {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"
         in written.text
     )
 
@@ -265,9 +264,7 @@ def test_only_a_golden_where_large_errors_pass_unseen_gets_advice(projects, jaxe
     assert "largest number pass unseen: " in run.text
     assert NOT_SEEN_ADVICE not in run.text
     run = project.pytest("--update-goldens", "-k", "narrow")
-    assert re.search(
-        r"largest number pass unseen: [1-9] % in test_a\.test_blur\[narrow\], output 0 \(result\)", run.text
-    )
+    assert re.search(r"largest number pass unseen: [1-9] % in test_a\.test_blur\[narrow\], output 0", run.text)
     assert run.text.count(NOT_SEEN_ADVICE) == 1
     monkeypatch.chdir(project.folder)
     shown = (jaxexport("inspect", f"test_a.test_blur[{name}]").out for name in ("wide", "narrow"))

@@ -360,10 +360,11 @@ def test_a_cache_folder_that_cannot_be_made_is_an_error(cache, tiny):
 def test_a_failed_build_gives_the_reason_of_uv(cache):
     with pytest.raises(EnvironmentFailed) as raised:
         build("missing", sys.executable, ("/nowhere/missing-1.0-py3-none-any.whl",), CHECK)
-    failed = "installing /nowhere/missing-1.0-py3-none-any.whl failed with status 1: "
-    assert str(raised.value).startswith(f"infrastructure: tried twice, and each time {failed}")
-    assert "missing-1.0" in str(raised.value).partition(failed)[2]
-    assert "\n" not in str(raised.value)
+    failed = "installing failed with status 1: "
+    reason, _, requirements = str(raised.value).partition("\n")
+    assert reason.startswith(f"infrastructure: tried twice, and each time {failed}")
+    assert "missing-1.0" in reason.partition(failed)[2]
+    assert requirements == "It was to install /nowhere/missing-1.0-py3-none-any.whl."
 
 
 NO_NETWORK = """
@@ -373,9 +374,29 @@ NO_NETWORK = """
 
       hint: Packages were unavailable because the network was disabled.
 """
+CONFLICT = f"""
+  × No solution found when resolving dependencies:
+  ╰─▶ Because only these are available:
+{"".join(f"          dep=={number}{chr(10)}" for number in range(20))}
+      and jax==0.9.2 depends on dep>=20, we can conclude that jax==0.9.2
+      cannot be used.
+      And because you require jax==0.9.2, we can conclude that your
+      requirements are unsatisfiable.
+"""
+TODAY = """Using Python 3.12.1 environment at: v
+error: No solution found when resolving dependencies
+  cause: Because jax was not found in the cache and you require jax==0.9.2, \
+we can conclude that your requirements are unsatisfiable.
+
+hint: Packages were unavailable because the network was disabled.
+"""
 NO_ANSWER = """error: Failed to fetch: `https://user:secret@packages.example/simple/jax/`
   Caused by: dns error: failed to lookup address information
 """
+NOT_IN_THE_CACHE = (
+    "jax was not found in the cache and you require jax==0.9.2. Packages were unavailable because the network was "
+    "disabled."
+)
 NO_FILE = """Traceback (most recent call last):
   File "<string>", line 1, in <module>
 ImportError: libmissing.so: cannot open shared object file
@@ -385,11 +406,13 @@ ImportError: libmissing.so: cannot open shared object file
 @pytest.mark.parametrize(
     ("printed", "reason"),
     [
+        (NO_NETWORK, NOT_IN_THE_CACHE),
+        (TODAY, NOT_IN_THE_CACHE),
         (
-            NO_NETWORK,
-            "Packages were unavailable because the network was disabled. No solution found when resolving "
-            "dependencies: Because jax was not found in the cache and you require jax==0.9.2, we can conclude that "
-            "your requirements are unsatisfiable.",
+            CONFLICT,
+            f"Because only these are available: {' '.join(f'dep=={number}' for number in range(20))} and jax==0.9.2 "
+            "depends on dep>=20, we can conclude that jax==0.9.2 cannot be used. And because you require jax==0.9.2, "
+            "we can conclude that your requirements are unsatisfiable.",
         ),
         (
             NO_ANSWER,
@@ -402,7 +425,7 @@ ImportError: libmissing.so: cannot open shared object file
         ),
         (NO_FILE, f"ImportError: libmissing.so: cannot open shared object file\n{NO_FILE.strip()}"),
     ],
-    ids=["offline", "no answer", "build backend", "import"],
+    ids=["offline", "uv 0.13", "conflict", "no answer", "build backend", "import"],
 )
 def test_the_reason_of_a_uv_failure_is_extracted(printed, reason):
     assert module._reason(printed) == reason
@@ -424,9 +447,12 @@ def test_an_offline_run_says_uvs_reason(jaxexport, cache, cwd, monkeypatch):
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(cwd / "empty"))
     ended = jaxexport("matrix", "--readers", "0.11.0", "--as-of", "2026-11-21", code=3)
-    reason = "Packages were unavailable because the network was disabled."
-    lines = [line for line in ended.out.splitlines() if f"failed with status 1: {reason}" in line]
-    assert len(lines) > 1, "while it runs, and in the report"
+    shown = ended.out.split("failed with status 1: ")[1:]
+    reason = "in the cache and you require jax==0.11.0. Packages were unavailable because the network was disabled."
+    assert [reason in " ".join(text.split()) for text in shown] == [True, True], "while it runs, and in the report"
+    jaxexport("report", "--markdown", "report.md", code=0)
+    table = Path("report.md").read_text()
+    assert "installing failed with status 1: jax was not found in the cache and you require jax" in table
 
 
 def test_an_environment_where_another_jax_is_found_is_an_error(cache, monkeypatch):
@@ -509,6 +535,30 @@ def test_files_of_a_rebuilt_environment_are_hashed_again(cache, tiny):
         (folder / "ready.json").unlink()
         module.build(recipe, locks)
         assert source.read_bytes() == before
+
+
+def test_a_new_environment_reads_large_files_only_if_somebody_wrote_to_them(cache, tiny, monkeypatch):
+    monkeypatch.setattr(installed, "_LARGE", 1)
+    folder = build("tiny", sys.executable, tiny, "import tiny").folder
+    (source,) = folder.glob("lib/python*/site-packages/tiny/__init__.py")
+    unpacked = source.stat().st_mtime
+    source.write_bytes(source.read_bytes().replace(b"1", b"2"))
+    os.utime(source, (unpacked, unpacked))
+    assert module.changed_in(folder, is_new=True) == ""
+    assert "__init__.py: expected the content" in module.changed_in(folder)
+    os.utime(source, (unpacked, unpacked + 2 * installed._UNPACKING_SECONDS))
+    assert "__init__.py: expected the content" in module.changed_in(folder, is_new=True)
+
+
+def test_a_rebuilt_environment_reads_large_files_too(cache, tiny, monkeypatch):
+    monkeypatch.setattr(installed, "_LARGE", 1)
+    asked = []
+    changed_in = module.changed_in
+    monkeypatch.setattr(module, "changed_in", lambda *args, **how: asked.append(how) or changed_in(*args, **how))
+    folder = build("tiny", sys.executable, tiny, "import tiny").folder
+    (folder / "ready.json").unlink()
+    build("tiny", sys.executable, tiny, "import tiny")
+    assert asked == [{"is_new": True}, {"is_new": False}]
 
 
 def test_a_file_of_two_packages_may_have_the_hash_of_either(cache, tmp_path):

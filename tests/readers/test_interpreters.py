@@ -150,7 +150,7 @@ def test_a_failed_download_is_not_tried_again(machine):
     script(machine / "uv-command", f'echo "$*" >> {machine}/asked; exit 2')
     for _ in range(3):
         with pytest.raises(
-            EnvironmentFailed, match=r"put python3\.77 on PATH\. The release has wheels for 3\.76, 3\.77;"
+            EnvironmentFailed, match=r"put python3\.77 on PATH\. The release has wheels for CPython 3\.76, 3\.77, "
         ):
             interpreter_for(("3.76", WANTED), str(machine / "uv-command"))
     assert (machine / "asked").read_text() == f"python install {WANTED}\n"

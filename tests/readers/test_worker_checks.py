@@ -156,8 +156,8 @@ NOT_REFUSED = "expected this call to be refused, and it was not"
     ("case", "verdict", "message"),
     [
         ("wrong_outputs", Verdict.NUMERICS, "output 0 float32[4]: 4 of 4 elements differ"),
-        ("wrong_derivative", Verdict.NUMERICS, "vjp1: output 0 float32[4]: 4 of 4 elements differ"),
-        ("wrong_second_derivative", Verdict.NUMERICS, "vjp2: output 0 float32[4]: "),
+        ("wrong_derivative", Verdict.NUMERICS, "vjp1: output 0 (derivative by args[0]) float32[4]: 4 of 4 "),
+        ("wrong_second_derivative", Verdict.NUMERICS, "vjp2: output 0 (derivative by args[0]) float32[4]: "),
         ("not_refused", Verdict.ERROR, NOT_REFUSED),
         ("derivative_that_is_there", Verdict.ERROR, NOT_REFUSED),
         ("here_after_all", Verdict.ERROR, NOT_REFUSED),

@@ -56,6 +56,10 @@ SENTENCES = [
         "What decides verdicts has changed since the run in out: it was made by another version of pytest-jaxexport. "
         "`jaxexport judge` and `can-i-deploy` do not count it. Run `jaxexport matrix` again.",
     ),
+    (
+        "OTHER POLICY",
+        "export_compat.yaml is not the policy by which this run was judged: `jaxexport report` judges by it.",
+    ),
     ("STALE LIST", "known_failures[1]: it matches nothing"),
     (
         "FLAKY",
@@ -170,12 +174,11 @@ def test_the_headline_counts_all_that_decides_the_exit_code():
     line, counts = rich_document().headline
     affected = "lapack-cold-process in 0.9.1, refused in 0.10.2, crash in 0.9.2"
     assert line == (
-        "OUTDATED, was INCOMPLETE: 1 of 22 planned cells has no result that counts; 11 other cells fail the run, "
-        "8 causes."
+        "OUTDATED, was BROKEN: 11 cells, 8 causes; incomplete: 1 of 22 planned cells has no result that counts."
     )
     ways, _, counted = counts.partition(". ")
     assert ways.split("; ") == [
-        "Broken: 7 of 16 promised cells and 1 cell with an artifact that fails the audit and 1 cell with other numbers "
+        "7 of 16 promised cells and 1 cell with an artifact that fails the audit and 1 cell with other numbers "
         "in runtimes that promise nothing, 7 causes, 1 of which looks like rounding",
         "owed: 1 cell that deployment target serving must run",
         "over-budget: 1 of 16 promised cells over a budget",

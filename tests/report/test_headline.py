@@ -54,12 +54,12 @@ def test_a_headline_is_one_line_with_counts_below(results, line, below):
     [
         (
             [CRASH, OWED],
-            "INCOMPLETE: 1 of 3 planned cells has no result that counts; 2 other cells fail the run, 2 causes.",
-            "Broken: 1 of 2 promised cells, 1 cause; owed: 1 cell that ",
+            "BROKEN: 2 cells, 2 causes; incomplete: 1 of 3 planned cells has no result that counts.",
+            "1 of 2 promised cells, 1 cause; owed: 1 cell that ",
         ),
         (
             [OWED],
-            "INCOMPLETE: 1 of 2 planned cells has no result that counts; owed: 1 cell that ",
+            "OWED: 1 cell that deployment targets  must run; incomplete: 1 of 2 planned cells has no result",
             "2 of 2 planned cells: 1 incomplete, 1 owed.",
         ),
     ],
@@ -71,6 +71,7 @@ def test_an_incomplete_run_that_fails_in_several_ways_has_one_line(results, line
     assert first.startswith(line)
     assert counts.startswith(below)
     assert "only reader affected" in f"{first} {counts}" or "readers affected, by cause" in counts
+    assert "exit code 3." in counts
 
 
 def test_badge_and_annotation_say_the_verdict_once():

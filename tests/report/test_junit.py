@@ -116,7 +116,7 @@ OVER = "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84
         ("t.kept", None, None, None),
         ("t.bonus", None, None, None),
         ("t.cholesky", "failure", "jaxexport.crash", "broken: signal 11"),
-        ("t.moved", "failure", "jaxexport.numerics", "numbers moved: output 0: far"),
+        ("t.moved", "failure", "jaxexport.numerics", "numbers moved: output 0 (result['b1']): far"),
         ("t.owed", "failure", "jaxexport.owed", "owed: KeyError"),
         ("t.heavy", "failure", "jaxexport.over-budget", f"over-budget: {OVER} (max_growth, export_compat.yaml:3)"),
         ("t.known", "skipped", "jaxexport.known", f"known failure: {LISTED}"),
@@ -244,7 +244,7 @@ def test_suites_have_their_reader_and_the_run_as_properties():
     properties = [{each.get("name"): each.get("value") for each in suite.iter("property")} for suite in root]
     reader = {"jaxlib": "0.12.0.1", "jax": "0.12.0.1", "built": "2026-10-20", "platform": "cpu"}
     assert properties[1] == {**reader, "cells bonus": "1"}
-    assert properties[-1]["headline"].startswith("INCOMPLETE: ")
+    assert properties[-1]["headline"].startswith("BROKEN: 1 of 5 promised cells, 1 cause; incomplete: 1 of 7 ")
     assert properties[-1]["exit code"] == "3"
     assert root.get("tests") == "8"
 

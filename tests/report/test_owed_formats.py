@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 from browsing import expect
 from commands import finished
@@ -12,6 +13,7 @@ from making import NEWEST, day, document, result, summarize, with_causes
 from msgspec import structs
 from rich.console import Console
 
+from export_core.cli.app import jaxexport as application
 from export_core.features.compare_runs.comparison import Change, change_of
 from export_core.features.deploy.answer_lines import target_findings
 from export_core.judge import Judgement, Result, Summary, judge_again
@@ -26,7 +28,7 @@ from export_core.report.page import html_page
 from export_core.report.policy_text import proposal
 from export_core.report.terminal import print_report, table_lines
 from export_core.report.view import broken_cell, view
-from export_core.report.wording import asked_of, cell_mark, headline, with_asked
+from export_core.report.wording import _TAKES, asked_of, cell_mark, headline, with_asked
 from export_core.run.run import Run
 
 POLICY = Policy(
@@ -122,6 +124,25 @@ def test_advice_names_a_results_folder_that_is_not_the_usual_one():
     assert with_asked(text, asked_of(run)) == text.replace("can-i-deploy`", "can-i-deploy --results out`")
 
 
+@pytest.mark.parametrize("command", [name for name in _TAKES if name not in ("explain", "reduce")])
+def test_a_command_is_advised_only_options_that_it_takes(command):
+    found = application
+    for name in command.split():
+        found = found.get_command(click.Context(found), name)
+    taken = {option for parameter in found.params for option in parameter.opts}
+    assert {*_TAKES[command]} <= taken
+
+
+def test_a_command_about_files_is_completed_and_its_mention_is_not():
+    asked = {"--policy": "p.yaml", "--goldens": "g", "--as-of": "2026-11-22"}
+    text = "`jaxexport convert FILE -o OUT`; `jaxexport convert` extends no promise; `jaxexport forecast`"
+    completed = with_asked(text, asked)
+    assert completed == (
+        "`jaxexport convert FILE -o OUT --policy p.yaml`; `jaxexport convert` extends no promise; `jaxexport forecast "
+        "--goldens g --policy p.yaml --as-of 2026-11-22`"
+    )
+
+
 def test_explain_and_reduce_commands_get_the_folder_of_the_run():
     text = "`jaxexport explain --case t.f` and `XLA_FLAGS='--a b' jaxexport reduce --case t.f`, not `jaxexport diff`"
     expected = text.replace("explain --case t.f", "explain --case t.f --results out")
@@ -139,19 +160,21 @@ def test_a_shard_names_no_command_for_a_target_without_cells():
 def test_headline_badge_and_page_say_which_target_has_no_cell():
     made = summarize(CELLS, policy=TYPO, selection={"whole": True, "platforms": ("cpu",)})
     what = "deployed typo: it has no cell, since its `cases` match no case of this run"
-    assert headline(made)[0].startswith(f"INCOMPLETE: {what}; owed: 1 cell that deployment target serving must run; ")
-    assert badge(made)["message"] == "incomplete: deployed typo: it has no cell"
+    owed = "1 cell that deployment target serving must run"
+    assert headline(made)[0].startswith(f"OWED: {owed}; incomplete: {what}; only reader affected ")
+    assert badge(made)["message"] == f"owed: {owed}"
     header = html_page(document(CELLS, made)).partition("<main>")[0]
     title, _, below = header.partition("</h1>")
-    assert title.endswith(what.replace("`cases`", "<code>cases</code>"))
+    assert title.endswith(owed)
+    assert what.replace("`cases`", "<code>cases</code>") in header
     assert below.strip().startswith('<p class="note"><b>Correct the entry, or write such goldens.</b></p>')
 
 
 def test_the_page_names_the_first_of_several_unmet_requirements():
     chosen = {"whole": True, "platforms": ("cpu",)}
     made = summarize(CELLS, policy=structs.replace(TYPO, required=Required(cells=9)), selection=chosen)
-    what = "INCOMPLETE: required.cells: expected at least 9 cells that ran, found 4; 1 more requirement is not met; "
-    assert headline(made)[0].startswith(what)
+    what = "incomplete: required.cells: expected at least 9 cells that ran, found 4; 1 more requirement is not met; "
+    assert what in headline(made)[0]
     header = html_page(document(CELLS, made)).partition("<main>")[0]
     note = "required.cells: expected at least 9 cells that ran, found 4."
     assert f'<p class="note"><b>{note}</b> <a href="#cause=incomplete">All 2</a></p>' in header

@@ -517,6 +517,18 @@ def test_each_cause_shown_has_its_advice_or_the_command_that_gives_it():
     assert "\n  explain    jaxexport explain --case t.b --writer 0.9.2 --reader 0.10.2\n" in second
 
 
+def test_a_second_cause_of_cells_that_were_not_run_is_advised():
+    lacking = [
+        result(
+            Verdict.NOT_RUN, Judgement.INCOMPLETE, reader=reader, stage=Stage.ENVIRONMENT, message=f"no {missing}"
+        )
+        for reader, missing in (("0.10.2", "jax"), ("0.11.0", "wheel"))
+    ]  # fmt: skip
+    worst, second = reported(lacking).split("INCOMPLETE  ")[1:]
+    assert "\n  to do      Fix what the message names, then run the same `jaxexport matrix` command" in worst
+    assert "\n  to do      as above\n" in second
+
+
 def test_a_cause_that_only_jax_can_run_is_advised_though_it_is_not_the_worst():
     call = {"custom_calls": ("lapack_spotrf_ffi",), "stage": Stage.DESERIALIZE, "message": "convert it"}
     plain = result(Verdict.REFUSED, Judgement.OWED, case="t.b", deployed=("robot",), **call)

@@ -287,13 +287,16 @@ def test_a_report_compares_the_policy_file_named_for_the_run(project, jaxexport)
 
 def test_a_report_names_a_policy_that_changed_what_it_says_of_findings(project, jaxexport):
     jaxexport(*MATRIX, code=0)
-    assert "is not the policy" not in jaxexport("report", code=0).err
+    assert "is not the policy" not in jaxexport("report", code=0).out
     write("export_compat.yaml", f"{POLICY}calendar_days: 61\n")
-    note = "note: export_compat.yaml is not the policy by which this run was judged: "
+    sentence = "export_compat.yaml is not the policy by which this run was judged: "
     command = "`jaxexport report --policy export_compat.yaml` judges by it."
-    for words in ((), ("--markdown", "shown.md")):
-        assert f"{note}{command}" in " ".join(jaxexport("report", *words, code=0).err.split())
-    assert note not in jaxexport("report", "--policy", "export_compat.yaml", code=0).err
+    assert f"OTHER POLICY {sentence}{command}" in " ".join(jaxexport("report", code=0).out.split())
+    files = ("--markdown", "shown.md", "--html", "shown.html")
+    assert f"note: {sentence}{command}" in " ".join(jaxexport("report", *files, code=0).err.split())
+    assert "is not the policy by which this run was judged" in Path("shown.md").read_text()
+    assert f"{sentence}" in Path("shown.html").read_text()
+    assert "is not the policy" not in jaxexport("report", "--policy", "export_compat.yaml", code=0).out
 
 
 def test_the_note_about_an_outdated_run_repeats_its_command(project, jaxexport):

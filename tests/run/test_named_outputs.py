@@ -44,9 +44,9 @@ MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--policy"
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (".jaxexport/results.jsonl", "expected another name than that of a file of a run"),
-        (".jaxexport/summary.json", "expected another name than that of a file of a run"),
-        (".jaxexport/plan.json", "expected another name than that of a file of a run"),
+        (".jaxexport/results.jsonl", "expected a name that no file of a run has"),
+        (".jaxexport/summary.json", "expected a name that no file of a run has"),
+        (".jaxexport/plan.json", "expected a name that no file of a run has"),
         (f"{GOLDEN}/golden.yaml", "found one in the golden"),
         (f"{GOLDEN}/artifact.jaxexport", "found one in the golden"),
         (f"{GOLDEN}/new.html", "found one in the golden"),

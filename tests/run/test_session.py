@@ -172,8 +172,10 @@ def test_a_script_runs_the_cells_that_the_command_runs(cwd, monkeypatch, jaxexpo
     (cwd / "export_compat.yaml").write_text(POLICY)
     jaxexport("matrix", "--results", "command", code=3)
     policy = load_policy(Path("export_compat.yaml"))
-    run_matrix(policy, Selection(), RunOptions(results=Path("script")))
+    returned = run_matrix(policy, Selection(), RunOptions(results=Path("script")))
     command, script = read_run(Path("command")), read_run(Path("script"))
+    assert script.summary == returned.summary
+    assert script.results == returned.results
     assert {(result.reader.jaxlib, result.platform) for result in script.results} == {
         ("0.11.2", "cuda"),
         ("0.12.0.1", "cuda"),

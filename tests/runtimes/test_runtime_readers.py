@@ -85,7 +85,7 @@ def test_runtime_readers_are_named_like_requirements(asked, expected):
         ("tensorflow 2.20.0", "Expected a release such as tensorflow==2.20.0"),  # as reports write it
         ("tensorflow==", "or a range such as 'tensorflow>=2.21.0', found 'tensorflow=='"),
         ("tf", "releases of a runtime .iree, litert"),
-        ("jaxlib==0.9.2", "releases of jaxlib are named without its name"),
+        ("jaxlib==0.9.2", "expected a release of jaxlib as its version alone"),
         ("iree==3.13.0[--iree-opt-level=O3]", "expected one of --iree-input-demote-f64-to-f32, found"),
         (WITHOUT_DEMOTION.replace("false", "no"), "expected true.false, found 'no'"),
         ("tensorflow==2.21.0[a=b]", "tensorflow.a=b.: expected no settings, since tensorflow has none, found 'a'"),

@@ -51,6 +51,9 @@ class Module(msgspec.Struct, forbid_unknown_fields=True):
     unseen: tuple[Unseen, ...] = ()
 
 
+UNCHANGED_SECONDS = 1200
+"""The time limit of a module's tests without any mutation, which are slower: the lines that each runs are noted."""
+
 TestLines = dict[str, tuple[float, frozenset[int]]]
 """The seconds that each test takes, and the lines of a module that the test runs, by the test's id."""
 
@@ -123,12 +126,16 @@ def ran_by(module: Module, folder: Path) -> TestLines:
         folder: the copy of the checkout in which the tests run.
 
     Raises:
-        SystemExit: a test fails.
+        SystemExit: a test fails, or all together take longer than `UNCHANGED_SECONDS`.
     """
     record = folder / "lines.json"
     variables = {MODULE: str(folder / module.path), RECORD: str(record)}
-    if exit_code(module.tests, folder, "-p", "tools.mutations.lines", **variables) != 0:
-        raise SystemExit(f"{module.path}: expected its tests to pass without any mutation, but they fail")
+    options = "-p", "tools.mutations.lines"
+    if exit_code(module.tests, folder, *options, seconds=UNCHANGED_SECONDS, **variables) != 0:
+        raise SystemExit(
+            f"{module.path}: expected its tests to pass without any mutation within {UNCHANGED_SECONDS} s, but one "
+            "fails or they take longer. On a busy machine, wait until it is quiet."
+        )
     return msgspec.json.decode(record.read_bytes(), type=TestLines)
 
 

@@ -11,22 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-COPIED = (
-    *("export_core", "pytest_jaxexport", "tests", "studies", "golden", "schema", "docs", "changes", "tools"),
-    "pyproject.toml",
-)
 SECONDS = 300
 """The time limit of a run of tests. A mutation with which the tests take longer counts as noticed."""
 
 
 def make_copy(folder: Path) -> None:
-    """Copy the parts of the checkout that tests need into a folder."""
-    for name in COPIED:
+    """Copy the checkout into a folder: all files but those that git ignores, as tests read any of them."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
         source, target = ROOT / name, folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("_build", "__pycache__", "atlas"))
-        else:
+        if source.is_file():  # a file may be deleted and not yet committed
+            target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
 
 
@@ -39,13 +35,14 @@ def write(target: Path, text: str) -> None:
     Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
 
 
-def exit_code(tests: Sequence[str], folder: Path, *words: str, **variables: str) -> int:
+def exit_code(tests: Sequence[str], folder: Path, *words: str, seconds: float = SECONDS, **variables: str) -> int:
     """Run tests in a copy; return pytest's exit code: 0 all pass, 1 one fails, 2 or 4 a module cannot be imported.
 
     Args:
         tests: the ids of the tests.
         folder: the copy of the checkout.
         words: more arguments of pytest.
+        seconds: the time limit; a run that takes longer counts as one with a test that fails.
         variables: more environment variables.
 
     Raises:
@@ -55,7 +52,7 @@ def exit_code(tests: Sequence[str], folder: Path, *words: str, **variables: str)
     given = {**os.environ, "PYTHONPATH": str(folder), **variables}
     given.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
-        done = subprocess.run(command, cwd=folder, env=given, capture_output=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, cwd=folder, env=given, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return 1
     if done.returncode not in (0, 1, 2, 4):

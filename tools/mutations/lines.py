@@ -20,8 +20,11 @@ _lines: set[int] = set()
 _record: dict[str, tuple[float, list[int]]] = {}
 
 
+_module = os.environ.get(MODULE, "")  # Read here: a test may run with other variables.
+
+
 def _started(code: CodeType, _: int) -> Any:
-    if code.co_filename != os.environ[MODULE]:
+    if code.co_filename != _module:
         return sys.monitoring.DISABLE
     sys.monitoring.set_local_events(_TOOL, code, sys.monitoring.events.LINE)
     return None

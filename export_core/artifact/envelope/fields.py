@@ -214,6 +214,17 @@ class Envelope(NamedTuple):
         """This envelope, then those of its nested derivatives: of the first derivative, the second, and so on."""
         return (self,) if self.vjp is None else (self, *self.vjp.levels)
 
+    @property
+    def argument_paths(self) -> list[str]:
+        """The path of each flat argument, such as ``args[0]['w']``."""
+        trees = zip(("args", "kwargs"), self.in_tree.children, strict=False)  # a damaged file has any tree
+        return [path for root, tree in trees for path in tree.paths(root)]
+
+    @property
+    def result_paths(self) -> list[str]:
+        """The path of each flat result, such as ``result['loss']``."""
+        return self.out_tree.paths("result")
+
     def shown(self) -> tuple[str, ...]:
         """Return the names of the fields that `as_dict` writes: all but the module's bytes."""
         return ("format", *(name for name in self._fields if name != "module_source"))

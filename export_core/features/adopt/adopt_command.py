@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from export_core.base.errors import PREFIX
+from export_core.base.errors import with_prefix
 from export_core.base.text import plural
 from export_core.cli.click_options import PATH, Project, dry_run_option, project_options, quiet_option
 from export_core.cli.completion import CASE, RELEASE
@@ -159,7 +159,7 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry
 
     def fail(problem: str) -> None:
         counts[NOT_ADDED] += 1
-        echo(f"{PREFIX}{problem}", err=True)
+        echo(with_prefix(problem), err=True)
 
     for adopted in adoption.preview(candidates) if dry_run else steps.over(adoption.adopt(candidates)):
         if adopted.problem:

@@ -143,7 +143,7 @@ class Adoption:
             other = names.setdefault(draft.id, candidate)
             if other is not candidate:
                 raise GoldenError(
-                    f"{candidate.file}: expected a case of its own, found that of {other.file}: both are "
+                    f"{candidate.file}: expected another case than that of {other.file}: both are "
                     f"{candidate.case} by {draft.manifest.writer.id}. Give one of them another name."
                 )
             same = self._stored_already(draft)
@@ -397,7 +397,7 @@ def _other_outputs(draft: _Draft, differs: str) -> str:
     lines = (
         f"--outputs {given.outputs}: not what jaxlib {jaxlib} gives for --inputs {given.inputs}: nothing was stored.",
         *labelled_lines([("message", differs)]),
-        "Give the right file, or leave the outputs out: then that jaxlib computes them.",
+        "  Give the right file, or leave the outputs out: then that jaxlib computes them.",
     )
     return "\n".join(lines)
 

@@ -4,17 +4,18 @@ import contextlib
 import datetime
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from export_core.base.errors import PREFIX
+from export_core.base.errors import PREFIX, with_prefix
 from export_core.base.exit_code import ExitCode
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import plural
 from export_core.base.untrusted import read_named, read_regular
 from export_core.cli.output import echo
 from export_core.cli.steps import Steps
+from export_core.features.backfill.foreseen import lacking_modules, project_dependencies
 from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
 from export_core.policy.run_options import GROUPS, Selection
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, interpreter_for, uv_command
@@ -170,7 +171,7 @@ def write_goldens(
                 command = [str(environment.python), "-m", "pytest", *_PLUGIN, *words, *pytest_args]
                 codes.append(_run_to_its_end(command, install, progress))
         except EnvironmentFailed as error:
-            echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
+            echo(with_prefix(EnvironmentFailed(f"jaxlib {release.jaxlib}: {error}")), err=True)
             codes.append(ExitCode.INCOMPLETE)
         progress.left.pop(0)
         progress.is_started = False
@@ -203,16 +204,36 @@ def _run_to_its_end(command: Sequence[str], install: Sequence[str], progress: Pr
     return ExitCode.INCOMPLETE
 
 
-def _what_to_install(modules: Sequence[str], install: Sequence[str]) -> str:
-    """Return which modules the tests lack, and how to install their packages beside what is installed already."""
+def foreseen_lines(install: Sequence[str], pytest_args: Sequence[str]) -> Iterator[str]:
+    """Yield what the environments of a backfill will have beside jax, and which modules the tests will lack there."""
+    requirements = requirements_here(install)
+    yield f"installed beside them: {', '.join(('pytest', *requirements))}"
+    for text in requirements:
+        if own := project_dependencies(text):
+            yield f"the project in {text.removeprefix('-e')} brings along {', '.join(own)}"
+    if lacking := lacking_modules(requirements, pytest_args):
+        unknown = [module for module, package in lacking.items() if not package]
+        named = f" Name the package of {', '.join(unknown)} if it is called otherwise." if unknown else ""
+        yield (
+            f"warning: the tests import {', '.join(lacking)}, which none of these packages brings along, as far as is "
+            f"known here: {_with_packages([package or name for name, package in lacking.items()], install)}.{named}"
+        )
+
+
+def _with_packages(added: Sequence[str], install: Sequence[str]) -> str:
+    """Return how to install more packages beside what is installed already, as the end of a sentence."""
     here = str(Path.cwd())
-    packages = [text.replace(f"-e{here}", "-e.") for text in requirements_here(install)] + [*modules]
+    packages = [text.replace(f"-e{here}", "-e.") for text in requirements_here(install)] + [*added]
     options = " ".join(f"--install {shlex.quote(package)}" for package in packages)
     listed = ", ".join(f'"{package}"' for package in packages)
+    return f"run this command with {options}, or write backfill_install: [{listed}] into the policy"
+
+
+def _what_to_install(modules: Sequence[str], install: Sequence[str]) -> str:
+    """Return which modules the tests lack, and how to install their packages beside what is installed already."""
     return (
         f"this environment has no module {', '.join(modules)}, which the tests import. If its package has that name, "
-        f"run this command with {options}, or write backfill_install: [{listed}] into the policy. Otherwise name the "
-        "package."
+        f"{_with_packages(modules, install)}. Otherwise name the package."
     )
 
 

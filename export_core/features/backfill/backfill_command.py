@@ -72,7 +72,7 @@ def backfill(
     from export_core.cli.output import echo
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.cli.steps import Steps
-    from export_core.features.backfill.backfill import Progress, choose_writers, requirements_here, title, write_goldens
+    from export_core.features.backfill.backfill import Progress, choose_writers, foreseen_lines, title, write_goldens
     from export_core.readers.packages import constraints_of
 
     policy = policy_of(policy_file)
@@ -82,7 +82,8 @@ def backfill(
     if dry_run:
         for release in chosen.chosen:
             echo(f"would write goldens with {title(release)}")
-        echo(f"installed beside them: {', '.join(('pytest', *requirements_here(chosen_packages)))}")
+        for line in foreseen_lines(chosen_packages, pytest_args):
+            echo(line)
         return
     progress = Progress()
     try:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
+from export_core.base.leaf_names import without_paths
 from export_core.base.text import few, first_line, plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summarize
@@ -216,7 +217,8 @@ def _badness(result: Result) -> tuple[int, int]:
 def _compared(result: Result) -> tuple[str, ...]:
     """Return the parts of a result in which a difference counts as a change."""
     works = not _level(result)
-    message = "" if works else "".join(result.message.strip().splitlines()[:1])
+    # The baseline may be by an older version, which named outputs by number alone.
+    message = "" if works else without_paths("".join(result.message.strip().splitlines()[:1]))
     return str(result.judgement), str(result.verdict), str(result.mode), "" if works else str(result.stage), message
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from export_core.base.errors import PREFIX, ExportCompatError
+from export_core.base.errors import ExportCompatError, with_prefix
 from export_core.base.text import did_you_mean
 from export_core.cli.click_options import (
     PATH,
@@ -130,7 +130,7 @@ def convert(
         except ExportCompatError as error:
             # What is wrong with the file itself is said once, not for each reader.
             if str(error) not in problems:
-                echo(f"{PREFIX}{error}", err=True)
+                echo(with_prefix(error), err=True)
             problems.add(str(error))
             codes.add(error.exit_code)
             continue

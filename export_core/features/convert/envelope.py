@@ -52,7 +52,7 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
     # A runtime that is not jaxlib never sees the envelope, which stays in its format.
     number = last if release.runtime else format_of(release.jax)
     if not number:
-        raise ConversionRefused(f"no format is known that jax {release.jax} reads")
+        raise ConversionRefused(f"it is not known which artifact formats jax {release.jax} reads")
     is_xlas = any(isinstance(sharding, HloSharding) for sharding in shardings_of(envelope))
     mesh = _mesh_for_named(artifact, envelope) if is_xlas and number >= NAMED_SHARDINGS else None
     since_0_7 = not release.runtime and version_numbers(release.jax) >= (0, 7, 0)  # jax knows convention 10

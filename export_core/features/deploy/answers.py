@@ -6,7 +6,7 @@ A stored run is evidence about a golden as long as the golden is still the same.
 import datetime
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -14,9 +14,10 @@ import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.audit import calls_of_jax, only_jax
-from export_core.artifact.readers import fails_when_called
+from export_core.artifact.readers import fails_when_called, without_advice
+from export_core.artifact.writers import find_writer, is_rewritten
 from export_core.base.text import few
-from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, ran
+from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, place_of, ran
 from export_core.goldens import Golden
 from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.judge import Result
@@ -39,7 +40,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import built_on, runtime_of
-from export_core.report.wording import why_command
+from export_core.report.wording import asked_in, explain_command, with_asked
 
 
 class DeployAnswer(StrEnum):
@@ -121,7 +122,8 @@ class Question:
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`. `results` is the results
     folder that was asked about: the command writes to the folder inside it for `to`, the value of `--to`. `cases` are
     all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
-    compared. `of_other_content` has the cells with a stored result that does not count, since the golden was changed.
+    compared. `of_other_content` has the cells with a stored result that does not count, since the golden was changed;
+    `folders` has the results folder of each cell in `evidence`.
     """
 
     calendar: Calendar
@@ -133,6 +135,7 @@ class Question:
     cases: Collection[str] = ()
     policy: Policy = _DEFAULT
     of_other_content: Collection[Place] = ()
+    folders: Mapping[Place, Path] = field(default_factory=dict)
     to: str = ALL
 
 
@@ -159,13 +162,19 @@ def deployability(
         ArtifactError: A module of an artifact cannot be read.
     """
     targets = list({target.name: target for _, target in pairs}.values())
-    run = _command([subject for subject, _ in pairs], targets, question)
+    answered_of = {
+        target.name: [_deployment(*pair, question) for pair in pairs if pair[1] == target] for target in targets
+    }
+    run = _command_for_unknown([each for own in answered_of.values() for each in own], targets, question)
     targets = list({target.name: target for target in (*targets, *(target for _, target in unmatched))}.values())
     answers: list[Deployment] = []
     upgrades = []
     for target in targets:
-        answered = [_deployment(*pair, question, run) for pair in pairs if pair[1] == target]
-        answers += [each.deployment for each in answered]
+        answered = answered_of.get(target.name, [])
+        answers += [
+            msgspec.structs.replace(each.deployment, run=run) if _is_pending(each) else each.deployment
+            for each in answered
+        ]
         for pattern, own in unmatched:
             if own == target:
                 where = target.name, target.release, target.platform
@@ -218,10 +227,36 @@ class _Answered:
     outlook: _Outlook | None
 
 
-def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> _Answered:
+def _is_pending(answered: _Answered) -> bool:
+    """Return whether an answer is unknown, and a run of the project's goldens would give it."""
+    deployment = answered.deployment
+    return deployment.answer is DeployAnswer.UNKNOWN and not deployment.run
+
+
+def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[DeploymentTarget], question: Question) -> str:
+    """Return the command that runs what is unknown; empty if nothing is that a run would show.
+
+    A target without an unknown answer is in it only if its results are in the folder that the command replaces.
+    """
+
+    def place_asked(each: _Answered) -> Place:
+        golden = each.subject.golden
+        return golden.id if golden else "", each.deployment.jaxlib, each.deployment.platform
+
+    named = {each.deployment.target for each in answered if _is_pending(each)}
+    if not named:
+        return ""
+    written = answer_folder(question.results, question.to)
+    named |= {each.deployment.target for each in answered if question.folders.get(place_asked(each)) == written}
+    subjects = [each.subject for each in answered if each.deployment.target in named]
+    return _command(subjects, [target for target in targets if target.name in named], question)
+
+
+def _deployment(subject: Subject, target: DeploymentTarget, question: Question) -> _Answered:
     answer, why, result = _answer(subject, target, question)
     outlook = _outlook(subject, target, question) if answer is DeployAnswer.NO else None
     around = outlook.around(target.release) if outlook else ("", "", False)
+    run = ""
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
@@ -252,12 +287,13 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     reader = find_reader(target.release, question.terms, question.calendar)
     check = check_load(subject.artifact, question.terms, reader, target.platform)
     foreseen = forecast(subject.artifact, reader, target.platform)
+    refusals = _refusals(check, target, advised=not _is_rewritten(subject, question))
     if result is not None and result.verdict.fails:
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
         # The runtime's own message does not explain how to export for it; the reasons of its facts do.
-        reasons = "".join(f"; {reason}" for reason in _refusals(check, target) if target.reader)
+        reasons = "".join(f"; {reason}" for reason in refusals if target.reader)
         accepted = _accepted_as_known(result, question)
         return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}{accepted}", result
     if _is_refused_on(subject.artifact, target.platform):
@@ -265,9 +301,9 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return DeployAnswer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
     if check.loads is False:
         refused = "loads, and cannot be called" if fails_when_called(check.reasons) else "cannot be loaded"
-        return DeployAnswer.NO, f"{refused}: {'; '.join(_refusals(check, target))}", None
+        return DeployAnswer.NO, f"{refused}: {'; '.join(refusals)}", None
     if target.reader and check.unpromised:
-        return DeployAnswer.NO, "; ".join(_refusals(check, target)), None
+        return DeployAnswer.NO, "; ".join(refusals), None
     if foreseen.spoiled.answer == NO:
         return DeployAnswer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
     if result is not None and result.flaky:
@@ -299,10 +335,26 @@ def _accepted_as_known(result: Result, question: Question) -> str:
     )
 
 
-def _refusals(check: LoadCheck, target: DeploymentTarget) -> list[str]:
-    """Return why a target cannot load an artifact, and why another runtime than jaxlib cannot compile it."""
+def _is_rewritten(subject: Subject, question: Question) -> bool:
+    """Return whether an artifact was changed after its export, as its bytes, its golden or the record beside it say.
+
+    How to export it otherwise is then no advice: its original is to be converted.
+    """
+    golden = subject.golden or subject.stored
+    if made := golden.manifest.converted_from if golden else subject.origin:
+        return made.differs_from_original
+    releases = question.terms.releases
+    return golden is None and is_rewritten(subject.artifact, find_writer(subject.artifact, releases), releases)
+
+
+def _refusals(check: LoadCheck, target: DeploymentTarget, *, advised: bool) -> list[str]:
+    """Return why a target cannot load an artifact, and why another runtime than jaxlib cannot compile it.
+
+    If not `advised`, the reasons do not say how to export otherwise.
+    """
+    reasons = check.reasons if advised else map(without_advice, check.reasons)
     calls = [f"cannot be compiled: {only_jax(check.unpromised)}"] if target.reader and check.unpromised else []
-    return [*(check.reasons if check.loads is False else ()), *calls]
+    return [*(reasons if check.loads is False else ()), *calls]
 
 
 def _reasons(known: Forecast) -> str:
@@ -414,9 +466,15 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
     taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]
     own = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
     if own:
-        commands = [f"`{why_command('explain', result)}`" for result in own.values()]
+        folders = [question.folders.get(place_of(result)) for result in own.values()]
+        commands = [f"`{explain_command(*pair)}`" for pair in zip(own.values(), folders, strict=True)]
         yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
         done |= own.keys()
+    rewritten = [one for one in failing if one.name not in done and _is_rewritten(one, question)]
+    if rewritten := [one for one in rewritten if _conversion_may_help(one, target, question)]:
+        command = f"`jaxexport convert ORIGINAL --for {target.release} -o OUT`"
+        yield f"Changed after its export: {few([one.name for one in rewritten])}. Convert the original: {command}."
+        done |= {subject.name for subject in rewritten}
     rest = [subject for subject in failing if subject.name not in done]
     if not rest:
         return
@@ -433,7 +491,8 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         yield f"Conversion does not help: {few([each.name for each in helpless])}. {todo or f'Export again {how}'}."
     if len(helpless) < len(rest):
         which = "the others" if done or helpless else "them"
-        yield f"Export {which} again {how}, or try `jaxexport convert FILE --for {target.release} -o OUT`."
+        command = f"`jaxexport convert FILE --for {target.release} -o OUT`"
+        yield f"Export {which} again {how}, or try {with_asked(command, asked_in(option_words(question.project)))}."
 
 
 def _is_forecast(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
@@ -518,7 +577,8 @@ def _asking_again(
 ) -> tuple[str, str]:
     """Return the commands that replay a golden of another folder of goldens, and ask again about its artifact there."""
     project = replace(question.project, goldens=store)
-    there = replace(question, project=project, cases=())
+    # In a folder of its own: the run of the project's goldens for this target would be lost.
+    there = replace(question, project=project, cases=(), to=f"{question.to} of {store}")
     ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
     if question.results != RESULTS:
         ask += ["--results", str(question.results)]

@@ -42,10 +42,14 @@ StoredResults = dict[Place, Result]
 
 
 class StoredEvidence(NamedTuple):
-    """The stored results that count, and the cells of those that do not count, since their golden was changed."""
+    """The stored results that count, and the cells of those that do not count, since their golden was changed.
+
+    `folders` has the results folder of each result that counts.
+    """
 
     results: StoredResults
     of_other_content: frozenset[Place]
+    folders: Mapping[Place, Path]
 
 
 class DeployingError(ExportCompatError):
@@ -135,7 +139,7 @@ def stored_evidence(
                     f"the results in {folder} are those of shard {run.summary.shard} alone, and no others count: "
                     "`jaxexport judge` joins the shards of a run"
                 )
-            runs.append(run)
+            runs.append((run, folder))
     hashes: dict[str, str] = {}
     for golden in goldens:
         if any(quirk.expires and quirk.expires < day for quirk in quirks_of(golden.manifest, policy.quirks)):
@@ -143,19 +147,22 @@ def stored_evidence(
         else:
             hashes[golden.id] = hash_of(golden.manifest)
     evidence: StoredResults = {}
+    found_in: dict[Place, Path] = {}
     others: set[Place] = set()
     before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
-    for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):
+    for run, folder in sorted(runs, key=lambda pair: pair[0].summary.identity.ended or before_all):
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
         # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
         counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
-        evidence |= {_place_of(result): result for result in counted}
+        evidence |= {place_of(result): result for result in counted}
+        found_in |= {place_of(result): folder for result in counted}
         other = [one for one in run.results if run.goldens.get(one.golden) != hashes.get(one.golden)]
-        others |= {_place_of(one) for one in other if one.golden in hashes and one.golden in run.goldens}
-    return StoredEvidence(evidence, frozenset(others))
+        others |= {place_of(one) for one in other if one.golden in hashes and one.golden in run.goldens}
+    return StoredEvidence(evidence, frozenset(others), found_in)
 
 
-def _place_of(result: Result) -> Place:
+def place_of(result: Result) -> Place:
+    """Return the golden, the reader and the platform of a result."""
     return result.golden, result.reader.name, result.platform
 
 
@@ -180,7 +187,7 @@ def require_goldens(
         raise DeployingError(f"{name}: expected goldens of the cases that have to run there. {no_goldens(root)}")
     if not written:
         raise DeployingError(
-            f"{name}: expected goldens by releases that were built by {day}, found only later ones. Choose a later day "
+            f"{name}: expected goldens by releases built on or before {day}, found only later ones. Choose a later day "
             "with --as-of."
         )
 
@@ -228,7 +235,7 @@ def written_by(
         others = [golden.id for golden in goldens if _has_name(golden, name)]
         if others and later.keys() >= {*others}:
             raise DeployingError(
-                f"{name}: expected a golden by a release that was built by {day}, found {few(others)}, built on "
+                f"{name}: expected a golden by a release built on or before {day}, found {few(others)}, built on "
                 f"{later[others[0]]}. Choose that day or a later one with --as-of."
             )
     if later:

@@ -84,7 +84,7 @@ def can_i_deploy(
 
     policy = click_options.policy_of(policy_file)
     calendar = policy.calendar()
-    day = click_options.day_of(as_of) if as_of else calendar.today()
+    day = click_options.day_of(as_of, calendar)
     targets = asked.targets_named(to, policy, day, named_file(Path(), policy_file))
     store = GoldenStore(goldens or policy.goldens)
     stored = store.goldens_so_far()
@@ -115,6 +115,7 @@ def can_i_deploy(
         () if names else {one.manifest.case for one in compared if not platforms.isdisjoint(one.manifest.runs_on)},
         policy,
         evidence.of_other_content,
+        evidence.folders,
         to,
     )
     if not names:

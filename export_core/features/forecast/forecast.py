@@ -476,29 +476,38 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
             f"now on does not have to run what {exports}, or any golden that {has} to run"
         )
         today.append(Event(EventKind.RETIRES, "readers", stop))
-    before = None
+    before: Obligations | None = None
     for day in (ForecastDay(forecast.as_of, 0, tuple(today), forecast.release), *forecast.days):
         yield f"{day.day}  {({0: 'today', 1: 'tomorrow'}).get(day.in_days, f'in {day.in_days} days')}"
         for event in day.events:
             yield f"  {event.kind.replace('_', ' ')}: {event.text}"
-        # The obligations take two long lines: they are repeated only when they have changed.
-        if day.release != before:
-            yield from _obligation_lines(day.release)
+        yield from _obligation_lines(day.release, before)
         before = day.release
     if not forecast.days and forecast.until > forecast.as_of:
         yield f"nothing happens until {forecast.until}"
 
 
-def _obligation_lines(release: Obligations) -> Iterator[str]:
-    runs = f"has to run the {plural(release.goldens, 'golden')} by {', '.join(release.runs)}"
-    if not release.runs:
-        runs = "does not have to run any golden that exists"
-    readers = f"{', '.join(release.readers)} must" if release.readers else "no published release has to"
-    own = plural(release.cases, "golden")
-    yield f"  a jaxlib built on this day {runs}; {readers} run what it exports; you will have to write {own} with it"
-    if release.unwritten:
+def _obligation_lines(release: Obligations, before: Obligations | None) -> Iterator[str]:
+    """Yield what a jaxlib built on a day has to do, as far as it differs from the day before.
+
+    `before` is None for the first day, which also says what every new release asks of the project.
+    """
+    if before is None or (release.runs, release.goldens) != (before.runs, before.goldens):
+        runs = f"has to run the {plural(release.goldens, 'golden')} by {', '.join(release.runs)}"
+        yield f"  a jaxlib built on this day {runs if release.runs else 'does not have to run any golden that exists'}"
+    if release.readers:
+        if before is None or release.readers != before.readers:
+            yield f"  what a jaxlib built on this day exports has to run in {', '.join(release.readers)}"
+    elif before and before.readers:
+        yield "  what a jaxlib built on this day exports does not have to run in any release that exists"
+    if release.unwritten and (before is None or release.unwritten != before.unwritten):
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
-        yield f"  what these writers export must run in it too, though no golden of it exists: {', '.join(counts)}"
+        yield (
+            "  a jaxlib built on this day also has to run what these writers export, though no golden of it exists: "
+            f"{', '.join(counts)}"
+        )
+    if before is None:
+        yield f"  with each new jaxlib, write a golden of each case, now {release.cases}: later ones have to run them"
 
 
 def deployed_line(reader: DeployedReader) -> str:

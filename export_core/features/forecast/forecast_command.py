@@ -39,6 +39,7 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
     from export_core.features.forecast.forecast import forecast_lines
     from export_core.goldens import GoldenError, no_goldens
     from export_core.goldens.verify import check_claims
+    from export_core.report.wording import with_asked
 
     store, policy, names = project.store, project.policy, comma_separated(deployed)
     targets = [target.name for target in policy.deployed]
@@ -55,9 +56,11 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
         raise GoldenError(no_goldens(store.root, "Name their folder with --goldens."))
     calendar = policy.calendar()
     check_claims(stored, calendar)
-    ahead = look_ahead(stored, policy, calendar, click_options.day_of(as_of), days, names)
+    ahead = look_ahead(stored, policy, calendar, click_options.day_of(as_of, calendar), days, names)
     if as_json:
         echo_json(ahead)
     else:
+        named = {"--goldens": project.goldens, "--policy": project.policy_file, "--as-of": as_of}
+        asked = {option: value for option, value in named.items() if value}
         for line in forecast_lines(ahead):
-            echo(line)
+            echo(with_asked(line, asked))

@@ -14,7 +14,7 @@ from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, calls_o
 from export_core.artifact.main_check import check_main, dimension_constraints, dimension_names, is_known
 from export_core.artifact.readers import Needs, Reader, needs, readers_of, readers_of_runtime, without_advice_on
 from export_core.artifact.saved_model import SavedModel
-from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
+from export_core.artifact.writers import WrittenBy, audit_calls, find_writer, is_rewritten
 from export_core.base.quick_hash import sha256_of
 from export_core.knowledge import NO, Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
@@ -164,6 +164,7 @@ class Inspection(NamedTuple):
     runtimes: tuple[RuntimeFacts, ...]  # Which other runtimes read and run it.
     stablehlo_promise: StableHloPromise | None  # What StableHLO promises; null unless it is a portable artifact.
     converted: ConvertedFacts | None  # The record of `jaxexport convert` beside the file; null if there is none.
+    rewritten: bool = False  # Whether its bytes show that it was changed after its export, as a conversion does.
     platforms: tuple[str, ...] = ()  # The platforms that it was exported for.
     nr_devices: int | None = None  # The number of devices; null for a bare module.
     in_shardings: tuple[str | None, ...] = ()  # The sharding of each argument, null for none.
@@ -181,6 +182,11 @@ class Inspection(NamedTuple):
     """What a SavedModel says of its functions, each of which has a module, in order; null for other artifacts."""
     envelope: dict[str, Any] | None = None
     """The fields of jax.export.Exported as they are in the file; null for a bare module."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the artifact was changed after its export, as its bytes or the record beside it say."""
+        return self.rewritten or (self.converted is not None and self.converted.differs_from_original)
 
 
 def describe(
@@ -216,7 +222,8 @@ def describe(
     jaxlib, others = [*readers_of(releases).values()], [*_readers_of_runtimes(terms)] if runtimes else []
     known = [*forecasts(artifact, (*jaxlib, *others))]  # Asked once: what is read of the artifact serves all readers.
     # How to export it otherwise is known for what jax.export wrote.
-    advised = not (converted and converted.differs_from_original)
+    rewritten = is_rewritten(artifact, writer, releases)
+    advised = not (rewritten or (converted is not None and converted.differs_from_original))
     facts = Inspection(
         format=FORMAT,
         file=artifact.name,
@@ -232,6 +239,7 @@ def describe(
         runtimes=tuple(_runtimes(artifact, known[len(jaxlib) :], advised=advised)),
         stablehlo_promise=stablehlo_promise(artifact),
         converted=converted,
+        rewritten=rewritten,
         saved_model=artifact.saved_model,
     )
     if envelope is None:

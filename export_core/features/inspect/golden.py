@@ -34,12 +34,8 @@ from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words, under_rules
 from export_core.numbers.comparison_of_call import comparison_of
-from export_core.numbers.noise import (
-    call_paths,
-    left_to_noise,
-    output_paths,
-    outputs_to_name,
-)
+from export_core.numbers.leaf_paths import call_paths, output_paths, outputs_named
+from export_core.numbers.noise import left_to_noise, outputs_to_name
 from export_core.numbers.unseen_errors import NotSeen, not_seen, not_seen_advice, not_seen_text
 from export_core.policy import Policy
 from export_core.policy.terms import Terms
@@ -154,8 +150,9 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
         yield from (not_seen_text({name: part}, most=1) for name, part in hidden.items())
         yield from not_seen_advice(hidden.values())
     if how.compare == Comparison().compare:
+        named = outputs_named(golden, Check(""))
         for group in golden.factors:
-            yield f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
+            yield f"outputs {', '.join(map(named, group.outputs))} as factors of {group.compare}"
     is_widened = any(takes_tolerances(comparison_of(check, how).compare) for check in golden.calls.values())
     for name in dict.fromkeys((manifest.writer.platform, *manifest.options.platforms)):
         if name in policy.tolerances and is_widened:

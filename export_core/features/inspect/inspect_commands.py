@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from export_core.base.errors import PREFIX
+from export_core.base.errors import with_prefix
 from export_core.base.text import plural
 from export_core.cli.click_options import day_of, declared, goldens_option, json_option, policy_of, policy_option
 from export_core.cli.completion import GOLDEN_OR_FILE, RELEASE
@@ -150,7 +150,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     golden = asked.golden(names[0]) if len(names) == 1 else None
     is_one = golden is not None or (len(names) == 1 and not is_archive(names[0]))
     if mlir + (asked.readers is not None) > is_one:
-        raise click.UsageError("--mlir and --readers take one artifact, and cannot be combined.")
+        raise click.UsageError("--mlir and --readers each need exactly one artifact, and cannot be combined.")
     if not is_one:
         context.exit(_show_inventory(asked, asked.files(names), as_json=as_json))
     from export_core.artifact import read
@@ -161,6 +161,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
         echo(module_text(read(artifact)))
         return
+    from export_core.artifact.writers import find_writer, is_rewritten
     from export_core.features.inspect.artifact_facts import converted_facts
     from export_core.features.inspect.screen import check_lines, inspect_text, load_checks
 
@@ -175,7 +176,9 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
         echo(inspect_text(read_artifact, terms, readers, as_json=as_json), nl=False)
         checks = load_checks(read_artifact, terms, readers)
         facts = converted_facts(read_artifact) if checks else None
-        converted = facts is not None and facts.differs_from_original
+        shown_by_bytes = find_writer(read_artifact, terms.releases)
+        rewritten = bool(checks) and is_rewritten(read_artifact, shown_by_bytes, terms.releases)
+        converted = facts.differs_from_original if facts else rewritten
     if not as_json:
         echo(check_lines(checks, readers, converted=converted), nl=False)
     answers = {check.ok for check in checks}
@@ -235,7 +238,7 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
         if as_json:
             echo_json(as_dict(row), indent=-1)
         if row.error is not None:
-            echo(f"{PREFIX}{row.file}: {row.error}", err=True)
+            echo(with_prefix(f"{row.file}: {row.error}"), err=True)
     for line in inventory.lines():
         echo(line, err=as_json)
     _name_links(inventory.left_out)
@@ -304,7 +307,7 @@ def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: boo
         fine, text = file.result or (None, f"{file.path}: {file.error}")
         ended[fine] += 1
         if fine is None:
-            echo(f"{PREFIX}{text}", err=True)  # the other files are still read
+            echo(with_prefix(text), err=True)  # the other files are still read
         elif not (fine and below):
             echo(text, nl=False)
     return ended

@@ -26,7 +26,7 @@ def module_text(artifact: Artifact) -> str:
         from jaxlib.version import __version__
     except ImportError as error:
         raise TextError(
-            f"{artifact.name}: --mlir expected a jaxlib that prints modules, found none here ({error}). "
+            f"{artifact.name}: --mlir: expected a jaxlib that prints modules, found none here ({error}). "
             "Install jaxlib, or leave out --mlir: everything else is shown without it."
         ) from None
     with ir.Context() as context:

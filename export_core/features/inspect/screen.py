@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +17,9 @@ from export_core.artifact.audit import AuditFinding, Payload, calls_of_jax, fore
 from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
-from export_core.artifact.writers import WrittenBy, find_writer
+from export_core.artifact.writers import WrittenBy, find_writer, is_rewritten
 from export_core.base.layout import wrapped
+from export_core.base.leaf_names import in_brackets, path_at
 from export_core.base.streams import NOBODY_READS, drop_output
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
 from export_core.features.inspect.artifact_facts import (
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 WIDTH = 14  # of the first column
 LINE = 150  # the most characters beside a name; a longer text is wrapped, and --json has all of it
 MOST = 8  # the most lines of one kind
+REWRITTEN = "it was changed after its export, as by `jaxexport convert`"
 
 
 def quick_start(words: Sequence[str]) -> None:
@@ -85,7 +88,10 @@ def load_checks(
 
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, converted: bool = False) -> str:
-    """Return the last lines of a screen: whether each named reader loads the artifact, and what to do for a jaxlib."""
+    """Return the last lines of a screen: whether each named reader loads the artifact, and what to do for a jaxlib.
+
+    `converted` says that the artifact was changed after its export.
+    """
     if not checks:
         return ""
     from export_core.policy.load_check import in_words
@@ -93,15 +99,18 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, conve
     lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime contain what to do.
-        to_do = f"; {_remedy(reader.release)}" if check.loads is False and not reader.release.runtime else ""
+        is_advised = check.loads is False and not reader.release.runtime
+        to_do = f"; {_remedy(reader.release, converted=converted)}" if is_advised else ""
         lines.append(
             f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{in_words(check, converted=converted)}{to_do}')}\n"
         )
     return "".join(lines)
 
 
-def _remedy(release: CalendarEntry) -> str:
-    """Return advice on how to get an artifact that this jaxlib loads."""
+def _remedy(release: CalendarEntry, *, converted: bool) -> str:
+    """Return advice on how to get an artifact that this jaxlib loads; of a `converted` one, from its original."""
+    if converted:
+        return f"convert the original again: `jaxexport convert ORIGINAL --for {release.jaxlib} -o OUT`"
     return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib} -o OUT`"
 
 
@@ -181,7 +190,7 @@ def reader_rows(facts: Inspection) -> Rows:
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
     if facts.readers and all(reader.loads is False for reader in facts.readers):
-        yield "to do", _remedy(facts.readers[-1].release)
+        yield "to do", _remedy(facts.readers[-1].release, converted=facts.is_changed)
     yield "not in", _not_in(facts.readers)
     yield from _not_run(facts.readers, f"it needs {plural(facts.nr_devices or 1, 'device')}")
     yield "runtimes", _runtimes(facts.runtimes, facts.nr_devices or 1)
@@ -301,6 +310,7 @@ def who_wrote(facts: Inspection) -> str:
         which = f"one of jaxlib {joined(candidates)}: it does not say which"
     else:
         which = "no jaxlib of the calendar fits"
+        which += f": {REWRITTEN}" if facts.rewritten and not facts.converted else ""
     return f"{jax}; {which}" if jax else which
 
 
@@ -506,7 +516,7 @@ def audit_text(
     for known in forecasts(artifact, readers):
         # JAX's lists alone decide which calls are promised; a known crash is a note beside that.
         (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
-    lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
+    lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by, terms)}"]
     if artifact.saved_model is not None:
         from export_core.features.inspect.saved_model_screen import PROMISED
 
@@ -549,7 +559,7 @@ def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) ->
     return joined(parts) or ("ok" if any(finding.count for finding in findings) else "ok, it makes no custom calls")
 
 
-def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
+def _audited_writer(artifact: Artifact, writer: WrittenBy, terms: Terms) -> str:
     if (converted := converted_facts(artifact)) and converted.differs_from_original:
         original = "" if writer.jaxlib else " (name who wrote the original with --writer)"
         return f"converted {converted.in_words}{original}"
@@ -559,6 +569,8 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
         return "writer not known"
     if writer.candidates:
         return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writer)"
+    if is_rewritten(artifact, writer, terms.releases):
+        return f"{REWRITTEN.removeprefix('it was ')} (name who wrote the original with --writer)"
     return "written by a jaxlib that the calendar does not have (name it with --writer)"
 
 
@@ -590,6 +602,7 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
         lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in (("-", then), ("+", now))]
         loads = (load_checks(artifact, terms, readers) for artifact in (before, after))
         for name, was, became in changes_between(then, now, *loads):
+            name = _with_path(name, before, after)
             short = len(name) + len(was) + len(became) < LINE - 5
             lines += [f"{name}: {was} → {became}"] if short else [f"{name}:", f"  - {was}", f"  + {became}"]
         lines += operations_that_differ(before, after)
@@ -601,6 +614,19 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
             "Not compared: locations, and the names of private functions, arguments and results."
         )
     return False, "".join(f"{printable(line)}\n" for line in lines)
+
+
+_NUMBERED = re.compile(r"(?:sharding of )?(argument|result) (\d+)")
+
+
+def _with_path(name: str, before: Artifact, after: Artifact) -> str:
+    """Return the name of a fact about an argument or a result, with its path unless the two artifacts differ in it."""
+    if not (match := _NUMBERED.fullmatch(name)):
+        return name
+    envelopes = [artifact.envelope for artifact in (before, after) if artifact.envelope]
+    trees = [one.argument_paths if match[1] == "argument" else one.result_paths for one in envelopes]
+    paths = {path for tree in trees if (path := path_at(tree, int(match[2])))}
+    return f"{name}{in_brackets(paths.pop())}" if len(paths) == 1 else name
 
 
 def changes_between(

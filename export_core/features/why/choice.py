@@ -43,7 +43,7 @@ from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
 from export_core.releases import Release, ReleaseError, parse_day
 from export_core.report.view import view
-from export_core.report.wording import named_folder
+from export_core.report.wording import asked_in, named_folder
 from export_core.run.plan_record import hash_of
 from export_core.run.results import SUMMARY, read_run, unfinished_run
 from export_core.run.run import Run, judge_run
@@ -110,6 +110,7 @@ class Choice:
     options with which another command finds the same golden and releases. `alike` counts all cells of the run with the
     cell's cause by judgement, the worst first; it is empty if no run has the cell. `others` are commands, each of which
     explains the example of another cause; `having_others` is the phrase before their number, such as "The run has".
+    `outside` are such commands for causes only of cells outside the window, where other cells break the run.
     """
 
     cell: Cell
@@ -120,6 +121,7 @@ class Choice:
     alike: Mapping[str, int] = field(default_factory=dict)
     others: tuple[str, ...] = ()
     having_others: str = ""
+    outside: tuple[str, ...] = ()
     results: Path | None = None  # The folder of results that was named.
     not_counted: str = ""  # Why the result that the run has of the cell does not count, as a phrase; empty if it does.
 
@@ -127,6 +129,11 @@ class Choice:
     def named_results(self) -> dict[str, str]:
         """The option --results of another command about the cell, with its value; empty for the usual folder."""
         return {"--results": str(self.results)} if named_folder(self.results) else {}
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The options with which another command sees the goldens, policy, day and results of this one."""
+        return asked_in(option_words(self.run)) | self.named_results
 
     def command(self, name: str, *words: str) -> str:
         """Return the shell command `jaxexport NAME` about this cell, with these further words."""
@@ -222,8 +229,11 @@ def choose(asked: Asked) -> Choice:
         raise WhyError(no_goldens(store, "Name their folder with --goldens."))
     check_dates(stored, calendar, all_known=False)
     goldens = under_policy(_goldens_named(asked, stored, store), policy)
-    candidate, others, having_others = _only_one(_candidates(asked, goldens, run), asked, run)
-    commands = tuple(_explaining(other, asked, policy) for other in others)
+    meant = _only_one(_candidates(asked, goldens, run), asked, run)
+    candidate = meant.one
+    others, outside = (
+        tuple(_explaining(other, asked, policy) for other in group) for group in (meant.others, meant.outside)
+    )
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
     # As of the day of a stored result, if its run was asked for one and the options name none.
@@ -246,7 +256,19 @@ def choose(asked: Asked) -> Choice:
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, asked.run.cache)
     alike = _alike(candidate, run) if results else {}
-    return Choice(cell, plan, options, results, asked.run, alike, commands, having_others, asked.results, not_counted)
+    return Choice(
+        cell,
+        plan,
+        options,
+        stored=results,
+        run=asked.run,
+        alike=alike,
+        others=others,
+        having_others=meant.having,
+        outside=outside,
+        results=asked.results,
+        not_counted=not_counted,
+    )
 
 
 def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:
@@ -346,39 +368,51 @@ def _alike(candidate: _Candidate, run: Run | None) -> dict[str, int]:
     return {str(judgement): counts[judgement] for judgement in Judgement if candidate.cause and counts[judgement]}
 
 
-def _only_one(
-    candidates: Sequence[_Candidate], asked: Asked, run: Run | None
-) -> tuple[_Candidate, list[_Candidate], str]:
-    """Return the candidate that is meant, examples of the other causes, and a phrase that introduces those causes.
+class _Meant(NamedTuple):
+    """The candidate that is meant, with examples of other causes, the worst first."""
 
-    If several cells fail by the same cause, the example of that cause is meant. The phrase is such as "The run has".
+    one: _Candidate
+    others: Sequence[_Candidate] = ()
+    having: str = ""  # The phrase before the number of `others`, such as "The run has".
+    outside: Sequence[_Candidate] = ()  # Of causes only of cells outside the window, while other cells break the run.
+
+
+def _examples(failing: Sequence[_Candidate], run: Run | None) -> list[_Candidate]:
+    """Return the example of each cause of these cells, the worst cause first."""
+    by_cause = grouped(failing, lambda candidate: candidate.cause)
+    causes = _worst_first(run) if run else []
+    # A cause may have several judgements, each with its own example: that of the worst is shown.
+    places: dict[CellKey | None, int] = {cause.example: place for place, cause in enumerate(causes)}
+    order = dict.fromkeys([*(cause.id for cause in causes), *by_cause])
+    alike = [by_cause[name] for name in order if name in by_cause]
+    return [min(cells, key=lambda one: places.get(one.key, len(places))) for cells in alike]
+
+
+def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Meant:
+    """Return the candidate that is meant; if several cells fail by the same cause, the example of that cause.
+
     Raises `WhyError` if no candidate fits, or if several fit and none of them is preferred.
     """
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.
     meant = failing if failing or not asked.reader else candidates
     having = "The cells that are named have"
+    outside: list[_Candidate] = []
     if not any((asked.cell, asked.case, asked.writer, asked.reader, asked.platform)):
         # Who names nothing asks why the run fails: what fails as expected, outside the window, is not meant.
         urgent = [one for one in meant if one.result and one.result.judgement.is_urgent]
         having = "The run also fails by" if urgent else "The run has"
-        meant = (
-            urgent
-            or [one for one in meant if one.result and not is_expected(one.result.judgement, one.result.verdict)]
-            or meant
-        )
-    if len(meant) == 1:
-        return meant[0], [], having
+        unexpected = [one for one in meant if one.result and not is_expected(one.result.judgement, one.result.verdict)]
+        if urgent:
+            breaking = {one.cause for one in urgent}
+            others = [one for one in unexpected if one.cause not in breaking]
+            outside = [one for one in others if one.result and one.result.judgement is Judgement.OUTSIDE]
+        meant = urgent or unexpected or meant
     if meant:
         by_cause = grouped(meant, lambda candidate: candidate.cause)
-        if "" not in by_cause and (len(by_cause) == 1 or asked.first_cause):
-            causes = _worst_first(run) if run else []
-            # A cause may have several judgements, each with its own example: that of the worst is shown.
-            places: dict[CellKey | None, int] = {cause.example: place for place, cause in enumerate(causes)}
-            order = dict.fromkeys([*(cause.id for cause in causes), *by_cause])
-            alike = [by_cause[name] for name in order if name in by_cause]
-            first, *others = (min(cells, key=lambda one: places.get(one.key, len(places))) for cells in alike)
-            return first, others, having
+        if len(meant) == 1 or ("" not in by_cause and (len(by_cause) == 1 or asked.first_cause)):
+            first, *others = _examples(meant, run)
+            return _Meant(first, others, having, _examples(outside, run))
         more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(
             f"Expected one cell, found {len(meant):,}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in "

@@ -662,7 +662,10 @@ class Server:
             self.half.start_ahead(False)
         # Later cells would be warm, or hang.
         if self.half.has_client():
-            raise SystemExit("the worker has started a client, so its forks would not be cold")
+            raise SystemExit(
+                "importing the modules of the cells has started a client of the runtime, so that no cell would run in "
+                "a cold process: let no module compute anything when it is imported"
+            )
         if count_threads() > 1:
             raise SystemExit("the worker has %d threads, so its forks could hang" % count_threads())
 

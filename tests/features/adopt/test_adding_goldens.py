@@ -108,10 +108,18 @@ def test_prng_keys_are_given_as_key_data(add, tmp_path):
     [
         (zeros((3, 4), (1,)), zeros((3, 3)), "i.npz: expected 1 array (float32[b,4]), found 2"),
         (zeros((3, 4)), [], "o.npz: expected 1 array (float32[b,b]), found 0"),
-        (zeros((3, 5)), zeros((3, 3)), "i.npz: array 0: expected float32[b,4] with b = 3, found float32[3,5]"),
+        (
+            zeros((3, 5)),
+            zeros((3, 3)),
+            "i.npz: array 0 (args[0]): expected float32[b,4] with b = 3, found float32[3,5]",
+        ),
         (zeros((3, 4)), zeros((2, 2)), "o.npz: array 0: expected float32[b,b] with b = 3, found float32[2,2]"),
-        (zeros((3,)), zeros((3, 3)), "i.npz: array 0: expected float32[b,4], found float32[3]"),
-        (zeros((3, 4), dtype="float64"), zeros((3, 3)), "i.npz: array 0: expected float32[b,4], found float64[3,4]"),
+        (zeros((3,)), zeros((3, 3)), "i.npz: array 0 (args[0]): expected float32[b,4], found float32[3]"),
+        (
+            zeros((3, 4), dtype="float64"),
+            zeros((3, 3)),
+            "i.npz: array 0 (args[0]): expected float32[b,4], found float64[3,4]",
+        ),
     ],
     ids=["too many", "none", "a dimension", "a symbol", "the rank", "the dtype"],
 )
@@ -156,14 +164,18 @@ OF_0430 = DATA / "0.4.30" / "symbolic.jaxexport"
 @pytest.mark.parametrize(
     ("artifact", "words", "message"),
     [
-        (OF_0430, [], "Name it with --writer; these fit: 0.4.19, 0.4.20, "),
+        (OF_0430, [], "name it with --writer; these fit: 0.4.19, 0.4.20, "),
         (OF_0430, ["--writer", "0.4.99"], "jaxlib 0.4.99 is not in the release calendar"),
         (
             OF_0430,
             ["--writer", "0.4.24-jax0.4.30"],
             "jaxlib 0.4.24 with jax 0.4.30: jax 0.4.30 needs jaxlib 0.4.27 or",
         ),
-        (SYMBOLIC, [], "0.12.0.1 wrote it, with one of several jaxlibs. Name it with --writer; these fit: "),
+        (
+            SYMBOLIC,
+            [],
+            "0.12.0.1 wrote it, with one of several jaxlibs. Windows are counted from the build date of that",
+        ),
         (MLP / "artifact.jaxexport", ["--writer", "0.12.0.1"], "--writer 0.12.0.1: expected an artifact in a format"),
     ],
 )

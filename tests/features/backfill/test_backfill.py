@@ -138,6 +138,40 @@ def test_a_wheel_needs_a_build_date_to_be_a_writer(tmp_path: Path) -> None:
     assert chosen.sources.options() == (f"--find-links={tmp_path}",)
 
 
+TOML = '[project]\nname = "p"\nversion = "1"\ndependencies = ["hypothesis>=6"]\noptional-dependencies.t = ["optax"]\n'
+
+
+@pytest.mark.parametrize(
+    ("toml", "install", "lacking"),
+    [
+        ("", (), "eqnx, hypothesis, optax"),
+        (TOML, (), "eqnx, optax"),
+        (TOML, ("-e.[t]",), "eqnx"),
+        (TOML, ("optax", "hypothesis"), "eqnx"),
+        ('[project]\nname = "p"\ndynamic = ["dependencies"]\n', (), ""),  # nobody knows them without a build
+    ],
+)
+def test_a_dry_run_names_what_the_tests_will_lack(toml, install, lacking, jaxexport, cwd):
+    """Marked tests count, with what they import of the project; what may be missing there does not."""
+    Path("tests").mkdir()
+    Path("tests/test_a.py").write_text(
+        "import jax, numpy, os, pytest\nfrom model.net import f\ndef test_f(export_golden):\n    import eqnx.nn\n"
+    )
+    Path("tests/test_plain.py").write_text("import not_needed\n")
+    Path("tests/conftest.py").write_text("try:\n    import torch\nexcept ImportError:\n    pass\n")
+    Path("model").mkdir()
+    Path("model/__init__.py").touch()
+    Path("model/net.py").write_text("from . import layers\nimport hypothesis, yaml\n")
+    Path("model/layers.py").write_text("import optax\n")
+    if toml:
+        Path("pyproject.toml").write_text(toml)
+    words = [word for package in install for word in ("--install", package)]
+    out = jaxexport("goldens", "backfill", "--writers", "0.10.2", "--dry-run", *words, code=0).out
+    assert out.count("warning: ") == bool(lacking)
+    assert f"warning: the tests import {lacking}, which none of these packages brings along" in out or not lacking
+    assert ("brings along hypothesis>=6" in out) == (toml == TOML and install != ("optax", "hypothesis"))
+
+
 def test_a_dry_run_names_the_writers_and_builds_nothing(jaxexport, tmp_path):
     words = ("--writers", "0.10.2,0.9.2", "--install", "flax", "--dry-run")
     assert jaxexport("goldens", "backfill", *words, code=0).out.splitlines() == [

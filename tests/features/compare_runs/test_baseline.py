@@ -59,6 +59,7 @@ def failed(verdict: Verdict = Verdict.CRASH, judgement: Judgement = Judgement.BR
         (failed(), failed(message="died otherwise"), Change.CHANGED),
         (failed(), failed(stage=Stage.COMPILE), Change.CHANGED),
         (failed(message="died\nat 0x1"), failed(message="died\nat 0x2"), Change.UNCHANGED),
+        (failed(message="output 0 f32[2]: far"), failed(message="output 0 (result[0]) f32[2]: far"), Change.UNCHANGED),
         (KEPT, BONUS, Change.CHANGED),
         (KEPT, COMPILED, Change.CHANGED),
         (COMPILED, KEPT, Change.CHANGED),

@@ -19,7 +19,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.features.convert.convert import REWRITTEN
 from export_core.features.deploy.answer_lines import deploy_lines
 from export_core.features.deploy.answers import Deployability, DeployAnswer, Question, deployability
-from export_core.features.deploy.asked import Subject
+from export_core.features.deploy.asked import Subject, answer_folder
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.conversion_record import CONVERTED, ConversionRecord, dump_record
@@ -262,7 +262,7 @@ def test_without_a_golden_the_error_says_how_to_write_one(words, cwd, jaxexport)
 def test_the_error_for_only_later_goldens_names_the_asked_day(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.0}]\n")
     ended = jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2025-11-21", code=2)
-    assert "expected goldens by releases that were built by 2025-11-21, found only later ones" in ended.err
+    assert "expected goldens by releases built on or before 2025-11-21, found only later ones" in ended.err
 
 
 @pytest.mark.parametrize(("to", "ended"), [("all", ", until: 2026-11-20"), ("serving", "")])
@@ -433,6 +433,30 @@ def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):
     assert "or try `jaxexport convert" not in out
 
 
+def test_a_rewritten_file_without_its_record_is_not_advised_to_be_exported(project, jaxexport):
+    """As `jaxexport convert` writes it: the jax that it names writes for a newer StableHLO."""
+    Path("export_compat.yaml").write_text("deployed: [{name: edge, reader: iree==3.0.0}]\n")
+    model = KEPT.root / "tests.compat.test_models.test_mlp_with_gradients"
+    older, newer = (read(model / f"{writer}-cpu" / ARTIFACT).envelope for writer in ("0.6.2", "0.12.0.1"))
+    Path("model").write_bytes(encode(newer._replace(vjp=None, module_source=older.module_source)))
+    asked = " ".join(jaxexport("can-i-deploy", "model", "--to", "edge", code=1).out.split())
+    assert "does not parse locations with a range" in asked
+    shown = " ".join(jaxexport("inspect", "model", "--readers", "0.4.35", code=1).out.split())
+    assert "no jaxlib of the calendar fits: it was changed after its export, as by `jaxexport convert`" in shown
+    assert "convert the original again: `jaxexport convert ORIGINAL --for 0.4.35 -o OUT`" in shown
+    for text in (asked, shown):
+        assert "export with jax" not in text.lower()
+        assert "export it again" not in text.lower()
+        assert "convert FILE" not in text
+    # No release of this runtime takes it, so there is no upgrade.
+    own = read(KEPT.root / "tests.compat.test_devices.test_result_on_the_host" / "0.12.0.1-cpu" / ARTIFACT).envelope
+    Path("model").write_bytes(encode(own._replace(vjp=None, jax_version="0.10.2")))
+    asked = " ".join(jaxexport("can-i-deploy", "model", "--to", "edge", code=1).out.split())
+    convert = "`jaxexport convert ORIGINAL --for iree==3.0.0 -o OUT`"
+    assert f"Changed after its export: model. Convert the original: {convert}." in asked
+    assert "export with" not in asked
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -494,11 +518,18 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     unknown = json.loads(ended.out)["answers"][1]
     assert (ended.code, unknown["shown_by"]) == (3, "forecast")
     assert unknown["run"] == (
-        "jaxexport matrix --readers 0.9.2,0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
+        "jaxexport matrix --readers 0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
         "2026-11-22 --results .jaxexport/deploy"
     )
     planned = jaxexport("matrix", "--dry-run", *shlex.split(unknown["run"])[2:-2])
-    assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
+    assert "1 cell as of 2026-11-22" in planned.out, "the command plans this cell"
+
+
+def test_a_command_runs_known_cells_only_if_it_replaces_their_results(ask):
+    for folder, readers in ((".jaxexport", "0.10.2"), (".jaxexport/deploy", "0.9.2,0.10.2")):
+        stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
+        (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
+        assert f"--readers {readers} " in command
 
 
 def test_results_in_the_folder_of_the_printed_command_are_found(ask):
@@ -729,6 +760,20 @@ def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
     ]
 
 
+def test_advised_commands_name_the_policy_and_the_results_asked_about(project, jaxexport):
+    Path("p.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"))
+    crash = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}
+    own = [ran(Verdict.CRASH, reader, case=OTHER, **crash) for reader in ("0.9.2", "0.10.2")]
+    stored(*own, ran(Verdict.PASS, "0.9.2"), ran(Verdict.CRASH, "0.10.2", **crash), folder="out")
+    words = CASE, OTHER, "--to", "serving", "--policy", "p.yaml", "--results", "out"
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", *words, "--json", code=1).out)["upgrades"]
+    explain, convert = upgrade["instead"]
+    assert "jaxexport explain --case" in explain
+    assert explain.endswith(" --results out`.")
+    assert convert.endswith("`jaxexport convert FILE --for 0.10.2 -o OUT --policy p.yaml`.")
+
+
 def test_the_answer_for_a_file_comes_from_the_results_of_its_golden(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("model.bin").write_bytes(files(jaxlib="0.9.2")[ARTIFACT])
@@ -769,13 +814,23 @@ def converted_file(original: Golden, way: str, artifact: str = "0.9.2/mlp") -> N
     )
 
 
+OF_CONVERTED = answer_folder(Path(".jaxexport"), "serving of converted/0.9.2")
+
+
+def test_runs_of_a_golden_and_of_its_converted_file_have_two_folders(ask):
+    converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
+    asked = msgspec.json.decode(ask(CASE, "serving", "a.jaxexport", "--json", code=3).out, type=Deployability)
+    folders = [part.split()[-1] for answer in asked.answers for part in answer.run.split("; ") if " matrix " in part]
+    assert folders == [".jaxexport/deploy/serving", str(OF_CONVERTED)]
+
+
 def test_a_converted_file_gets_commands_that_convert_its_golden(ask):
     converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
     ended = ask("a.jaxexport", "serving", code=3)
     convert, run, again = ended.out.partition("run       ")[2].splitlines()[0].split("; ")
     assert convert == f"jaxexport convert golden/{CASE}/0.9.2-cpu --for 0.9.2 --output converted/0.9.2"
     assert run.startswith("jaxexport matrix ")
-    assert run.endswith(" --goldens converted/0.9.2 --results .jaxexport/deploy/serving")
+    assert run.endswith(f" --goldens converted/0.9.2 --results {OF_CONVERTED}")
     assert again == "jaxexport can-i-deploy a.jaxexport --to serving --goldens converted/0.9.2"
     assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
     Path("a.jaxexport.converted.json").write_text("{}")
@@ -799,7 +854,8 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     (unknown,) = msgspec.json.decode(ask("a.jaxexport", "serving", *words, "--json").out, type=Deployability).answers
     convert, run, again = unknown.run.split("; ")
     assert convert.endswith(f" --output converted/0.9.2{options} --policy other.yaml")
-    assert run.endswith(" --goldens converted/0.9.2 --policy other.yaml --results run/deploy/serving")
+    folder = f"run/deploy/{OF_CONVERTED.name}"
+    assert run.endswith(f" --goldens converted/0.9.2 --policy other.yaml --results {folder}")
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
@@ -808,7 +864,7 @@ def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
     artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
     ended = ask(artifact, "serving", code=3)
     assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden, and ask again" in ended.out
-    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results .jaxexport/deploy/serving; "
+    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results {OF_CONVERTED}; "
     assert f"{words}jaxexport can-i-deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
     assert "jaxexport convert" not in ended.out
 

@@ -193,8 +193,8 @@ def test_a_golden_is_audited_with_its_writer_and_allowances(jaxexport, cwd, tmp_
     (cwd / "export_compat.yaml").write_text(f"quirks: [{QUIRK}]")
     assert jaxexport("audit", "golden").code == 0
     assert jaxexport("goldens", "verify").code == 0
-    refused = jaxexport("goldens", "verify", "some.case", code=2).err
-    assert "they need --noise. Without it, `jaxexport goldens verify` verifies all goldens." in refused
+    refused = jaxexport("goldens", "verify", "--again", code=2).err
+    assert "--again measures noise that is known: it can only be used with --noise." in refused
 
 
 def test_a_case_is_audited_with_all_its_goldens(jaxexport, cwd, tmp_path):

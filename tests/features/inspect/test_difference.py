@@ -36,8 +36,8 @@ def test_artifacts_of_two_writers_differ_by_writer_and_format(jaxexport):
 
 def test_a_changed_signature_is_reported_by_argument(jaxexport):
     lines = jaxexport("diff", DATA / "0.12.0.1" / "symbolic.jaxexport", MLP).out.splitlines()
-    assert "argument 0: float32[b,4] → float32[4,8]" in lines
-    assert "argument 1: none → float32[8,3]" in lines
+    assert "argument 0 (args[0]): float32[b,4] → float32[4,8]" in lines
+    assert "argument 1 (args[1]): none → float32[8,3]" in lines
     assert "result 0: float32[b,b] → float32[]" in lines
     assert "derivatives: to order 0 → to order 2" in lines
 

@@ -277,7 +277,7 @@ def test_mlir_option_without_jaxlib_is_one_error(jaxexport, monkeypatch):
     monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
     monkeypatch.setitem(sys.modules, "jaxlib.mlir.dialects", None)
     ended = jaxexport("inspect", "--mlir", FILES[0])
-    assert_bad_input(ended, "--mlir expected a jaxlib that prints modules, found none here")
+    assert_bad_input(ended, "--mlir: expected a jaxlib that prints modules, found none here")
 
 
 def test_mlir_option_with_a_newer_module_is_one_error(jaxexport, tmp_path):

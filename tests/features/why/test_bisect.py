@@ -218,7 +218,7 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
     assert "numerics in stage compare, 10 x noise" in bisect(replay, *words).out
     alike = bisect(FakeReplay(among({}, off(10))), *words)
     assert alike.code == 1
-    assert "0.9.2 and 0.11.0 are alike by numbers: 10 and 10, where more than 10 is bad" in " ".join(alike.out.split())
+    assert "their errors are 10 and 10 in units of noise, and only more than 10 is bad" in " ".join(alike.out.split())
 
 
 def test_an_infinite_error_still_gives_a_threshold(bisect):

@@ -1,6 +1,7 @@
 """A bundle: its script runs with jax alone, and its issue has what a maintainer asks for."""
 
 import datetime
+import json
 import os
 import re
 import runpy
@@ -87,6 +88,18 @@ def test_the_bundles_script_runs_with_jax_alone(choice, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "reported: ran with different numbers in jaxlib 0.12.0.1"
     assert done.stdout.splitlines()[-1] == "its numbers are those that its writer saw"
+    assert json.loads((folder / "call.json").read_text())["named"] == [
+        "0 (result[0])",
+        "1 (result[1])",
+        "2 (result[2])",
+    ]
+
+
+def test_the_bundles_script_names_a_result_by_its_path(capsys):
+    arrays = [np.ones(2), np.zeros(3)]
+    bundle_script.differs(arrays, arrays, 0.5, ["0 (result['b1'])"])
+    names = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["result 0 (result['b1'])", "result 1"]
 
 
 @pytest.mark.parametrize(

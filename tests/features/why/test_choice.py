@@ -301,6 +301,20 @@ def test_explain_shows_the_worst_cause_and_lists_the_others(project, jaxexport):
     assert (refused.code, "Expected one cell, found 4: " in refused.err) == (2, True), "only one cell can be bisected"
 
 
+def test_explain_lists_causes_outside_the_window_last(project, jaxexport):
+    refused = failing("0.6.2", Verdict.REFUSED, judgement=Judgement.OUTSIDE, promised=False, stage=Stage.DESERIALIZE)
+    hang = failing("0.6.1", Verdict.TIMEOUT, case=OTHER, judgement=Judgement.OUTSIDE, promised=False)
+    stored(failing(), hang, refused, failing("0.6.1", judgement=Judgement.OUTSIDE, promised=False))
+    words = ("--as-of", "2026-11-21")
+    explained = json.loads(jaxexport("explain", *words, "--json", code=0).out)
+    assert explained["others"] == []
+    (command,) = explained["outside"]
+    assert shlex.split(command)[2] == f"{hang.golden} in {hang.reader.pair} on cpu"
+    shown = jaxexport("explain", *words, code=0).out
+    assert shown.endswith(f"\nOutside the window, where nothing is promised\n  {command}\n")
+    assert "other cause" not in shown
+
+
 def window_of(explained: str) -> str:
     return next(line for line in explained.splitlines() if line.strip().startswith("window"))
 

@@ -180,6 +180,11 @@ def test_float64_contradicts_stored_outputs_only_if_far_off(written, read, dtype
     assert line.for_stored is for_stored
 
 
+def test_an_output_is_named_by_its_path():
+    (line,) = nearer(leaves(np.ones(2)), leaves(np.zeros(2)), leaves(np.ones(2)), "{0} (result[{0}])".format)
+    assert line.text.startswith("output 0 (result[0]) float64[2]: ")
+
+
 def test_a_contradicted_output_counts_even_if_not_listed():
     outputs = [np.float32([1 + 1e-2, 1]), *[np.float32([1 + 0.5])] * 5]
     read = [np.float32([1, 1]), *[np.float32([1 + 0.4])] * 5]

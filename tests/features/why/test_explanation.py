@@ -39,8 +39,7 @@ def goldens() -> list[Golden]:
 
 @functools.cache
 def choice_of(case: str, writer: str, reader: str, platform: str = "cpu") -> Choice:
-    policy = str(ROOT / "export_compat.yaml")
-    run = RunOptions(goldens=ROOT / "golden", policy_file=policy, as_of=datetime.date(2026, 11, 21))
+    run = RunOptions(goldens=ROOT / "golden", policy_file=POLICY, as_of=datetime.date(2026, 11, 21))
     read_once = goldens()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GoldenStore, "goldens", lambda _: read_once)
@@ -61,7 +60,11 @@ NEWEST = ("0.11.0", "0.12.0.1")
 FAR = {"stage": Stage.COMPARE, "max_abs_error": 0.5, "max_noise_error": 30.0}
 NO_CALL = {"stage": Stage.COMPILE, "message": "No registered implementation for custom call to my_kernel for Host"}
 SEGV = {"stage": Stage.RUN, "signal": 11, "message": "died by signal 11 (SIGSEGV) in stage run"}
-EXPIRED = "written before 0.8.2|jaxexport forecast|--readers 0.12.0.1`, without a run, since |--for 0.12.0.1 -o OUT`"
+POLICY = str(ROOT / "export_compat.yaml")
+EXPIRED = (
+    f"written before 0.8.2|jaxexport forecast|--readers 0.12.0.1 --policy {POLICY}`, without a run, since |--for "
+    f"0.12.0.1 -o OUT --policy {POLICY}`"
+)
 CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
 
 

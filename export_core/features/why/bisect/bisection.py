@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from export_core.releases.calendar import version_key
 from export_core.releases.index import with_nightlies_of
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import runtime_readers
+from export_core.report.wording import with_asked
 
 AT_ONCE = 12  # Up to so many releases, all are run, since a failure may come and go.
 
@@ -159,19 +160,19 @@ def _answer(
 # --- which results are bad --------------------------------------------------------------------------------------------
 
 
-def known_size(result: Result) -> float:
+def known_size(result: Result, asked: Mapping[str, str]) -> float:
     """Return the error of a result in units of noise.
 
-    Raises `WhyError` if it has none.
+    `asked` has the options that name the goldens and the policy. Raises `WhyError` if the result has no such error.
     """
     if (size := BisectBy.NUMBERS.size(result)) is not None:
         return size
     where = f"--by numbers: {result.golden} in {result.reader.title} on {result.platform}"
     if not result.verdict.is_compared:
         raise WhyError(f"{where} ended in {result.verdict}, so it has no numbers to compare. Use --by message.")
+    command = with_asked(f"`jaxexport goldens verify --noise {result.golden}`", asked)
     raise WhyError(
-        f"{where} has no error in units of noise, since the golden's writer measured none. "
-        f"`jaxexport goldens verify --noise {result.golden}` measures it."
+        f"{where} has no error in units of noise, since the golden's writer measured none. {command} measures it."
     )
 
 
@@ -213,7 +214,7 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
     bad = trials[reader]
     if bad.verdict is Verdict.NOT_RUN:
         raise NotBisectedError(NO_ANSWER, f"{reader.title} could not be run: {bad.message}")
-    bad_size = known_size(bad) if by is BisectBy.NUMBERS else None
+    bad_size = known_size(bad, choice.asked) if by is BisectBy.NUMBERS else None
     if bad_size is None and bad.verdict.works:
         then = f". The results say {result_line(choice.result)}" if choice.result else ""
         raise NotBisectedError(NOT_REPRODUCED, f"the cell does not fail here in {reader.title}: {bad.verdict}{then}")
@@ -224,7 +225,7 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             continue
         criterion = Criterion(by, bad)
         if bad_size is not None:  # the middle between both ends
-            good_size = known_size(result)
+            good_size = known_size(result, choice.asked)
             middle = (good_size + bad_size) / 2 if math.isfinite(bad_size) else 2 * good_size + 1
             criterion = Criterion(by, bad, middle)
         elif criterion.is_bad(result):
@@ -237,8 +238,8 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             sizes = " and ".join(f"{by.size(end) or 0:.6g}" for end in (result, bad))
             raise NotBisectedError(
                 NOT_REPRODUCED,
-                f"{result.reader.title} and {bad.reader.name} are alike by {by}: {sizes}, where more "
-                f"than {criterion.threshold:.6g} is bad",
+                f"{result.reader.title} and {bad.reader.name} do not differ enough to search between them: their "
+                f"errors are {sizes} in units of noise, and only more than {criterion.threshold:.6g} is bad",
             )
         return candidate, criterion
     tried = ", ".join(f"{candidate.name} ({trials[candidate].verdict})" for candidate in candidates) or "none"

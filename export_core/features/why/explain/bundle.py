@@ -8,6 +8,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ import numpy as np
 from export_core.artifact import read_bytes
 from export_core.base.atomic import put_folder
 from export_core.base.json_text import safe_json
+from export_core.base.leaf_names import numbered
 from export_core.base.text import for_markdown, plain_text, plural
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.bisection_report import answer
@@ -32,6 +34,7 @@ from export_core.matrix.outcome import audit_problem
 from export_core.matrix.result import release_name
 from export_core.matrix.verdicts import VERDICTS
 from export_core.numbers.elements import to_double
+from export_core.numbers.leaf_paths import call_paths
 from export_core.readers.build import python_for
 from export_core.readers.cell import called_modules
 from export_core.readers.environment import pythons, requirements
@@ -164,9 +167,9 @@ def script_files(choice: Choice, result: Result, program: BundledProgram) -> dic
     reported = f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}"
     facts: dict[str, object] = {"reported": reported, "measured": program.measured}
     artifact = read_bytes(program.artifact, "--bundle: its artifact")
-    inputs, outputs = program.inputs, program.outputs
+    inputs, outputs, order = program.inputs, program.outputs, 0
     if cell.reader.runtime:
-        runtime, check, order = runtime_of(cell.reader.runtime), failing_call(golden, result.message), 0
+        runtime, check = runtime_of(cell.reader.runtime), failing_call(golden, result.message)
         if not program.text:  # the golden's own program, in which the failing call may not be the plain one
             order, inputs = check.vjp, golden.content(check.inputs or INPUTS)
             outputs = golden.content(check.outputs or OUTPUTS) if outputs else b""
@@ -178,6 +181,8 @@ def script_files(choice: Choice, result: Result, program: BundledProgram) -> dic
         devices = artifact.envelope.nr_devices if artifact.envelope else 1
         facts |= {"devices": devices, "x64": bool(golden.manifest.flags.get("jax_enable_x64"))}
         contents = {ARTIFACT: program.artifact}
+    if not program.text:  # a reduced program has no tree
+        facts["named"] = list(starmap(numbered, enumerate(call_paths(golden, order)[1])))
     text = "\n".join(_metadata(choice)) + "\n" + PROGRAM.read_text(encoding="utf-8")
     contents = {SCRIPT: text.encode(), CALL: safe_json(facts, indent=2), **contents, INPUTS: inputs}
     return {**contents, OUTPUTS: outputs} if outputs else contents

@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def main() -> None:
     outputs = HERE / "outputs.npz"
     if not outputs.exists():
         print("works here")
-    elif differs(results, [data for _, data in arrays(outputs)], facts["measured"]):
+    elif differs(results, [data for _, data in arrays(outputs)], facts["measured"], facts.get("named", [])):
         sys.exit("its numbers differ from those that its writer saw")
     else:
         print("its numbers are those that its writer saw")
@@ -114,10 +115,11 @@ def arrays(path: Path) -> list[tuple[str, Any]]:
     return leaves
 
 
-def differs(results: list[Any], expected: list[Any], measured: "float | None") -> bool:
+def differs(results: list[Any], expected: list[Any], measured: "float | None", named: Sequence[str] = ()) -> bool:
     """Return whether the results are at least half as far from the writer's as they were in the failing cell.
 
-    `measured` is the largest absolute difference in that cell; None if it was infinite.
+    `measured` is the largest absolute difference in that cell; None if it was infinite. `named` has the number and the
+    path of each result, as far as they are known.
     """
     import numpy as np
 
@@ -129,7 +131,8 @@ def differs(results: list[Any], expected: list[Any], measured: "float | None") -
             difference = np.where(np.isnan(one - other), np.inf, np.abs(one - other))
         is_equal = (one == other) | (np.isnan(one) & np.isnan(other))  # also where both are infinite
         at_most = float(np.max(np.where(is_equal, 0.0, difference), initial=0.0))
-        print(f"result {number}: differs by at most {at_most:.3g}")
+        name = named[number] if number < len(named) else number
+        print(f"result {name}: differs by at most {at_most:.3g}")
         if at_most:
             print("  expected", other.reshape(-1)[:8], "\n  got     ", one.reshape(-1)[:8])
         largest = max(largest, at_most)

@@ -38,14 +38,12 @@ from export_core.matrix.verdicts import (
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.project_terms import terms_of
-from export_core.policy.run_options import option_words
 from export_core.policy.terms import Terms
 from export_core.releases import Direction, Release
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
 from export_core.report.run_tables import MapRelease, map_releases
 from export_core.report.wording import (
-    asked_in,
     beyond_rounding,
     cell_sentence,
     counts_line,
@@ -111,6 +109,8 @@ class Explanation(msgspec.Struct, frozen=True):
     earlier: tuple[str, ...]  # What would have shown it earlier.
     bisection: Bisection | None = None  # Since which release it fails; null if that was not asked.
     others: tuple[str, ...] = ()  # A command for each other cause of the cells that were meant, the worst first.
+    outside: tuple[str, ...] = ()
+    """A command for each cause that only cells outside the window have, if what was meant is what breaks the run."""
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
@@ -178,7 +178,6 @@ def explain(
     against = "" if any(reference.for_stored for reference in references) else _against(references)
     is_bisected = bisection is not None and bisection.first_bad is not None
     steps = _steps(choice, result, own, cause, converted, issue, releases, against, is_bisected=is_bisected)
-    asked = asked_in(option_words(choice.run))
     return Explanation(
         cell=str(choice.cell.key),
         sentence=cell_sentence(result),
@@ -186,10 +185,11 @@ def explain(
         because=because if because.endswith(".") else f"{because}.",
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
-        steps=tuple(with_asked(step, asked | choice.named_results) for step in steps),
-        earlier=tuple(with_asked(text, asked) for text in _earlier(choice, result, cause, known)),
+        steps=tuple(with_asked(step, choice.asked) for step in steps),
+        earlier=tuple(with_asked(text, choice.asked) for text in _earlier(choice, result, cause, known)),
         bisection=bisection,
         others=choice.others,
+        outside=choice.outside,
     )
 
 
@@ -215,9 +215,13 @@ def explanation_lines(explanation: Explanation, choice: Choice, width: int) -> I
             yield f"\n{title}"
         for text in texts:
             yield from wrapped(text, width, "  - ", 4)
-    if explanation.others:
-        yield "\nOther causes"
-        yield from (f"  {command}" for command in explanation.others)
+    for title, commands in (
+        ("Other causes", explanation.others),
+        ("Outside the window, where nothing is promised", explanation.outside),
+    ):
+        if commands:
+            yield f"\n{title}"
+        yield from (f"  {command}" for command in commands)
 
 
 def _names(rows: Sequence[InRelease]) -> dict[Release, MapRelease]:
@@ -493,7 +497,7 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, known: Forecas
     if was_known and not result.deployed:
         yield (
             f"`deployed:` in the policy, if {result.reader.title} is in use somewhere: a matrix then requires it, and "
-            "`jaxexport can-i-deploy` says no."
+            f"`jaxexport can-i-deploy {shlex.quote(result.golden)} --to NAME` says no."
         )
     elif not was_known:
         yield f"A matrix in CI with `--readers {'window' if result.promised else 'all'}` {since_built}."

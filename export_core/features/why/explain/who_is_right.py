@@ -11,6 +11,7 @@ from msgspec import structs
 from export_core.artifact.envelope.fields import Aval
 from export_core.base.errors import ExportCompatError, InfrastructureFault
 from export_core.base.feature import hooks
+from export_core.base.leaf_names import Named
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import few, first_line, plural
 from export_core.base.tolerances import FLOATS, NEAR
@@ -31,6 +32,7 @@ from export_core.matrix.replay_options import ConvertCell, opened
 from export_core.matrix.result import titles
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import finfo, to_double
+from export_core.numbers.leaf_paths import outputs_named
 from export_core.policy.known_issues import known_issues
 from export_core.readers.environment import Environment
 
@@ -182,16 +184,20 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
                 with suppress(WhyError):
                     exact = _outputs(choice, wide, own, double)
             exact = exact or _outputs(choice, replace(wide, reader=newest.release), newest, double)
-        return nearer(written, read, exact) or [Sentence(_without_reference(written, read, cell.reader.title))]
+        named = outputs_named(golden, call)
+        lines = nearer(written, read, exact, named)
+        return lines or [Sentence(_without_reference(written, read, cell.reader.title, named))]
     except (ExportCompatError, InfrastructureFault) as error:
         return [Sentence(f"no reference in double precision: {first_line(str(error))}")]
 
 
-def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: str) -> str:
+def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: str, named: Named) -> str:
     """Return why there is no reference, if the call, run again alone, gives the same floats as the writer."""
     pairs = enumerate(zip(written, read, strict=True))
     others = [
-        f"output {number} {leaf}" for number, (leaf, got) in pairs if leaf.numpy().tobytes() != got.numpy().tobytes()
+        f"output {named(number)} {leaf}"
+        for number, (leaf, got) in pairs
+        if leaf.numpy().tobytes() != got.numpy().tobytes()
     ]
     if others:
         return f"no reference in double precision: the outputs that differ are not floats: {few(others)}"
@@ -214,13 +220,13 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
     return replace(double, envelope=envelope, inputs=tuple(inputs))
 
 
-def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf]) -> list[Sentence]:
+def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf], named: Named = str) -> list[Sentence]:
     """Return a line for each float output that differs, which says whether writer or reader is nearer to `exact`.
 
     The largest difference comes first. All outputs are of the same call: as the writer gave them, as the reader gives
     them, and in double precision. Errors are root mean squares over the elements that differ, relative to that of the
     whole exact output, or of the written or read output if that is 0. Elements that are NaN or infinite in one of the
-    three have no error: a text says what they are.
+    three have no error: a text says what they are. `named` gives outputs their names.
 
     A line contradicts the stored outputs if these are more than `NEAR` times as far from `exact` as the read ones,
     and as the step of their dtype. Of outputs that are in double precision themselves it supports no side: the reader
@@ -243,7 +249,7 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
             for_stored = None if leaf.dtype in _DOUBLE else is_near
             sides, largest = [*sides, Sentence(_in_words(reader, writer), for_stored)], max(largest, apart)
         if sides:
-            text = f"output {number} {leaf}: {'; '.join(side.text for side in sides)}"
+            text = f"output {named(number)} {leaf}: {'; '.join(side.text for side in sides)}"
             lines.append((largest, Sentence(text, _of_all(side.for_stored for side in sides))))
     shown = [line for _, line in sorted(lines, key=lambda line: -line[0])]
     if (rest := len(shown) - _SHOWN) <= 0:

@@ -330,7 +330,7 @@ class _Run:
         if not self.oracle.fails_alike(self.program):
             raise NotReproducedError(
                 f"{self.cell.key}: {self.failure}, but not when its module is written again without derivatives and "
-                "trees: the cause is not in the module."
+                "pytrees: the cause is not in the module."
             )
         self.reduction = Reduction(
             cell=str(self.cell.key),
@@ -427,7 +427,7 @@ class _Run:
         if not (apart.units or apart.unequal):
             raise NotReproducedError(
                 f"{self.cell.key}: {self.second.cell.reader.title} gives the same numbers here, which are not "
-                "those of the golden. Name a release that gives the golden's with --good, if there is one."
+                "those of the golden. With --good, name a release that gives those of the golden, if there is one."
             )
         return apart
 

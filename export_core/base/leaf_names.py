@@ -1,0 +1,54 @@
+"""How messages name a leaf of a function's arguments or results: by its number, and by its path in the tree."""
+
+import re
+from collections.abc import Callable, Sequence
+
+Named = Callable[[int], str]
+"""What gives the leaf of a number its name in messages, as `numbered` does. `str` gives the number alone."""
+
+LONGEST = 80  # Characters of a path in a message. The middle of a longer one is left out.
+_HEAD = 20  # So many of these are from its beginning: its end says more.
+_WHOLE = "result"  # The path of a function's only result, which says nothing.
+_PATH = re.compile(
+    r"(?<=\d) \((?:args|kwargs|result|derivative by|the cotangent of)\b.*?\)(?=$|[,:;]| (?:as|is) | [\w<>]+\[)",
+    re.MULTILINE,
+)
+
+
+def numbered(number: int | str, path: str = "") -> str:
+    """Return the number of a leaf with its path, such as ``0 (result['b1'])``.
+
+    It is the number alone if the path is not known or if the leaf is the whole result. The number of an output of a
+    further call has the call's name: ``vjp1/0``.
+    """
+    return f"{number}{in_brackets(path)}"
+
+
+def path_at(paths: Sequence[str], number: int) -> str:
+    """Return the path of the leaf with this number; "" where paths are not known, or a damaged file lacks some."""
+    return paths[number] if number < len(paths) else ""
+
+
+def in_brackets(path: str) -> str:
+    """Return a path as it follows the number of its leaf, with a space before it; "" where `numbered` leaves it out."""
+    if path in ("", _WHOLE):
+        return ""
+    tail = LONGEST - _HEAD - 1
+    return f" ({path if len(path) <= LONGEST else f'{path[:_HEAD]}…{path[-tail:]}'})"
+
+
+def of_derivative(arguments: Sequence[str], results: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the paths of the arguments and results of a function's derivative (VJP), from those of the function.
+
+    The path of a cotangent or of a result says what it belongs to.
+    """
+    cotangents = [f"the cotangent of {path}" for path in results]
+    return [*arguments, *cotangents], [f"derivative by {path}" for path in arguments]
+
+
+def without_paths(message: str) -> str:
+    """Return a message without the paths that `numbered` added to numbers.
+
+    Older runs and policies have messages without paths, and failures that are alike differ in them.
+    """
+    return _PATH.sub("", message)

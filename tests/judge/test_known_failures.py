@@ -218,8 +218,8 @@ def test_globs_that_cover_too_many_cells_are_an_error():
     check_width([ENTRY], promised[:50])
     with pytest.raises(
         PolicyError,
-        match=r"^policy: known_failures\[0\]: expected at most 50 cells in its globs that are promised or of a "
-        r"deployment target, found 51\. Name cases",
+        match=r"^policy: known_failures\[0\]: expected at most 50 cells that it can excuse \(promised, or of a "
+        r"deployment target\), found 51\. Name cases",
     ):
         check_width([ENTRY], promised)
     check_width([msgspec.structs.replace(ENTRY, at_most=51)], promised)

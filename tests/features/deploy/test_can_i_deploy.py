@@ -868,6 +868,18 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
+@pytest.mark.parametrize("folder", [f"golden/{CASE}/0.9.2-cpu", f"golden/{CASE}"], ids=["golden", "case"])
+def test_the_folder_of_a_golden_stands_for_it(ask, folder):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    assert f"{CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2" in ask(folder, "serving", code=0).out
+
+
+def test_a_golden_folder_elsewhere_stands_for_its_artifact(ask):
+    write_golden(GoldenStore(Path("converted", "0.9.2")), manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1"))
+    ended = ask(f"converted/0.9.2/{OTHER}/0.9.1-cpu", "serving", code=3)
+    assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden" in " ".join(ended.out.split())
+
+
 def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
     there = GoldenStore(Path("converted", "0.9.2"))
     artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact

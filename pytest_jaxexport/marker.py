@@ -52,7 +52,7 @@ KEYWORDS: dict[str, Keyword] = {
         "{'platform': 'the same module runs on both'}",
     ),
     "changed_module": (
-        "'fail'",
+        "None",
         "'fail' or 'warn', for an export that has changed, other than in locations and names, although its outputs "
         "have not; with 'warn' the test passes, and the summary says so; default: the policy's",
         "'warn'",

@@ -169,7 +169,7 @@ def _problems_in_project(policy: "Policy", calendar: "Calendar", *, with_goldens
     is_flag=True,
     help="Print instead the policy's JSON Schema, by which editors check and complete keys.",
 )
-@click.option("--without", metavar="KEY", multiple=True, help="Leave out this key. Can be repeated.")
+@click.option("--without", metavar="KEY", multiple=True, help="Leave out a key, such as required. Can be repeated.")
 def show(policy_file: str | None, known: bool, schema: bool, without: Sequence[str]) -> None:
     """Show every key with its value as YAML, and the line that sets it."""
     from export_core.policy import Policy, load

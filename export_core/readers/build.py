@@ -371,7 +371,7 @@ def _why_unsolved(text: str) -> str:
     sentences = sentences.strip()
     if not because:
         return text
-    if sentences.endswith(_UNSATISFIABLE) and "ecause " not in sentences:
+    if sentences.endswith(_UNSATISFIABLE) and "because " not in sentences.lower():
         return f"{sentences.removesuffix(_UNSATISFIABLE)}. {hint}".strip()
     return f"{because}{sentences} {hint}".strip()
 

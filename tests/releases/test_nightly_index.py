@@ -19,7 +19,7 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from tools.stored_results import read_results
 
-pytestmark = pytest.mark.matrix
+pytestmark = pytest.mark.weekly
 ROOT = Path(__file__).parents[2]
 NIGHTLY, BUILT = "0.12.1.dev20261101", "2026-11-01"
 

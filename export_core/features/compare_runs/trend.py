@@ -349,10 +349,14 @@ def _changed_numbers(then: Result, now: Result, *, is_same_golden: bool) -> Chan
 
 
 def run_lines(steps: Sequence[RunStep], runs: Sequence[str], readers: Mapping[Release, str]) -> Iterator[str]:
-    """Yield a line for each change from run to run, in the order of the runs; `readers` has a name for each reader."""
-    yield f"from run to run, {runs[0]} to {runs[-1]}: {plural(len(steps), 'change')} in cells that both runs have"
+    """Yield a line for each change from run to run, in the order of the runs; `readers` has a name for each reader.
+
+    A cell that gives the outputs of its golden before and after the golden was written again is counted at the end.
+    """
+    moved = [step for step in steps if not (step.what is Changed.GOLDEN and all(step.as_written))]
+    yield f"from run to run, {runs[0]} to {runs[-1]}: {plural(len(moved), 'change')} in cells that both runs have"
     rows = []
-    for step in steps[:MOST]:
+    for step in moved[:MOST]:
         if step.change:
             was, now = (amount(step.change.figure, value) for value in (step.change.was, step.change.now))
             what = times(step.change.was, step.change.now), f"{step.change.figure} {was} -> {now}"
@@ -365,11 +369,16 @@ def run_lines(steps: Sequence[RunStep], runs: Sequence[str], readers: Mapping[Re
         platform = "" if step.platform == "cpu" else f" on {step.platform}"
         rows.append((*what, f"{step.before} -> {step.after}", f"{step.golden} in {readers[step.reader]}{platform}"))
     yield from aligned(rows, indent="  ")
-    if len(steps) > MOST:
-        yield f"  and {plural(len(steps) - MOST, 'more change')}: --json has all, --cases chooses"
+    if len(moved) > MOST:
+        yield f"  and {plural(len(moved) - MOST, 'more change')}: --json has all, --cases chooses"
     if goldens := {step.golden for step in steps if step.what is Changed.GOLDEN}:
         were = "1 golden was" if len(goldens) == 1 else f"{len(goldens):,} goldens were"
-        yield f"golden: {were} written again between the runs, so the errors are against other outputs or another noise"
+        unmoved = len(steps) - len(moved)
+        left_out = f"; {plural(unmoved, 'cell')} as written before and after, not listed" if unmoved else ""
+        yield (
+            f"golden: {were} written again between the runs, so the errors are against other outputs or another noise"
+            f"{left_out}"
+        )
 
 
 def _in_noise(error: float | None) -> str:

@@ -463,6 +463,13 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         names = few([subject.name for subject in calling])
         yield f"Calls what only jax registers: {names}. Compute that with jax.lax, and export again."
         done |= {subject.name for subject in calling}
+    known = dict[str, list[str]]()  # The names of artifacts that fail in a known way, by what to do about it.
+    for subject in failing:
+        if subject.name not in done and (issue := _issue_of(subject, target, question)):
+            known.setdefault(issue.todo, []).append(subject.name)
+    for todo, names_of in known.items():
+        yield f"Fails in a known way: {few(names_of)}. {todo}"
+        done |= {*names_of}
     taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]
     own = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
     if own:
@@ -493,6 +500,12 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         which = "the others" if done or helpless else "them"
         command = f"`jaxexport convert FILE --for {target.release} -o OUT`"
         yield f"Export {which} again {how}, or try {with_asked(command, asked_in(option_words(question.project)))}."
+
+
+def _issue_of(subject: Subject, target: DeploymentTarget, question: Question) -> KnownIssue | None:
+    """Return the known issue that a stored failure of an artifact in a target shows; None without one."""
+    result = _stored(subject, target.release, target.platform, question)
+    return question.issues.get(result.upstream) if result is not None and result.verdict.fails else None
 
 
 def _is_forecast(subject: Subject, target: DeploymentTarget, question: Question) -> bool:

@@ -244,13 +244,23 @@ def written_by(
 
 
 def _has_name(golden: Golden, name: str) -> bool:
-    return matches(golden.manifest.case, name) or matches(golden.id, name)
+    """Return whether a golden has a name that the user gave: its case, its id, a glob of either, or its folder."""
+    return matches(golden.manifest.case, name) or matches(golden.id, name) or _is_folder_of(golden, Path(name))
+
+
+def _is_folder_of(golden: Golden, path: Path) -> bool:
+    """Return whether a path is the folder of a golden, or that of its case."""
+    return path.name in (golden.folder.name, golden.folder.parent.name) and path.resolve() in (
+        golden.folder.resolve(),
+        golden.folder.resolve().parent,
+    )
 
 
 def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
-    """Return the artifacts that the user names: by case, by golden, by a glob of either, or by file.
+    """Return the artifacts that the user names: by case, by golden, by a glob of either, by folder, or by file.
 
-    A file that is the artifact of some goldens stands for those goldens.
+    A file that is the artifact of some goldens stands for those goldens; the folder of a golden that is not among
+    `goldens` stands for its artifact.
 
     Raises:
         DeployingError: A name is neither a case, a golden, a matching glob nor a file.
@@ -264,6 +274,8 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
         for golden in meant:
             golden.verify()
             subjects.append(Subject(golden.read_artifact(), golden))
+        if not meant and (Path(name) / MANIFEST).is_file():
+            name = str(Path(name) / ARTIFACT)
         if not meant and not Path(saved_model_in(name)).is_file():
             cases = dict.fromkeys(golden.manifest.case for golden in goldens)
             raise DeployingError(

@@ -278,8 +278,9 @@ def _reader_events(
     for day, version in _retirements(goldens, policy, calendar, as_of):
         if day > as_of:
             text = (
-                f"you may stop testing with reader {version}: a jaxlib built from this day on does not have to run "
-                f"what {version} exports, or any golden that {version} has to run"
+                f"you may stop testing with reader {version}, unless it is in use (then list it under `deployed`): "
+                f"from this day on, new jaxlibs need not run the goldens that {version} has to run, nor what {version} "
+                "exports"
             )
             yield day, Event(EventKind.RETIRES, version, text)
 
@@ -470,10 +471,15 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
     today = [Event(EventKind.PRUNABLE, "goldens", may_go)] if forecast.prunable else []
     if forecast.retired:
         are_several = len(forecast.retired) > 1
-        exports, has = ("they export", "they have") if are_several else ("it exports", "it has")
+        them, in_use, has, exports = (
+            ("them", "they are", "these have", "these export")
+            if are_several
+            else ("it", "it is", "it has", "it exports")
+        )
         stop = (
-            f"you may already stop testing with reader{'s' * are_several} {few(forecast.retired)}: a jaxlib built from "
-            f"now on does not have to run what {exports}, or any golden that {has} to run"
+            f"you may already stop testing with reader{'s' * are_several} {few(forecast.retired)}, unless {in_use} in "
+            f"use (then list {them} under `deployed`): new jaxlibs need not run the goldens that {has} to run, nor "
+            f"what {exports}"
         )
         today.append(Event(EventKind.RETIRES, "readers", stop))
     before: Obligations | None = None

@@ -229,11 +229,12 @@ def test_other_bits_of_a_replaced_golden_are_not_called_bits(second, what, tmp_p
     assert ("golden: 1 golden was written again" in printed) is (what == "golden")
 
 
-def test_other_bits_that_are_both_as_written_are_of_another_golden(tmp_path, jaxexport):
+def test_a_golden_written_again_with_its_outputs_is_counted_and_not_listed(tmp_path, jaxexport):
     for name in "ab":
         finished(tmp_path / name, read("0.10.0", name, 0.0, as_written=True), as_of=day(f"2026-11-2{'ab'.index(name)}"))
     printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
-    assert "  golden  as written -> as written  " in printed
+    assert ": 0 changes in cells that both runs have\ngolden: 1 golden was written again between the runs, " in printed
+    assert printed.endswith("outputs or another noise; 1 cell as written before and after, not listed\n")
 
 
 def test_runs_of_one_day_are_named_by_when_they_began(tmp_path, jaxexport):

@@ -421,6 +421,15 @@ def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
     assert helps in out
 
 
+def test_a_failure_in_a_known_way_has_the_advice_of_its_entry(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
+    failed = ran(Verdict.ERROR, "0.12.0.1", stage=Stage.RUN, message="not refused", upstream="litert-unchecked-sizes")
+    stored(of_runtime(failed, "litert==2.3.0", "2026-10-06"))
+    out = " ".join(jaxexport("can-i-deploy", CASE, "--to", "phone", code=1).out.split())
+    assert "(results) upgrade phone: no later release is known to run all of them. Fails in a known way: " in out
+    assert f"{CASE}/0.9.2-cpu. Check sizes before the call. NO:" in out
+
+
 def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):
     origin = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "pytest-jaxexport 0.2.0")
     content = encode(read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None))
@@ -857,6 +866,18 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     folder = f"run/deploy/{OF_CONVERTED.name}"
     assert run.endswith(f" --goldens converted/0.9.2 --policy other.yaml --results {folder}")
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
+
+
+@pytest.mark.parametrize("folder", [f"golden/{CASE}/0.9.2-cpu", f"golden/{CASE}"], ids=["golden", "case"])
+def test_the_folder_of_a_golden_stands_for_it(ask, folder):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    assert f"{CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2" in ask(folder, "serving", code=0).out
+
+
+def test_a_golden_folder_elsewhere_stands_for_its_artifact(ask):
+    write_golden(GoldenStore(Path("converted", "0.9.2")), manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1"))
+    ended = ask(f"converted/0.9.2/{OTHER}/0.9.1-cpu", "serving", code=3)
+    assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden" in " ".join(ended.out.split())
 
 
 def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):

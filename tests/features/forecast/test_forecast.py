@@ -335,8 +335,8 @@ def test_a_retirement_names_the_obligations_that_end():
     happening = [event for each in found.days for event in each.events]
     (text,) = (each.text for each in happening if (each.kind, each.subject) == (EventKind.RETIRES, "0.10.2"))
     assert text == (
-        "you may stop testing with reader 0.10.2: a jaxlib built from this day on does not have to run what 0.10.2 "
-        "exports, or any golden that 0.10.2 has to run"
+        "you may stop testing with reader 0.10.2, unless it is in use (then list it under `deployed`): from this day "
+        "on, new jaxlibs need not run the goldens that 0.10.2 has to run, nor what 0.10.2 exports"
     )
 
 
@@ -366,7 +366,7 @@ def test_readers_that_have_retired_are_listed_under_today():
     lines = [*forecast_lines(found)]
     below = lines[lines.index("2026-12-20  today") + 1]
     assert below.startswith(
-        "  retires: you may already stop testing with readers 0.10.1, 0.10.2: a jaxlib built from now on"
+        "  retires: you may already stop testing with readers 0.10.1, 0.10.2, unless they are in use (then list them"
     )
     kept = Policy(readers="0.10.1,0.12.0.1", retention=Retention(deployed=("0.10.1",)))
     assert look_ahead(policy=kept, days=9, when=when).retired == ()

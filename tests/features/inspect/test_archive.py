@@ -259,8 +259,8 @@ def test_folders_and_files_can_be_named_together(folder):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--mlir",), "--mlir and --readers take one artifact"),
-        (("--readers", "0.9.2"), "--mlir and --readers take one artifact"),
+        (("--mlir",), "--mlir and --readers each need exactly one artifact"),
+        (("--readers", "0.9.2"), "--mlir and --readers each need exactly one artifact"),
         (("--as-of", "soon"), "--as-of: expected a date such as"),
     ],
 )

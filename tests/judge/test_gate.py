@@ -9,7 +9,7 @@ from making import day, document, result, rules, summarize
 
 from export_core.base.json_text import safe_json
 from export_core.judge import Judgement, RunFacts, gate, judge_again
-from export_core.judge.gate import RunIdentity, exit_code_of, facts_at_end, in_order, part_of_project
+from export_core.judge.gate import RunIdentity, calendar_age, exit_code_of, facts_at_end, in_order, part_of_project
 from export_core.matrix import Verdict
 from export_core.matrix.selection import selection_by_policy
 from export_core.policy import Policy, PolicyError
@@ -278,3 +278,15 @@ def test_a_plan_of_all_that_the_policy_selects_is_no_part():
     whole = selection_by_policy(Policy())
     assert part_of_project(whole, Policy()) == ""
     assert part_of_project(whole, Policy(), Shard(1, 7)) == "shard 1/7"
+
+
+@pytest.mark.parametrize(
+    ("newest", "text"),
+    [
+        ("", ""),  # a run by an earlier version, which did not record it
+        ("2026-09-22", ""),
+        ("2026-09-21", "the calendar of releases ends on 2026-09-21, 61 days before"),
+    ],
+)
+def test_only_a_calendar_of_too_many_days_ago_is_named(newest, text):
+    assert calendar_age(newest, day("2026-11-21"), Policy(calendar_days=60)) == text

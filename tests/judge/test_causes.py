@@ -17,7 +17,7 @@ from export_core.matrix import Cell, Verdict
 from export_core.matrix.result import by_build_date, new_result
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import Required
-from export_core.policy.known_issues import known_issues
+from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.readers.worker.protocol import Stage
 
 GOLDENS = Path(__file__).parents[2] / "golden"
@@ -131,6 +131,30 @@ INT4 = "tests.compat.test_dtypes.test_tiny_dtype[int4]/0.9.2-cpu"
 )
 def test_a_cell_has_a_known_issue_only_if_all_its_facts_fit(cell, folder, issue):
     assert upstream_of(cell, Golden(golden().manifest, GOLDENS / folder), known_issues()) == issue
+
+
+@pytest.mark.parametrize(
+    ("changes", "cell", "fits"),
+    [
+        ({}, {}, True),
+        ({"since": "0.10.2"}, {}, True),
+        ({"since": "0.11.0"}, {}, False),
+        ({"mended_in": "0.10.2"}, {}, False),
+        ({"mended_in": "0.11.0"}, {}, True),
+        ({"written_before": "0.9.2"}, {}, False),
+        ({"written_before": "0.10.0"}, {}, True),
+        ({"platforms": ("cpu",)}, {}, True),
+        ({"platforms": ("tpu",)}, {}, False),
+        ({"stage": "run"}, {"stage": Stage.COMPILE}, False),
+        ({"stage": "run"}, {"stage": Stage.COMPARE}, True),
+        ({"message": "", "certainty": "sometimes"}, {}, False),
+        ({"message": ""}, {}, True),
+    ],
+)
+def test_a_known_issue_has_releases_platforms_and_stages(changes, cell, fits):
+    issue = KnownIssue(**{"id": "ours", "title": "t", "todo": "d", "outcome": "crash", "message": "signal", **changes})
+    failing = failed(reader="0.10.2", writer="0.9.2", **SEGV, **cell)
+    assert upstream_of(failing, golden(), [issue]) == ("ours" if fits else "")
 
 
 def test_a_file_of_known_issues_adds_or_replaces_them_by_id(tmp_path):

@@ -88,9 +88,9 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
 
 
 def changed_settings(now: Manifest, then: Manifest) -> dict[str, tuple[object, object]]:
-    """Return the settings of jax that are not a golden's, each with the golden's value and the one of now.
+    """Return the settings of jax that differ from a golden's, each with the golden's value and the one of now.
 
-    Another writer's settings have other defaults: of those, only settings made by a variable are compared.
+    Another writer may have other defaults: then only settings made by an environment variable are compared.
     """
     is_own = now.writer.id == then.writer.id
     return {

@@ -19,7 +19,7 @@ OUTCOMES = ("works", "refused", "judged", "differs")
 
 
 class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A change to this program's code that breaks a statement, and the test of the row that must fail then.
+    """A change to this program's code that makes a documented statement false, and the test that must fail then.
 
     In `file`, the text `replace` is replaced by the text `by`.
     """

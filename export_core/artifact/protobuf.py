@@ -64,7 +64,7 @@ class Wire:
             tag, after = self.varint(at, end, what)
             number, wire = tag >> 3, tag & 7
             if not 0 < number < 1 << 29:
-                raise self.error(f"a field of {what}", f"field number {number}", at)
+                raise self.error(f"a field of {what} with a number from 1 to {(1 << 29) - 1:,}", f"{number:,}", at)
             value, length = 0, _SIZES.get(wire, 0)
             if wire == VARINT:
                 value, stop = self.varint(after, end, what)

@@ -127,9 +127,10 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
 
 
 def _problems_in_project(policy: "Policy", calendar: "Calendar", *, with_goldens: bool) -> "Problems":
-    """Yield what would end a run with this policy here, as (key, message): its readers, comparators and goldens.
+    """Yield each of the policy's readers, comparators and goldens that would end a run here, as (key, message).
 
-    The folder of goldens is looked for `with_goldens`, unless it is the default, as in a project that has none yet.
+    The goldens are checked only if `with_goldens`, and only if the policy sets their folder: a new project may not have
+    the default folder yet.
     """
     from export_core.goldens import GoldenError, GoldenStore
     from export_core.judge.unmatched import READERS, unknown_readers

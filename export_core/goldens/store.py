@@ -517,7 +517,7 @@ def no_goldens(root: Path, advice: str = "") -> str:
 
 
 def _written_by_pytest() -> tuple[str, str] | None:
-    """Return the folder that pytest's own configuration sets as that of goldens, and the file that sets it; or None."""
+    """Return the goldens folder that pytest's configuration names, and the file that names it; None if none does."""
     for file in ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):  # pytest takes the first
         with contextlib.suppress(OSError):
             if found := _EXPORT_GOLDENS.search(read_named(file).decode(errors="replace")):

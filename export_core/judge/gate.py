@@ -440,7 +440,7 @@ def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str
 
 
 def _selection_of(facts: RunFacts, policy: Policy) -> Selection:
-    """Return the selection of a run as its facts record it. What they lack is what the policy selects."""
+    """Return the selection of a run as its facts record it, and as the policy sets it where they record nothing."""
     names = {field.name for field in dataclasses.fields(Selection)}
     recorded = {name: value for name, value in facts.selection.items() if name in names}
     return dataclasses.replace(selection_by_policy(policy), **recorded)

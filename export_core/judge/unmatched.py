@@ -233,7 +233,10 @@ def targets_without_golden(
 
 
 def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[Unmatched]:
-    """Return an entry for each pattern of a pin that matches no golden: it is misspelled, or all are deleted."""
+    """Return an `Unmatched` for each pattern under `retention.pinned` that matches no golden.
+
+    Such a pattern is misspelled, or its goldens have been deleted.
+    """
     return [
         Unmatched(
             f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden.",

@@ -263,7 +263,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 def existed_on(result: Result, day: datetime.date) -> bool:
-    """Return whether a cell's writer and reader were built by a day: a plan of an earlier day has no such cell."""
+    """Return whether a cell's writer and reader were both built on or before a day: else no plan of it has the cell."""
     return result.writer.built <= day and result.reader.built <= day
 
 

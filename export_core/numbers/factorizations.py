@@ -19,7 +19,7 @@ from export_core.numbers.elements import largest, to_double
 
 @dataclass(frozen=True)
 class Part:
-    """Two arrays that are compared in place of the factors."""
+    """An expected and an actual array, such as the product of the factors, compared in place of the factors."""
 
     what: str
     expected: Array

@@ -14,7 +14,9 @@ HOLDS = {"D-1": ("scale_v1",), "D": ("scale_v1", "scale_v2"), "RELEASE+180": ("s
 
 
 def build_libraries(folder: Path, headers: str) -> dict[str, Path]:
-    """Compile the sources, and link a library for each day; return the path of each library by its day.
+    """Build the custom-call library as it is on each day of its change; return each library's path by that day.
+
+    The days are the keys of `HOLDS`, such as D-1.
 
     A jaxlib accepts handlers that were compiled with its own headers or with older headers. So the headers of the
     oldest reader work for all readers.

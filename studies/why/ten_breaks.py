@@ -154,7 +154,7 @@ def reduction(one: Break, cell: list[str]) -> tuple[str, str]:
 
 
 def run_bundle(one: Break, cell: list[str]) -> str:
-    """Write the bundle of a break, and run its script by uv and Python alone.
+    """Write the bundle of a break, and run its script with `uv run`, outside any project.
 
     Return "" if the script fails as the cell does, or else what is wrong.
 

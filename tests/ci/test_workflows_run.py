@@ -192,7 +192,7 @@ def results_in(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def green(tmp_path_factory, project, python) -> tuple[Actions, dict[str, list[Job]]]:
-    """The emulator of a project that keeps its promise, and the jobs of its gate, which have run."""
+    """An emulator of GitHub Actions for a project that keeps its promise, and the finished jobs of its workflow."""
     run = Actions(tmp_path_factory.mktemp("green"), project, cache_folder() / "environments", plain(python))
     return run, run.run(CI / "github.yml", event="pull_request")
 

@@ -202,7 +202,7 @@ def test_policies_of_this_project_and_with_every_key_are_valid():
     valid("policy", {})
 
 
-def test_the_policys_schema_has_no_key_for_a_position_in_the_file():
+def test_the_policys_schema_leaves_out_the_internal_place():
     tables = schema("policy")["$defs"]
     assert all("place" not in table["properties"] for table in tables.values()), "found when a policy is read"
 

@@ -148,7 +148,7 @@ def test_a_jitted_bound_method_object_is_exported(exported):
     assert outputs(exported(jax.jit(BoundMethod(0)), X)) == [[0, 1, 2]]
 
 
-def test_a_library_jit_takes_only_arrays_as_inputs(exported):
+def test_non_arrays_given_to_a_filter_jit_are_no_inputs(exported):
     jitted = FilterJit(lambda tree, x: (tree["f"](x) * tree["w"], "text", tree["f"]))
     golden = exported(jitted, {"f": jnp.square, "w": X}, X)
     assert golden.manifest.signature.inputs == ("float32[3]", "float32[3]")

@@ -157,7 +157,7 @@ def test_a_one_device_runtime_runs_nothing_for_several_devices():
         assert known.runs.answer == NO
 
 
-def test_shardy_of_older_releases_refuses_unreduced_extremes():
+def test_shardy_of_older_releases_refuses_unreduced_maxima():
     artifact = golden_of("test_reduced_axes.test_partial_extremes").read_artifact()
     answered = {name: of(artifact, name).loads.answer for name in ("0.9.1", "0.10.0", "0.10.2", "0.11.0", "0.12.0.1")}
     assert answered == {"0.9.1": NO, "0.10.0": NO, "0.10.2": NO, "0.11.0": YES, "0.12.0.1": YES}

@@ -118,7 +118,7 @@ def test_an_output_that_differs_is_named_by_its_path(check_tree):
     assert check_tree(ONES, ONES, shardings=("y",)) == sharded
 
 
-def test_an_output_of_a_flattened_tree_is_named_by_the_functions_own_path(check_tree):
+def test_a_flattened_output_is_named_by_its_original_path(check_tree):
     own = Flattened(("args[0].x", "args[0].y"), ("result.mean",), ("m.Stats",))
     assert check_tree(ONES * 2, ONES, flattened=own).startswith("output 0 (result.mean) float32[2]: ")
 

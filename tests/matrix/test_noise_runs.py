@@ -101,7 +101,7 @@ def own_variants(request: Request) -> dict[str, VariantRequest]:
     return {variant.name: variant for variant in variants[count:]}
 
 
-def test_noise_runs_move_inputs_or_results_inside_the_program(golden):
+def test_noise_runs_perturb_inputs_or_inner_results(golden):
     worker = FakeWorker()
     record = measured(golden, worker).record
     (request,) = worker.requests

@@ -53,7 +53,7 @@ def test_planning_a_pair_that_jax_refuses_is_an_error():
         ({"touching": NEWEST, "readers": "0.11.2,0.10.2"}, [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]),
     ],
 )
-def test_option_readers_newest_depends_on_day_and_candidate(selection, expected):
+def test_the_newest_reader_is_that_of_the_day_or_candidate(selection, expected):
     assert pairs(planned(**selection)) == expected
 
 

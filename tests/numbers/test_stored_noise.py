@@ -199,7 +199,7 @@ def test_a_tolerance_of_the_policy_decides(chaotic):
         (np.int32, Comparison(compare="exact"), False),
     ],
 )
-def test_an_element_that_jumps_is_named_unless_a_rule_decides(chaotic, dtype, how, jumps):
+def test_jumping_elements_are_reported_unless_a_rule_judges(chaotic, dtype, how, jumps):
     stored = chaotic(dtype=dtype, jumping={"0": (3, 4)}, undecided_outputs={}).compared(ComparedAs(how, {}))
     assert undecided_in([stored]) == [f"t.chaos/0.12.0.1-cpu: output 0: 3 of 4 {JUMP}"] * jumps
     assert bool(left_to_noise(stored).jumping) is jumps

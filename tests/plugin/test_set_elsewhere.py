@@ -55,7 +55,7 @@ def test_the_second_export_has_jax_settings_of_other_test_files(project, case):
     assert "reproducible" not in manifest
 
 
-def test_without_the_test_file_that_sets_jax_the_export_is_changed(project):
+def test_running_without_the_file_that_configures_jax_fails(project):
     done = project.pytest("test_b.py")
     assert "export changed" in done["test_product"].text
     assert "jax_default_matmul_precision: golden highest; now None" in done["test_product"].text

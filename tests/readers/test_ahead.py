@@ -335,7 +335,7 @@ def test_a_list_of_imports_that_ends_the_worker_is_deleted(environment, tmp_path
     assert not notes.exists()
 
 
-def test_after_imports_python_collects_garbage_but_not_theirs():
+def test_garbage_collection_skips_the_objects_of_imports():
     frozen = gc.get_freeze_count()
     with without_collections():
         assert not gc.isenabled()

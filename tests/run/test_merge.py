@@ -258,7 +258,7 @@ def test_a_consistent_but_forged_shard_is_refused(shards):
 
 
 @pytest.mark.parametrize("numbers", ["0-999999999", "9" * 5000, "-1", "some"])
-def test_a_plan_with_impossible_golden_numbers_is_refused(shards, numbers):
+def test_a_plan_whose_cells_name_unlisted_goldens_is_refused(shards, numbers):
     plan = json.loads((shards[0] / PLAN).read_text())
     plan["own_cells"] = dict.fromkeys(plan["own_cells"], numbers)
     (shards[0] / PLAN).write_text(json.dumps(plan))

@@ -47,7 +47,7 @@ class ProofEvidence:
 
 
 def evidence_of(golden: Golden) -> ProofEvidence:
-    """Return the evidence that a stored golden gives.
+    """Return a stored golden's manifest and files, by which a conversion of its artifact can be verified.
 
     Raises `GoldenError` if the golden is damaged.
     """

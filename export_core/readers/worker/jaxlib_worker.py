@@ -266,7 +266,7 @@ def time_limit(seconds: float | None) -> Any:
         yield
         return
     if seconds <= 0:
-        raise TimeoutError("other variants used up the time limit")
+        raise TimeoutError("not run: the other runs that measure the noise of this call have used up their time")
     # As long again: the limit of all is not that of one.
     signal.setitimer(signal.ITIMER_REAL, seconds + LONGEST_LIMITED)
     try:

@@ -146,9 +146,10 @@ class Rewriting:
         self.helpers: dict[tuple[str, int, bool, bool], tuple[str, str]] = {}
 
     def rewrite(self) -> int:
-        """Rewrite the module so that rounded results and exact terms of sums are moved; return how many are.
+        """Rewrite the module so that it adds units in the last place to results and terms; return to how many.
 
-        A result is moved if `_is_open` is true of its operation, and a term if nothing else moves it (`Operands`).
+        These are the results of operations of which `_is_open` is true, and the terms of sums that would otherwise all
+        stay exact (`Operands`).
         """
         with self.module.context, ir.Location.unknown():
             self.numbers_type = ir.Type.parse("tensor<3xi32>")

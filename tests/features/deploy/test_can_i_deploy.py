@@ -534,7 +534,7 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     assert "1 cell as of 2026-11-22" in planned.out, "the command plans this cell"
 
 
-def test_a_command_runs_known_cells_only_if_it_replaces_their_results(ask):
+def test_the_command_repeats_cells_only_if_it_replaces_their_results(ask):
     for folder, readers in ((".jaxexport", "0.10.2"), (".jaxexport/deploy", "0.9.2,0.10.2")):
         stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
         (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]

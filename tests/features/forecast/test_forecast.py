@@ -307,7 +307,7 @@ def test_a_folder_without_goldens_is_an_error(project):
         raise run("--goldens", "none").exception
 
 
-def test_obligations_are_written_on_the_days_they_change():
+def test_obligations_are_listed_only_on_days_they_change():
     # 0.9.2 has left its window, and is not the last of its case.
     ahead = forecast(OF_ONE_CASE, Policy(), load_calendar(), day("2027-06-01"), 30)
     written = "\n".join(forecast_lines(ahead))

@@ -213,7 +213,7 @@ def test_a_jax_with_one_possible_jaxlib_names_it(jaxexport, tmp_path):
     assert facts["writer"]["jaxlib"] == "0.11.2"
 
 
-def test_a_disabled_check_limits_the_releases_that_load_it(jaxexport):
+def test_an_artifact_with_a_disabled_check_has_fewer_readers(jaxexport):
     (folder,) = OLD_GOLDENS.iterdir()
     golden = folder / "0.4.26-jax0.4.27-cpu" / "artifact.jaxexport"
     out = jaxexport("inspect", golden).out

@@ -344,9 +344,9 @@ class _Run:
         )
 
     def _written_again(self, program: ReducedProgram, artifact: Path) -> ReducedProgram:
-        """Return the program as the editor writes it, with its text.
+        """Return the program after the editor has parsed and written it, with the text of its module.
 
-        Raises `WhyError`, which names the file `artifact`, if the editor cannot change it.
+        Raises `WhyError`, which names the file `artifact`, if the editor cannot do so.
         """
         try:
             return program.edited(self.editor)

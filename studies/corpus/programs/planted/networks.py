@@ -108,7 +108,10 @@ def wholly_masked_attention(q, k, v, lengths, *, shift=0):
 
 
 def attention_gradient(q, k, v, bias, *, scale=0.25):
-    """The gradient of attention in a bias of all keys. Softmax ignores the bias, so it is zero but for rounding."""
+    """The gradients of attention with respect to q, k, v and a bias that is added to every key.
+
+    Softmax cancels the bias, so the bias's gradient is zero but for rounding.
+    """
 
     def loss(q, k, v, bias):
         scores = jnp.einsum("qd,kd->qk", q, k + bias) * scale

@@ -134,6 +134,7 @@ def test_a_passed_comparison_names_its_rule():
 def test_the_error_is_reported_in_units_of_the_noise():
     difference = judged(float32(1.0, 1.0), float32(1.0, 1.5), [0.01, 0.01])
     assert difference.max_noise_error == pytest.approx(50)
+    assert judged(float32(1.0, 1.0), float32(1.0, 2.0), [0.01, 0.01]).max_noise_error == pytest.approx(100)
     assert "max 50 times the noise; allowed 4 times the noise of each)" in str(difference)
     assert "\n  largest error in units of the noise at [1]: expected 1.0, got 1.5" in str(difference)
     assert "\n  largest error at [1]: expected 1.0, got 1.5" in str(judged(float32(1.0, 1.0), float32(1.0, 1.5), None))

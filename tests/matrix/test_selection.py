@@ -8,7 +8,7 @@ import pytest
 from making import NEWEST, day, golden, make_wheel
 
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
-from export_core.matrix.selection import is_whole, readers_left_out, unused_jax
+from export_core.matrix.selection import is_whole, problem_of_reader, readers_left_out, unused_jax
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import comma_separated
@@ -126,6 +126,13 @@ def test_a_selection_is_whole_unless_narrower_than_the_policys(readers, policy, 
 )
 def test_readers_that_only_the_policy_names_are_left_out(readers, policy, left_out):
     assert readers_left_out(readers, policy) == left_out
+
+
+@pytest.mark.parametrize(
+    ("text", "is_wrong"), [("0.9.2", False), ("window", False), ("w/jaxlib-0.9.2.whl", False), ("0.99.0", True)]
+)
+def test_a_reader_that_no_plan_can_have_has_a_problem(text, is_wrong):
+    assert bool(problem_of_reader(text, load_calendar())) is is_wrong
 
 
 # --- --touching -------------------------------------------------------------------------------------------------------

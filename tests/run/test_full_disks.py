@@ -100,4 +100,4 @@ def test_a_full_disk_for_environments_leaves_no_partial_one(project, tmp_path):
     assert set(verdicts(tmp_path / "r").values()) == {"not_run"}
     line = json.loads((tmp_path / "r" / "results.jsonl").read_bytes().splitlines()[0])
     assert line["message"].startswith("infrastructure: tried twice, ")
-    assert "installing jax==0.12.0.1" in line["message"]
+    assert "It was to install jax==0.12.0.1" in line["message"]

@@ -1,10 +1,10 @@
-"""How messages name a leaf of a function's arguments or results: by its number, and by its path in the tree."""
+"""The names of a function's arguments and results in messages: their numbers, with their paths in the tree."""
 
 import re
 from collections.abc import Callable, Sequence
 
 Named = Callable[[int], str]
-"""What gives the leaf of a number its name in messages, as `numbered` does. `str` gives the number alone."""
+"""A function that returns the name of a leaf in messages, given its number. `str` returns the number alone."""
 
 LONGEST = 80  # Characters of a path in a message. The middle of a longer one is left out.
 _HEAD = 20  # So many of these are from its beginning: its end says more.

@@ -186,7 +186,7 @@ _UNPACKING_SECONDS = 60.0
 
 
 def _large_as_unpacked(records: list[Path]) -> Iterator[str]:
-    """Yield the large files of packages to which nobody has written since the package was unpacked.
+    """Yield the large files that have not been changed since their packages were unpacked.
 
     Such a file has the size that its package lists, and about the time of the package's METADATA. A file that somebody
     edits in place, in any environment that shares it, has another time.

@@ -1,4 +1,4 @@
-"""What an environment of a writer will have and lack for a project's tests, foreseen without building it."""
+"""The packages that the environment of a writer will have and lack for a project's tests, before it is built."""
 
 import ast
 import os

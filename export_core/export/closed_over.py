@@ -41,15 +41,19 @@ def _constants(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     todo = [function]
     while todo and len(seen) < _MOST_FUNCTIONS:
-        plain = _plain(todo.pop())
+        plain = None
+        with contextlib.suppress(Exception):  # An object may answer with any error when it is asked for an attribute.
+            plain = _plain(todo.pop())
         if plain is None or id(plain) in seen or (plain.__module__ or "").partition(".")[0] in _LIBRARIES:
             continue
         seen.add(id(plain))
         for name, value in _variables(plain):
             if callable(value):
                 todo.append(value)
-            with contextlib.suppress(TypeError, ValueError):  # a dictionary whose keys cannot be sorted
-                yield from ((name, leaf) for leaf in jax.tree_util.tree_leaves(value))
+            leaves = []
+            with contextlib.suppress(Exception):  # The value's own type says how it is flattened, by any code.
+                leaves = jax.tree_util.tree_leaves(value)
+            yield from ((name, leaf) for leaf in leaves)
 
 
 def _plain(function: Any) -> FunctionType | None:

@@ -167,7 +167,7 @@ def changed_in(folder: Path, hashed: HashedFiles | None = None, *, is_new: bool 
             listed |= {f"{site}/{_name(line)}" for record in records for line in _lines(record)}
             recorded = _recorded(records)
             for path in _large_as_unpacked(records) if is_new else ():
-                del recorded[path]
+                recorded.pop(path, None)  # Two packages may list the same file.
             for path, expected in recorded.items():
                 digest = base64.urlsafe_b64encode(hashed.digest(path)).rstrip(b"=").decode()
                 if digest not in {content for content, _ in expected}:

@@ -50,3 +50,18 @@ def test_integers_that_lose_bits_are_named_by_their_variable(function, names):
 def test_nothing_is_lost_with_64_bits():
     with jax.enable_x64(True):
         assert lost_integers(in_a_helper) == ()
+
+
+class Unwilling:
+    """An object that can be called, and raises `RuntimeError` for each attribute that it does not have."""
+
+    def __call__(self, x):
+        return x
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+def test_an_object_that_refuses_to_be_looked_at_is_passed_over():
+    unwilling, large = Unwilling(), np.int64(2**40)
+    assert len(lost_integers(lambda x: unwilling(x) + large)) == 1

@@ -561,10 +561,13 @@ def test_a_rebuilt_environment_reads_large_files_too(cache, tiny, monkeypatch):
     assert asked == [{"is_new": True}, {"is_new": False}]
 
 
-def test_a_file_of_two_packages_may_have_the_hash_of_either(cache, tmp_path):
+def test_a_file_of_two_packages_may_have_the_hash_of_either(cache, tmp_path, monkeypatch):
     both = [make_wheel(tmp_path, name, "1.0", modules={"docs/conf.py": f"{name = }"}) for name in ("tiny", "small")]
     folder = build("tiny", sys.executable, tuple(map(str, both)), "import tiny, small").folder
     assert (module.damage_in(folder), module.changed_in(folder)) == ("", "")
+    with monkeypatch.context() as patched:
+        patched.setattr(installed, "_LARGE", 1)
+        assert module.changed_in(folder, is_new=True) == ""
     (conf,) = folder.glob("lib/python*/site-packages/docs/conf.py")
     conf.write_text("name = 'TINY'")
     assert "conf.py: expected the content" in module.changed_in(folder)

@@ -12,23 +12,21 @@ and parses the module. A function that takes an artifact or a module raises `Art
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
+from export_core.releases.calendar_entries import CalendarEntry, RuntimeEntries
 from export_core.releases.names import version_numbers
-
-if TYPE_CHECKING:
-    from export_core.releases.calendar_entries import CalendarEntry, RuntimeEntries
 
 
 CONVERT = ", or `jaxexport convert FILE"  # The beginning of the second remedy, after how to export otherwise.
 _NO_EXPORT = ", nor run what jax exports in its place"  # Why no other export is advised.
 _CONVERTED = " what `jaxexport convert` makes of it"  # Where the reader fails on a converted artifact too.
-_ADVICE = re.compile(f"(?:{_NO_EXPORT})?: (?:export |`jaxexport convert ).*|, and [a-z ]+{_CONVERTED}.*")
+_ADVICE = f"(?:{_NO_EXPORT})?: (?:export |`jaxexport convert ).*|, and [a-z ]+{_CONVERTED}.*"
 """A pattern for the end of a reason that advises something, or says that no conversion helps."""
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 # The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
@@ -59,7 +57,7 @@ def fails_when_called(reasons: Sequence[str]) -> bool:
 
 def without_advice(reason: str) -> str:
     """Return why a runtime does not load an artifact, without what to do about it."""
-    return _ADVICE.sub("", reason)
+    return re.sub(_ADVICE, "", reason)
 
 
 def without_advice_on(load: "LoadResult") -> "LoadResult":
@@ -82,6 +80,7 @@ def without_conversion(load: "LoadResult", does: str, why: str) -> "LoadResult":
     return load._replace(reasons=tuple(reasons))
 
 
+@functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
 def version_pair(version: str) -> tuple[int, ...]:
     """Return the first two numbers of a StableHLO version, (0, 9) for 0.9.2: patches change nothing that can be read.
 
@@ -155,7 +154,7 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
 class Reader(NamedTuple):
     """A release as a reader of artifacts."""
 
-    release: "CalendarEntry"  # The release. A release of another runtime has a jaxlib only if it is built on one.
+    release: CalendarEntry  # The release. A release of another runtime has a jaxlib only if it is built on one.
     stablehlo: str | None  # Its StableHLO version. If not measured, the oldest possible, by the release before.
     stablehlo_before: str | None = None  # The same version. If not measured, the newest possible, by the release after.
     exporter: str = ""  # The newest jax that exports for its StableHLO version; empty if none is known.
@@ -191,7 +190,7 @@ class LoadResult(NamedTuple):
     reasons: tuple[str, ...]  # Why the reader does not load it, or what is not known; empty if it loads it.
 
 
-def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
+def readers_of(releases: Sequence[CalendarEntry]) -> dict[str, Reader]:
     """Return the releases of a calendar as readers, by jaxlib version, the oldest build first.
 
     `releases` are in this order.
@@ -206,7 +205,7 @@ def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
 
 
 def readers_of_runtime(
-    name: str, runtimes: "Mapping[str, RuntimeEntries]", releases: "Sequence[CalendarEntry]"
+    name: str, runtimes: Mapping[str, RuntimeEntries], releases: Sequence[CalendarEntry]
 ) -> list[Reader]:
     """Return the releases of a runtime as readers, the oldest build first.
 

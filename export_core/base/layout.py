@@ -1,7 +1,6 @@
 """The layout of a terminal: aligned tables, and paragraphs with labels before them."""
 
 import re
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from export_core.base.text import plain_text
@@ -47,6 +46,10 @@ def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: 
 
     After `most` lines the text is cut, with dots; 0 cuts nothing. A command in backticks stays on one line.
     """
+    if len(first) + len(text) <= width and text.isprintable() and text == text.strip():
+        return [f"{first}{text}"]  # it fits, and has no white space but single spaces
+    import textwrap  # 2 ms, which a screen of short lines does not need
+
     # textwrap breaks at ASCII spaces alone: those of a command are replaced by a character that the text lacks.
     unbroken = next(character for character in map(chr, range(0xE000, 0xF8FF)) if character not in text)
     text = _COMMAND.sub(lambda command: command[0].replace(" ", unbroken), text)

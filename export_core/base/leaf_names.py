@@ -9,9 +9,8 @@ Named = Callable[[int], str]
 LONGEST = 80  # Characters of a path in a message. The middle of a longer one is left out.
 _HEAD = 20  # So many of these are from its beginning: its end says more.
 _WHOLE = "result"  # The path of a function's only result, which says nothing.
-_PATH = re.compile(
-    r"(?<=\d) \((?:args|kwargs|result|derivative by|the cotangent of)\b.*?\)(?=$|[,:;]| (?:as|is) | [\w<>]+\[)",
-    re.MULTILINE,
+_PATH = (  # Not compiled here: few commands need it.
+    r"(?m)(?<=\d) \((?:args|kwargs|result|derivative by|the cotangent of)\b.*?\)(?=$|[,:;]| (?:as|is) | [\w<>]+\[)"
 )
 
 
@@ -51,4 +50,4 @@ def without_paths(message: str) -> str:
 
     Older runs and policies have messages without paths, and failures that are alike differ in them.
     """
-    return _PATH.sub("", message)
+    return re.sub(_PATH, "", message)

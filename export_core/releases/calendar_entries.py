@@ -6,18 +6,14 @@ read with msgspec, packaging and YAML, and these files 25. All of `jaxexport ins
 jax.export takes as a process, which is 117.
 """
 
-from __future__ import annotations
-
 import functools
-import json
 import os.path
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from export_core.releases.names import Titled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from export_core.releases.calendar import Calendar, RuntimeRelease
     from export_core.releases.runtimes import Runtime
 
@@ -60,6 +56,8 @@ RuntimeEntries = str | tuple[CalendarEntry, ...]
 @functools.cache  # a server asks about each artifact that it loads
 def shipped_entries() -> tuple[CalendarEntry, ...]:
     """Return every jaxlib of the shipped calendar that can be installed, oldest build first."""
+    import json  # 3 ms, which reading alone does not need; tests/artifact/test_light.py
+
     with open(FILE, "rb") as file:  # noqa: PTH123
         return from_rows(json.loads(file.read()))
 
@@ -72,7 +70,7 @@ def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
     )
 
 
-def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
+def calendar_entries(calendar: "Calendar") -> tuple[CalendarEntry, ...]:
     """Return an entry for each jaxlib of a calendar that can be installed, oldest build first.
 
     Those of the shipped calendar are in a file, which `shipped_entries` reads faster.
@@ -91,6 +89,8 @@ def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
 
 def shipped_runtimes() -> dict[str, RuntimeEntries]:
     """Return the releases of every runtime that ships with this package, by its name."""
+    import json  # see `shipped_entries`
+
     with open(RUNTIMES, "rb") as file:  # noqa: PTH123
         rows = json.loads(file.read())
     return {
@@ -106,7 +106,7 @@ def _runtime_entry(
     return CalendarEntry("", built, "", (stablehlo,), (), runtime, convention, tuple(dialects))
 
 
-def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
+def runtime_entries(runtime: "Runtime", added: Mapping[str, "RuntimeRelease"] = {}) -> RuntimeEntries:
     """Return an entry for each release of a runtime, or the name of the runtime whose releases it has.
 
     `added` are releases that a project adds; those of the runtime itself count before them.

@@ -1,6 +1,6 @@
 """The typed fields of a serialized `jax.export.Exported`, named as jax names them."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 Dim = int | str  # the size of a dimension, or the expression of a symbolic one as jax prints it
 
@@ -23,7 +23,7 @@ class Tree(NamedTuple):
     """The structure of a pytree."""
 
     kind: str  # leaf, none, tuple, list, dict or custom.
-    children: "tuple[Tree, ...]" = ()  # The trees directly below.
+    children: tuple["Tree", ...] = ()  # The trees directly below.
     names: tuple[str, ...] = ()  # The keys of a dict, in the order of children.
     custom_name: str | None = None  # The name under which a custom node was registered.
     custom_auxdata: bytes | None = None  # The bytes that the node serialized beside its children.
@@ -166,6 +166,14 @@ class ByteSpan:
         return bytes(self.data[self.start : self.start + self.length])
 
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    _Derivative: TypeAlias = "Envelope | None"
+else:  # a string would be compiled, and the first one takes 3 ms in a process that compiles nothing else
+    _Derivative = object
+
+
 class Envelope(NamedTuple):
     """The fields of a serialized `jax.export.Exported`, named as jax names them."""
 
@@ -186,7 +194,7 @@ class Envelope(NamedTuple):
     module_kept_var_idx: tuple[int, ...]  # The flat arguments that the module uses, by number.
     uses_global_constants: bool
     """Whether the module has symbolic dimensions or several platforms, and is refined before XLA compiles it."""
-    vjp: "Envelope | None"  # The envelope of the function's VJP; None if no VJP was serialized.
+    vjp: _Derivative  # The envelope of the function's VJP; None if no VJP was serialized.
     jax_version: str | None  # The jax that wrote the envelope; None before format 12, which does not say.
     serialization_version: int  # The version that the file states, which is wrong before jax 0.11.1.
     format_range: tuple[int, int]  # The first and the last format that can have written the slots that are present.

@@ -616,12 +616,12 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
     return False, "".join(f"{printable(line)}\n" for line in lines)
 
 
-_NUMBERED = re.compile(r"(?:sharding of )?(argument|result) (\d+)")
+_NUMBERED = r"(?:sharding of )?(argument|result) (\d+)"
 
 
 def _with_path(name: str, before: Artifact, after: Artifact) -> str:
     """Return the name of a fact about an argument or a result, with its path unless the two artifacts differ in it."""
-    if not (match := _NUMBERED.fullmatch(name)):
+    if not (match := re.fullmatch(_NUMBERED, name)):
         return name
     envelopes = [artifact.envelope for artifact in (before, after) if artifact.envelope]
     trees = [one.argument_paths if match[1] == "argument" else one.result_paths for one in envelopes]

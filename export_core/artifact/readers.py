@@ -22,7 +22,6 @@ from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_t
 from export_core.releases.calendar_entries import CalendarEntry, RuntimeEntries
 from export_core.releases.names import version_numbers
 
-
 CONVERT = ", or `jaxexport convert FILE"  # The beginning of the second remedy, after how to export otherwise.
 _NO_EXPORT = ", nor run what jax exports in its place"  # Why no other export is advised.
 _CONVERTED = " what `jaxexport convert` makes of it"  # Where the reader fails on a converted artifact too.

@@ -82,6 +82,8 @@ class About:
 
     def looked_up(self, platform: str) -> frozenset[str]:
         """Return the custom-call targets in the artifact that XLA looks up by name on a platform."""
+        if not self.calls:
+            return self.calls
         if platform not in self._looked_up:
             self._looked_up[platform] = looked_up(self.artifact, platform)
         return self._looked_up[platform]
@@ -177,7 +179,7 @@ class About:
     @cached_property
     def devices(self) -> int:
         """The number of devices that the artifact needs: its own number, or the size of its largest mesh if larger."""
-        if "sdy" not in self.dialects:
+        if not any("sdy" in module.tables.dialects for module in self.artifact.modules):
             return self.artifact.devices
         meshes = (mesh for module in self.artifact.modules for mesh in module.meshes)
         return max([self.artifact.devices, *(math.prod(mesh.values()) for mesh in meshes)])

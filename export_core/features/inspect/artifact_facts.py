@@ -15,6 +15,7 @@ from export_core.artifact.main_check import check_main, dimension_constraints, d
 from export_core.artifact.readers import Needs, Reader, needs, readers_of, readers_of_runtime, without_advice_on
 from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer, is_rewritten
+from export_core.base.leaf_names import numbered, path_at
 from export_core.base.quick_hash import sha256_of
 from export_core.knowledge import NO, Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
@@ -40,6 +41,7 @@ class SignatureFacts(NamedTuple):
     kept: tuple[int, ...] | None  # The arguments that the module uses, by number; null for a bare module.
     dimensions: tuple[str, ...]  # The names of symbolic dimensions.
     constraints: tuple[str, ...]  # What each call checks of them, such as `b >= 2`.
+    unused: tuple[str, ...] = ()  # The arguments that the module does not use, by number and path in the tree.
 
 
 class ConstantFacts(NamedTuple):
@@ -337,6 +339,9 @@ def _signature(artifact: Artifact) -> SignatureFacts:
         return SignatureFacts(", ".join(artifact.saved_model.signatures), (), (), None, None, None, (), ())
     envelope, main = artifact.envelope, artifact.module.main
     if envelope is not None:
+        kept = {*envelope.module_kept_var_idx}
+        unused = [number for number in range(len(envelope.in_avals)) if number not in kept]
+        paths = envelope.argument_paths if unused else ()
         return SignatureFacts(
             envelope.fun_name,
             tuple(map(str, envelope.in_avals)),
@@ -346,6 +351,7 @@ def _signature(artifact: Artifact) -> SignatureFacts:
             envelope.module_kept_var_idx,
             (names := tuple(dimension_names(envelope.in_avals))),
             dimension_constraints(artifact) if names else (),
+            tuple(numbered(number, path_at(paths, number)) for number in unused),
         )
     if main is None:
         return SignatureFacts("", (), (), None, None, None, (), ())

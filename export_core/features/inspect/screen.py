@@ -234,9 +234,7 @@ def _signature(facts: Inspection) -> Rows:
             yield name, [types, f"as {shown}"]
         else:
             yield name, types + (f" as {shown}" if shown not in ("", "*") else "")
-    kept, number = signature.kept, len(signature.inputs)
-    if kept is not None and len(kept) < number:
-        unused = [i for i in range(number) if i not in kept]
+    if unused := signature.unused:
         yield "unused", f"{'arguments' if len(unused) > 1 else 'argument'} {joined(unused)}"
     if signature.dimensions:
         names = f"symbolic: {joined(signature.dimensions)}"

@@ -58,6 +58,12 @@ def test_the_screen_of_each_artifact_is_as_recorded(path, monkeypatch):
     assert screen(describe(artifact, terms)) == path.read_text(encoding="utf-8")
 
 
+def test_the_screen_names_unused_arguments_by_path():
+    facts = describe(read(CASES["tests.compat.test_calls.test_state_of_named_tuples"]), TERMS)
+    assert "\nunused        argument 3 (args[0][3])\n" in screen(facts)
+    assert facts.signature.unused == ("3 (args[0][3])",)
+
+
 @pytest.mark.parametrize("path", [*FILES, *CASES.values()], ids=lambda path: "-".join(path.parts[-3:-1]))
 def test_every_artifact_fits_a_screen_and_the_schema(path):
     shown, as_json_text = (inspect_text(read(path), TERMS, (), as_json=as_json) for as_json in (False, True))

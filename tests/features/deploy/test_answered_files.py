@@ -1,0 +1,147 @@
+"""`jaxexport can-i-deploy` for an artifact in a file, for converted files and for folders."""
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from asking import CASE, KEPT, NEW, OTHER, answers, ran
+from commands import process, stored
+from making import ARTIFACTS, files, manifest, write_golden
+
+from export_core.artifact import read
+from export_core.artifact.envelope.encode import encode
+from export_core.features.convert.convert import REWRITTEN
+from export_core.features.deploy.answers import Deployability
+from export_core.features.deploy.asked import answer_folder
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.conversion_record import CONVERTED, ConversionRecord, dump_record
+from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
+from export_core.goldens.store import ARTIFACT, sha256
+from export_core.matrix import Verdict
+
+
+def test_the_answer_for_a_file_comes_from_the_results_of_its_golden(ask):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    Path("model.bin").write_bytes(files(jaxlib="0.9.2")[ARTIFACT])
+    ended = ask("model.bin", "serving", "--json")
+    assert answers(ended) == [("serving", f"model.bin ({CASE}/0.9.2-cpu)", "yes")]
+
+
+def test_a_file_without_a_golden_has_only_a_forecast(ask):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    Path("new.bin").write_bytes(NEW.read_bytes())
+    assert ask("new.bin", "serving").code == 1
+    Path("old.bin").write_bytes((ARTIFACTS / "0.8.1" / "mlp.jaxexport").read_bytes())
+    ended = ask("old.bin", "serving", code=3)
+    assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
+
+
+@pytest.mark.matrix
+def test_a_converted_file_is_a_yes_after_the_printed_command(tmp_path, jaxexport):
+    golden = Path("golden", "tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1-cpu")
+    shutil.copytree(KEPT.root.parent / golden, tmp_path / golden)
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
+    made = ("convert", str(golden / ARTIFACT), "--for", "serving", "--replace-custom-calls", "-o", "a.jaxexport")
+    assert jaxexport(*made).code == 0
+    asked = ("can-i-deploy", "a.jaxexport", "--to", "serving", "--as-of", "2026-11-22")
+    (unknown,) = msgspec.json.decode(jaxexport(*asked, "--json", code=3).out, type=Deployability).answers
+    assert unknown.why.endswith("convert that golden too, run it, and ask again")
+    *_, ended = [jaxexport(*shlex.split(part)[1:]) for part in unknown.run.split("; ")]
+    assert (ended.code, ended.out.split()[3]) == (0, "yes")
+
+
+def converted_file(original: Golden, way: str, artifact: str = "0.9.2/mlp") -> None:
+    """Write a file and the record by which it was converted from a golden for jaxlib 0.9.2."""
+    content = encode(read(ARTIFACTS / f"{artifact}.jaxexport").envelope)
+    Path("a.jaxexport").write_bytes(content)
+    origin = ConvertedFrom(original.manifest.files[ARTIFACT], "0.9.2", way, (), "pytest-jaxexport 0.2.0")
+    Path("a.jaxexport.converted.json").write_bytes(
+        dump_record(ConversionRecord(CONVERTED, "", sha256(content), origin, ""))
+    )
+
+
+OF_CONVERTED = answer_folder(Path(".jaxexport"), "serving of converted/0.9.2")
+
+
+def test_runs_of_a_golden_and_of_its_converted_file_have_two_folders(ask):
+    converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
+    asked = msgspec.json.decode(ask(CASE, "serving", "a.jaxexport", "--json", code=3).out, type=Deployability)
+    folders = [part.split()[-1] for answer in asked.answers for part in answer.run.split("; ") if " matrix " in part]
+    assert folders == [".jaxexport/deploy/serving", str(OF_CONVERTED)]
+
+
+def test_a_converted_file_gets_commands_that_convert_its_golden(ask):
+    converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
+    ended = ask("a.jaxexport", "serving", code=3)
+    convert, run, again = ended.out.partition("run       ")[2].splitlines()[0].split("; ")
+    assert convert == f"jaxexport convert golden/{CASE}/0.9.2-cpu --for 0.9.2 --output converted/0.9.2"
+    assert run.startswith("jaxexport matrix ")
+    assert run.endswith(f" --goldens converted/0.9.2 --results {OF_CONVERTED}")
+    assert again == "jaxexport can-i-deploy a.jaxexport --to serving --goldens converted/0.9.2"
+    assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
+    Path("a.jaxexport.converted.json").write_text("{}")
+    assert "jaxexport goldens add" in ask("a.jaxexport", "serving", code=3).out
+
+
+@pytest.mark.parametrize(
+    ("way", "calls", "options"),
+    [
+        (REWRITTEN, ("lapack_spotrf_ffi",), " --replace-custom-calls"),
+        (REWRITTEN, (), ""),
+        (EXPORTED_AGAIN, ("lapack_spotrf_ffi",), " --via export"),
+    ],
+)
+def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options, ask):
+    made = manifest("tests.test_a.test_g", "0.9.2", custom_calls=calls)
+    converted_file(write_golden(GoldenStore(Path("kept")), made), way)
+    shutil.copy("export_compat.yaml", "other.yaml")
+    stored(ran(Verdict.PASS, "0.9.2"), folder="run")
+    words = ("--goldens", "kept", "--policy", "other.yaml", "--results", "run")
+    (unknown,) = msgspec.json.decode(ask("a.jaxexport", "serving", *words, "--json").out, type=Deployability).answers
+    convert, run, again = unknown.run.split("; ")
+    assert convert.endswith(f" --output converted/0.9.2{options} --policy other.yaml")
+    folder = f"run/deploy/{OF_CONVERTED.name}"
+    assert run.endswith(f" --goldens converted/0.9.2 --policy other.yaml --results {folder}")
+    assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
+
+
+@pytest.mark.parametrize("folder", [f"golden/{CASE}/0.9.2-cpu", f"golden/{CASE}"], ids=["golden", "case"])
+def test_the_folder_of_a_golden_stands_for_it(ask, folder):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    assert f"{CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2" in ask(folder, "serving", code=0).out
+
+
+def test_a_golden_folder_elsewhere_stands_for_its_artifact(ask):
+    write_golden(GoldenStore(Path("converted", "0.9.2")), manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1"))
+    ended = ask(f"converted/0.9.2/{OTHER}/0.9.1-cpu", "serving", code=3)
+    assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden" in " ".join(ended.out.split())
+
+
+def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
+    there = GoldenStore(Path("converted", "0.9.2"))
+    artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
+    ended = ask(artifact, "serving", code=3)
+    assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden, and ask again" in ended.out
+    words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results {OF_CONVERTED}; "
+    assert f"{words}jaxexport can-i-deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
+    assert "jaxexport convert" not in ended.out
+
+
+def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):
+    """For targets that load the model, the answer is unknown, since no result is stored; for others it is no."""
+    targets = (
+        "{name: new, reader: tensorflow==2.21.0}, {name: old, reader: tensorflow==2.19.1}, {name: x, jaxlib: 0.10.2}"
+    )
+    Path("export_compat.yaml").write_text(f"deployed: [{targets}]\n")
+    ended = process("can-i-deploy", ARTIFACTS / "savedmodels" / "orbax", "--to", "all", "--json")
+    given = json.loads(ended.out)["answers"]
+    assert [(answer["target"], answer["answer"]) for answer in given] == [
+        ("new", "unknown"),
+        ("old", "no"),
+        ("x", "no"),
+    ]
+    assert "jaxlib 0.10.2 loads no SavedModel: only TensorFlow does" in given[2]["why"]
+    assert ended.code == 1

@@ -373,14 +373,23 @@ def judging_policy(
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:
     """Return the goldens that a run lacks although one of its readers is promised to run them.
 
-    The golden's id is the key, and the build date of its writer the value. Empty for a run that is not whole.
+    A golden that no platform of the run runs is not lacking. The golden's id is the key, and the build date of its
+    writer the value. Empty for a run that is not whole.
     """
     from export_core.readers.cell import promise_of_golden
+    from export_core.policy.run_options import Selection
+    from export_core.readers.placement import parse_platform
 
     if not recorded.summary.selection["whole"]:
         return {}
     readers, windows = {result.reader for result in recorded.results}, policy.window_lengths()
-    new = {name: golden for name, golden in goldens.items() if name not in recorded.goldens}
+    asked = recorded.summary.selection.get("platforms", Selection().or_else().platforms)
+    platforms = {parse_platform(platform)[0] for platform in asked}
+    new = {
+        name: golden
+        for name, golden in goldens.items()
+        if name not in recorded.goldens and not platforms.isdisjoint(golden.manifest.replayed_on)
+    }
     return {
         name: golden.manifest.writer.built
         for name, golden in new.items()

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from commands import assert_bad_input, finished, stored
-from making import day, manifest, result, write_golden
+from making import ARTIFACTS, day, files, manifest, result, write_golden
 
-from export_core.goldens import GoldenStore
+from export_core.artifact import read
+from export_core.artifact.envelope.encode import encode
+from export_core.goldens import GoldenStore, Options
+from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again
 from export_core.judge.promised_plan import missing_promised
 from export_core.matrix import Plan, Verdict
@@ -202,6 +205,14 @@ def test_a_whole_run_lacks_a_golden_written_after_it(golden, cwd, jaxexport):
     assert "next jaxexport matrix --results out --as-of 2026-07-20 jaxexport report out --html" in ended
     run_of_plan("part", Selection(cases=("t.a",)), LATE)
     jaxexport("judge", "part", code=0)
+
+
+def test_a_run_does_not_lack_a_golden_for_other_platforms(golden, cwd, jaxexport):
+    on_tpu = manifest("t.tpu", "0.9.2", options=Options(platforms=("tpu",)))
+    exported = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None, platforms=("tpu",))
+    run_of_plan("out", Selection(), LATE)
+    write_golden(GoldenStore(cwd / "golden"), on_tpu, {**files(jaxlib="0.9.2"), ARTIFACT: encode(exported)})
+    assert "never ran" not in jaxexport("judge", "out", code=0).out
 
 
 def test_the_command_for_a_golden_missing_today_names_no_day(golden, cwd, jaxexport):

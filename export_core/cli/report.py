@@ -376,8 +376,8 @@ def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden])
     A golden that no platform of the run runs is not lacking. The golden's id is the key, and the build date of its
     writer the value. Empty for a run that is not whole.
     """
-    from export_core.readers.cell import promise_of_golden
     from export_core.policy.run_options import Selection
+    from export_core.readers.cell import promise_of_golden
     from export_core.readers.placement import parse_platform
 
     if not recorded.summary.selection["whole"]:

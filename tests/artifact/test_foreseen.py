@@ -6,7 +6,8 @@ from export_core.artifact import read
 from export_core.artifact.audit import belongs, foreseen
 from export_core.base.platforms import PLATFORMS
 from export_core.features.inspect.artifact_facts import describe
-from export_core.features.inspect.screen import audit_text, screen
+from export_core.features.inspect.audit_screen import audit_text
+from export_core.features.inspect.screen import screen
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries
 from export_core.releases.stable_targets import stable_targets

@@ -6,7 +6,7 @@ import pytest
 
 from export_core.artifact import Artifact, audit, read
 from export_core.features.inspect.artifact_facts import describe
-from export_core.features.inspect.screen import changes_between
+from export_core.features.inspect.difference import changes_between
 from export_core.goldens import GoldenStore
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries

@@ -22,7 +22,7 @@ from export_core.features.deploy.answers import DeployAnswer, Question, deployab
 from export_core.features.deploy.asked import Subject
 from export_core.features.forecast.forecast import foreseen_readers
 from export_core.features.inspect.artifact_facts import describe
-from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
+from export_core.features.inspect.audit_screen import PolicyOfGoldens, audit_text
 from export_core.features.why.choice import Asked, Choice, choose
 from export_core.features.why.explain.explanation import explain
 from export_core.goldens import Golden, GoldenStore

@@ -271,7 +271,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: s
     that is not jaxlib is known not to run it, 2 a file cannot be read.
     """
     from export_core.artifact.folders import LeftOut, is_archive, read_folders
-    from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
+    from export_core.features.inspect.audit_screen import PolicyOfGoldens, audit_text
 
     terms = asked.terms()
     if writer:
@@ -332,7 +332,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     """
     from export_core.artifact import Artifact
     from export_core.artifact.folders import LeftOut, artifact_in, files_of, is_archive, read_folders
-    from export_core.features.inspect.screen import compare
+    from export_core.features.inspect.difference import compare
 
     if len(names) != 2 or len({*map(is_archive, names)}) != 1:
         raise click.UsageError(f"expected two artifacts, or two folders of them, found {' '.join(names)}.")

@@ -1,25 +1,20 @@
-"""The output of `inspect`, `audit` and `diff`: an artifact's facts as a screen or JSON, its calls, what differs."""
+"""The output of `jaxexport inspect`: an artifact's facts as a screen or as JSON."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from export_core.artifact import Artifact, ArtifactError, as_dict, read
+from export_core.artifact import Artifact, as_dict, read
 from export_core.artifact.artifact import saved_model_in
-from export_core.artifact.audit import AuditFinding, Payload, calls_of_jax, foreseen_everywhere, only_jax
+from export_core.artifact.audit import AuditFinding, Payload, only_jax
 from export_core.artifact.envelope.formats import format_in_words
-from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
-from export_core.artifact.writers import WrittenBy, find_writer, is_rewritten
+from export_core.artifact.writers import WrittenBy
 from export_core.base.layout import wrapped
-from export_core.base.leaf_names import in_brackets, path_at
 from export_core.base.streams import NOBODY_READS, drop_output
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
 from export_core.features.inspect.artifact_facts import (
@@ -29,18 +24,13 @@ from export_core.features.inspect.artifact_facts import (
     ReaderFacts,
     RuntimeFacts,
     StableHloPromise,
-    audit_for,
-    converted_facts,
     describe,
-    jaxlibs_of,
-    stablehlo_promise,
 )
-from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT, Forecast, forecasts
+from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT
 from export_core.policy.stored_terms import terms_here
 from export_core.policy.terms import Terms
 
 if TYPE_CHECKING:
-    from export_core.policy import Policy
     from export_core.policy.load_check import LoadCheck
     from export_core.releases.calendar_entries import CalendarEntry
 
@@ -447,252 +437,3 @@ def size(number: int) -> str:
 def joined(words: Iterable[object]) -> str:
     """Return words joined by commas."""
     return ", ".join(map(str, words))
-
-
-class PolicyOfGoldens:
-    """The policy of the project here, or the named one; read only once a file is a golden, which few files are."""
-
-    def __init__(self, file: str | None = None):
-        self.file = file
-
-    @cached_property
-    def policy(self) -> Policy:
-        """The policy. Raises `PolicyError` if it cannot be used."""
-        from pathlib import Path
-
-        from export_core.policy import find_policy
-
-        return find_policy(Path(), self.file)
-
-
-def audit_text(
-    terms: Terms,
-    writer: str | None,
-    readers: Sequence[Reader],
-    artifact: Artifact,
-    of_goldens: PolicyOfGoldens | None = None,
-) -> tuple[bool | None, str]:
-    """Return whether an audit finds no problems in an artifact, and the lines about it.
-
-    The first value is None if the artifact's golden.yaml is wrong. A golden's artifact is audited as a matrix audits
-    it.
-
-    Args:
-        terms: The releases and the allowed calls.
-        writer: The jaxlib that wrote it, if that is known better than the file tells.
-        readers: Readers that must take its calls too.
-        artifact: The artifact.
-        of_goldens: The policy that says what goldens are allowed.
-
-    Raises:
-        ArtifactError: A module cannot be read.
-        ExportCompatError: The policy cannot be used.
-    """
-    written_by = find_writer(artifact, terms.releases)
-    if writer is not None:
-        written_by = written_by._replace(jaxlib=writer)
-    of_golden = None
-    # The manifest shows whether a folder is a golden: most files are none, and NumPy need not be imported for them.
-    if writer is None and os.path.isfile(os.path.join(os.path.dirname(artifact.name), "golden.yaml")):  # noqa: PTH113, PTH118, PTH120
-        from export_core.features.inspect.golden_audit import audit_as_golden
-        from export_core.goldens import GoldenError
-
-        try:
-            of_golden = audit_as_golden(artifact, (of_goldens or PolicyOfGoldens()).policy, jaxlibs_of(readers))
-        except GoldenError as error:
-            return None, str(error)
-    if of_golden:
-        golden, findings = of_golden
-        written_by = written_by._replace(jaxlib=golden.manifest.writer.jaxlib)
-    else:
-        findings = audit_for(artifact, written_by, terms.allow, jaxlibs_of(readers))
-    # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
-    # other arguments, so it fails here although its targets may be fine.
-    problems = check_main(artifact)
-    notes: list[str] = []
-    calls = calls_of_jax(artifact)
-    for known in forecasts(artifact, readers):
-        # JAX's lists alone decide which calls are promised; a known crash is a note beside that.
-        (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
-    lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by, terms)}"]
-    if artifact.saved_model is not None:
-        from export_core.features.inspect.saved_model_screen import PROMISED
-
-        lines += [f"  note  promised {PROMISED[0]}"]
-    elif artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
-        lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
-    for finding in findings:
-        mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
-        lines.append(f"  {mark}  {finding}")
-        lines += [] if finding.ok else [f"          in {place}" for place in finding.where[1:]]
-    lines += [f"  FAIL  {problem}" for problem in problems]
-    lines += [f"  note  {note}" for note in notes]
-    if terms.releases and artifact.saved_model is None:
-        platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
-        lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
-    ok = not problems and all(finding.ok for finding in findings)
-    return ok, "".join(f"{printable(line)}\n" for line in lines)
-
-
-def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each reason why a named reader does not run an artifact.
-
-    `calls` are those of its custom calls that only jax registers.
-    """
-    title, of_jax = known.reader.release.title, only_jax(calls)
-    if known.reader.release.runtime and calls:
-        yield f"{title} does not compile it: {of_jax}"
-    if known.load.ok and known.spoiled.answer == NO:
-        for reason in known.spoiled.reasons:
-            if reason.text != of_jax:
-                yield f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ")
-
-
-def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
-    unread = sum(not finding.ok for finding in findings if not finding.count)
-    bad = sum(not finding.ok for finding in findings if finding.count)
-    parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
-    parts += [f"{plural(bad, 'target')} not guaranteed"] if bad else []
-    parts += ["@main is not what the envelope says"] if problems else []
-    return joined(parts) or ("ok" if any(finding.count for finding in findings) else "ok, it makes no custom calls")
-
-
-def _audited_writer(artifact: Artifact, writer: WrittenBy, terms: Terms) -> str:
-    if (converted := converted_facts(artifact)) and converted.differs_from_original:
-        original = "" if writer.jaxlib else " (name who wrote the original with --writer)"
-        return f"converted {converted.in_words}{original}"
-    if writer.jaxlib is not None:
-        return f"written by jaxlib {writer.jaxlib}"
-    if artifact.envelope is None:
-        return "writer not known"
-    if writer.candidates:
-        return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writer)"
-    if is_rewritten(artifact, writer, terms.releases):
-        return f"{REWRITTEN.removeprefix('it was ')} (name who wrote the original with --writer)"
-    return "written by a jaxlib that the calendar does not have (name it with --writer)"
-
-
-def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:
-    """Return whether two artifacts are the same byte for byte, and lines on what differs.
-
-    The first value is None if the second artifact cannot be read; the text then says why.
-
-    Args:
-        terms: The releases and the allowed calls.
-        readers: Readers for which it is compared whether they load the artifacts.
-        old: The first folder, or the first file.
-        new: The second folder or file, in which the second artifact has the same place.
-        before: The first artifact.
-
-    Raises:
-        ArtifactError: A module of the first artifact cannot be read.
-    """
-    other = new + before.name.removeprefix(old)
-    if before.name != old and not os.path.lexists(other):
-        return False, printable(f"only in the first folder: {before.name}") + "\n"
-    try:
-        after = read(other)
-        if before.data == after.data:
-            return True, printable(f"{before.name} and {other} are the same, byte for byte") + "\n"
-        from export_core.artifact.export_changes import operations_that_differ
-
-        then, now = (describe(artifact, terms, whole=False, runtimes=False) for artifact in (before, after))
-        lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in (("-", then), ("+", now))]
-        loads = (load_checks(artifact, terms, readers) for artifact in (before, after))
-        for name, was, became in changes_between(then, now, *loads):
-            name = _with_path(name, before, after)
-            short = len(name) + len(was) + len(became) < LINE - 5
-            lines += [f"{name}: {was} → {became}"] if short else [f"{name}:", f"  - {was}", f"  + {became}"]
-        lines += operations_that_differ(before, after)
-    except ArtifactError as error:
-        return None, str(error)
-    if len(lines) == 2:
-        lines.append(
-            "The bytes differ, but everything that is compared is the same. "
-            "Not compared: locations, and the names of private functions, arguments and results."
-        )
-    return False, "".join(f"{printable(line)}\n" for line in lines)
-
-
-_NUMBERED = r"(?:sharding of )?(argument|result) (\d+)"
-
-
-def _with_path(name: str, before: Artifact, after: Artifact) -> str:
-    """Return the name of a fact about an argument or a result, with its path unless the two artifacts differ in it."""
-    if not (match := re.fullmatch(_NUMBERED, name)):
-        return name
-    envelopes = [artifact.envelope for artifact in (before, after) if artifact.envelope]
-    trees = [one.argument_paths if match[1] == "argument" else one.result_paths for one in envelopes]
-    paths = {path for tree in trees if (path := path_at(tree, int(match[2])))}
-    return f"{name}{in_brackets(paths.pop())}" if len(paths) == 1 else name
-
-
-def changes_between(
-    old: Inspection, new: Inspection, old_loads: Sequence[LoadCheck] = (), new_loads: Sequence[LoadCheck] = ()
-) -> list[tuple[str, str, str]]:
-    """Return what differs between two artifacts, each as its name, before and after.
-
-    Whether readers load them is compared too.
-    """
-    depth = min(len(old.modules), len(new.modules))  # a derivative that only one artifact has is one line
-    before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
-    after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
-    sides = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})
-    return [(name, was, now) for name, was, now in sides if was != now]
-
-
-def _compared(facts: Inspection, depth: int) -> dict[str, str]:
-    """Return the facts that are compared, by name, in the order of the screen."""
-    signature, writer = facts.signature, facts.writer
-    rows: dict[str, Any] = {
-        "kind": facts.kind,
-        "function": signature.name,
-        **_numbered("argument", signature.inputs),
-        "tree of arguments": signature.in_tree,
-        **_numbered("result", signature.outputs),
-        "tree of results": signature.out_tree,
-        "arguments that are used": signature.kept,
-        "platforms": facts.platforms,
-        "devices": facts.nr_devices,
-        **_numbered("sharding of argument", facts.in_shardings),
-        **_numbered("sharding of result", facts.out_shardings),
-        "ordered effects": facts.ordered_effects,
-        "effects": facts.unordered_effects,
-        "derivatives": f"to order {facts.vjp_order}",
-        "calling convention": facts.calling_convention_version,
-        "checks switched off": facts.disabled_checks,
-        **{f"custom call {call.target}": custom_call(call) for call in facts.custom_calls if call.count},
-        **{name: row for module in facts.modules[:depth] for name, row in _module(module)},
-        "written by": who_wrote(facts),
-        "written as": writer.producer,
-        "envelope format": format_in_words(*writer.formats) if writer.formats else "",
-    }
-    return {name: _text(value) for name, value in rows.items()}
-
-
-def _module(module: ModuleFacts) -> Iterator[tuple[str, str]]:
-    of = "" if module.vjp_order == 0 else f" of derivative {module.vjp_order}"
-    yield f"needs{of}", need_in_words(module)
-    yield f"functions{of}", str(len(module.functions))
-    yield f"operations{of}", str(module.operations)
-    for name, count in sorted(module.op_counts.items()):
-        yield f"operation {name}{of}", f"× {count}"
-    constants = module.constants
-    if constants:
-        total = size(sum(constant.nbytes for constant in constants))
-        yield f"constants{of}", f"{plural(len(constants), 'constant')} of 256 bytes or more, {total}"
-    # By content and not by place, so that a constant that moved is no difference.
-    for (kind, digest), count in Counter((c.type, c.sha256) for c in constants).items():
-        yield f"constant {kind} {digest[:12]}{of}", f"× {count}"
-    for name, value in sorted(module.attributes.items()):
-        yield f"attribute {name}{of}", str(value)
-
-
-def _numbered(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    return {f"{name} {number}": value or "unspecified" for number, value in enumerate(values)}
-
-
-def _text(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return joined(value) or "none"
-    return "none" if value is None else str(value)

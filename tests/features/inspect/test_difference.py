@@ -8,7 +8,7 @@ from artifacts import DATA, bare, changed, unlisted
 
 from export_core.artifact import read
 from export_core.features.inspect.artifact_facts import ConstantFacts, Inspection, describe
-from export_core.features.inspect.screen import changes_between
+from export_core.features.inspect.difference import changes_between
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries
 

@@ -1,0 +1,150 @@
+"""The lines of `jaxexport audit` about an artifact: its custom calls, what `@main` takes, and who wrote it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from export_core.artifact import Artifact
+from export_core.artifact.audit import AuditFinding, calls_of_jax, foreseen_everywhere, only_jax
+from export_core.artifact.main_check import check_main
+from export_core.artifact.readers import Reader
+from export_core.artifact.writers import WrittenBy, find_writer, is_rewritten
+from export_core.base.text import plural, printable
+from export_core.features.inspect.artifact_facts import (
+    audit_for,
+    converted_facts,
+    jaxlibs_of,
+    stablehlo_promise,
+)
+from export_core.features.inspect.screen import REWRITTEN, joined, promises_in_words
+from export_core.knowledge import NO, Forecast, forecasts
+from export_core.policy.terms import Terms
+
+if TYPE_CHECKING:
+    from export_core.policy import Policy
+
+
+class PolicyOfGoldens:
+    """The policy of the project here, or the named one; read only once a file is a golden, which few files are."""
+
+    def __init__(self, file: str | None = None):
+        self.file = file
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy. Raises `PolicyError` if it cannot be used."""
+        from pathlib import Path
+
+        from export_core.policy import find_policy
+
+        return find_policy(Path(), self.file)
+
+
+def audit_text(
+    terms: Terms,
+    writer: str | None,
+    readers: Sequence[Reader],
+    artifact: Artifact,
+    of_goldens: PolicyOfGoldens | None = None,
+) -> tuple[bool | None, str]:
+    """Return whether an audit finds no problems in an artifact, and the lines about it.
+
+    The first value is None if the artifact's golden.yaml is wrong. A golden's artifact is audited as a matrix audits
+    it.
+
+    Args:
+        terms: The releases and the allowed calls.
+        writer: The jaxlib that wrote it, if that is known better than the file tells.
+        readers: Readers that must take its calls too.
+        artifact: The artifact.
+        of_goldens: The policy that says what goldens are allowed.
+
+    Raises:
+        ArtifactError: A module cannot be read.
+        ExportCompatError: The policy cannot be used.
+    """
+    written_by = find_writer(artifact, terms.releases)
+    if writer is not None:
+        written_by = written_by._replace(jaxlib=writer)
+    of_golden = None
+    # The manifest shows whether a folder is a golden: most files are none, and NumPy need not be imported for them.
+    if writer is None and os.path.isfile(os.path.join(os.path.dirname(artifact.name), "golden.yaml")):  # noqa: PTH113, PTH118, PTH120
+        from export_core.features.inspect.golden_audit import audit_as_golden
+        from export_core.goldens import GoldenError
+
+        try:
+            of_golden = audit_as_golden(artifact, (of_goldens or PolicyOfGoldens()).policy, jaxlibs_of(readers))
+        except GoldenError as error:
+            return None, str(error)
+    if of_golden:
+        golden, findings = of_golden
+        written_by = written_by._replace(jaxlib=golden.manifest.writer.jaxlib)
+    else:
+        findings = audit_for(artifact, written_by, terms.allow, jaxlibs_of(readers))
+    # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
+    # other arguments, so it fails here although its targets may be fine.
+    problems = check_main(artifact)
+    notes: list[str] = []
+    calls = calls_of_jax(artifact)
+    for known in forecasts(artifact, readers):
+        # JAX's lists alone decide which calls are promised; a known crash is a note beside that.
+        (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
+    lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by, terms)}"]
+    if artifact.saved_model is not None:
+        from export_core.features.inspect.saved_model_screen import PROMISED
+
+        lines += [f"  note  promised {PROMISED[0]}"]
+    elif artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
+        lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
+    for finding in findings:
+        mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
+        lines.append(f"  {mark}  {finding}")
+        lines += [] if finding.ok else [f"          in {place}" for place in finding.where[1:]]
+    lines += [f"  FAIL  {problem}" for problem in problems]
+    lines += [f"  note  {note}" for note in notes]
+    if terms.releases and artifact.saved_model is None:
+        platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
+        lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
+    ok = not problems and all(finding.ok for finding in findings)
+    return ok, "".join(f"{printable(line)}\n" for line in lines)
+
+
+def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each reason why a named reader does not run an artifact.
+
+    `calls` are those of its custom calls that only jax registers.
+    """
+    title, of_jax = known.reader.release.title, only_jax(calls)
+    if known.reader.release.runtime and calls:
+        yield f"{title} does not compile it: {of_jax}"
+    if known.load.ok and known.spoiled.answer == NO:
+        for reason in known.spoiled.reasons:
+            if reason.text != of_jax:
+                yield f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ")
+
+
+def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
+    unread = sum(not finding.ok for finding in findings if not finding.count)
+    bad = sum(not finding.ok for finding in findings if finding.count)
+    parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
+    parts += [f"{plural(bad, 'target')} not guaranteed"] if bad else []
+    parts += ["@main is not what the envelope says"] if problems else []
+    return joined(parts) or ("ok" if any(finding.count for finding in findings) else "ok, it makes no custom calls")
+
+
+def _audited_writer(artifact: Artifact, writer: WrittenBy, terms: Terms) -> str:
+    if (converted := converted_facts(artifact)) and converted.differs_from_original:
+        original = "" if writer.jaxlib else " (name who wrote the original with --writer)"
+        return f"converted {converted.in_words}{original}"
+    if writer.jaxlib is not None:
+        return f"written by jaxlib {writer.jaxlib}"
+    if artifact.envelope is None:
+        return "writer not known"
+    if writer.candidates:
+        return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writer)"
+    if is_rewritten(artifact, writer, terms.releases):
+        return f"{REWRITTEN.removeprefix('it was ')} (name who wrote the original with --writer)"
+    return "written by a jaxlib that the calendar does not have (name it with --writer)"

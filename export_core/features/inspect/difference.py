@@ -1,0 +1,159 @@
+"""What differs between two artifacts: the lines of `jaxexport diff`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from export_core.artifact import Artifact, ArtifactError, read
+from export_core.artifact.envelope.formats import format_in_words
+from export_core.artifact.readers import Reader
+from export_core.base.leaf_names import in_brackets, path_at
+from export_core.base.text import plural, printable
+from export_core.features.inspect.artifact_facts import (
+    Inspection,
+    ModuleFacts,
+    describe,
+)
+from export_core.features.inspect.screen import (
+    LINE,
+    custom_call,
+    joined,
+    load_checks,
+    need_in_words,
+    size,
+    who_wrote,
+)
+from export_core.policy.terms import Terms
+
+if TYPE_CHECKING:
+    from export_core.policy.load_check import LoadCheck
+
+
+def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:
+    """Return whether two artifacts are the same byte for byte, and lines on what differs.
+
+    The first value is None if the second artifact cannot be read; the text then says why.
+
+    Args:
+        terms: The releases and the allowed calls.
+        readers: Readers for which it is compared whether they load the artifacts.
+        old: The first folder, or the first file.
+        new: The second folder or file, in which the second artifact has the same place.
+        before: The first artifact.
+
+    Raises:
+        ArtifactError: A module of the first artifact cannot be read.
+    """
+    other = new + before.name.removeprefix(old)
+    if before.name != old and not os.path.lexists(other):
+        return False, printable(f"only in the first folder: {before.name}") + "\n"
+    try:
+        after = read(other)
+        if before.data == after.data:
+            return True, printable(f"{before.name} and {other} are the same, byte for byte") + "\n"
+        from export_core.artifact.export_changes import operations_that_differ
+
+        then, now = (describe(artifact, terms, whole=False, runtimes=False) for artifact in (before, after))
+        lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in (("-", then), ("+", now))]
+        loads = (load_checks(artifact, terms, readers) for artifact in (before, after))
+        for name, was, became in changes_between(then, now, *loads):
+            name = _with_path(name, before, after)
+            short = len(name) + len(was) + len(became) < LINE - 5
+            lines += [f"{name}: {was} → {became}"] if short else [f"{name}:", f"  - {was}", f"  + {became}"]
+        lines += operations_that_differ(before, after)
+    except ArtifactError as error:
+        return None, str(error)
+    if len(lines) == 2:
+        lines.append(
+            "The bytes differ, but everything that is compared is the same. "
+            "Not compared: locations, and the names of private functions, arguments and results."
+        )
+    return False, "".join(f"{printable(line)}\n" for line in lines)
+
+
+_NUMBERED = r"(?:sharding of )?(argument|result) (\d+)"
+
+
+def _with_path(name: str, before: Artifact, after: Artifact) -> str:
+    """Return the name of a fact about an argument or a result, with its path unless the two artifacts differ in it."""
+    if not (match := re.fullmatch(_NUMBERED, name)):
+        return name
+    envelopes = [artifact.envelope for artifact in (before, after) if artifact.envelope]
+    trees = [one.argument_paths if match[1] == "argument" else one.result_paths for one in envelopes]
+    paths = {path for tree in trees if (path := path_at(tree, int(match[2])))}
+    return f"{name}{in_brackets(paths.pop())}" if len(paths) == 1 else name
+
+
+def changes_between(
+    old: Inspection, new: Inspection, old_loads: Sequence[LoadCheck] = (), new_loads: Sequence[LoadCheck] = ()
+) -> list[tuple[str, str, str]]:
+    """Return what differs between two artifacts, each as its name, before and after.
+
+    Whether readers load them is compared too.
+    """
+    depth = min(len(old.modules), len(new.modules))  # a derivative that only one artifact has is one line
+    before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
+    after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
+    sides = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})
+    return [(name, was, now) for name, was, now in sides if was != now]
+
+
+def _compared(facts: Inspection, depth: int) -> dict[str, str]:
+    """Return the facts that are compared, by name, in the order of the screen."""
+    signature, writer = facts.signature, facts.writer
+    rows: dict[str, Any] = {
+        "kind": facts.kind,
+        "function": signature.name,
+        **_numbered("argument", signature.inputs),
+        "tree of arguments": signature.in_tree,
+        **_numbered("result", signature.outputs),
+        "tree of results": signature.out_tree,
+        "arguments that are used": signature.kept,
+        "platforms": facts.platforms,
+        "devices": facts.nr_devices,
+        **_numbered("sharding of argument", facts.in_shardings),
+        **_numbered("sharding of result", facts.out_shardings),
+        "ordered effects": facts.ordered_effects,
+        "effects": facts.unordered_effects,
+        "derivatives": f"to order {facts.vjp_order}",
+        "calling convention": facts.calling_convention_version,
+        "checks switched off": facts.disabled_checks,
+        **{f"custom call {call.target}": custom_call(call) for call in facts.custom_calls if call.count},
+        **{name: row for module in facts.modules[:depth] for name, row in _module(module)},
+        "written by": who_wrote(facts),
+        "written as": writer.producer,
+        "envelope format": format_in_words(*writer.formats) if writer.formats else "",
+    }
+    return {name: _text(value) for name, value in rows.items()}
+
+
+def _module(module: ModuleFacts) -> Iterator[tuple[str, str]]:
+    of = "" if module.vjp_order == 0 else f" of derivative {module.vjp_order}"
+    yield f"needs{of}", need_in_words(module)
+    yield f"functions{of}", str(len(module.functions))
+    yield f"operations{of}", str(module.operations)
+    for name, count in sorted(module.op_counts.items()):
+        yield f"operation {name}{of}", f"× {count}"
+    constants = module.constants
+    if constants:
+        total = size(sum(constant.nbytes for constant in constants))
+        yield f"constants{of}", f"{plural(len(constants), 'constant')} of 256 bytes or more, {total}"
+    # By content and not by place, so that a constant that moved is no difference.
+    for (kind, digest), count in Counter((c.type, c.sha256) for c in constants).items():
+        yield f"constant {kind} {digest[:12]}{of}", f"× {count}"
+    for name, value in sorted(module.attributes.items()):
+        yield f"attribute {name}{of}", str(value)
+
+
+def _numbered(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    return {f"{name} {number}": value or "unspecified" for number, value in enumerate(values)}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return joined(value) or "none"
+    return "none" if value is None else str(value)

@@ -108,6 +108,7 @@ def test_eight_bit_outputs_must_be_equal_where_no_noise_run_moved():
     expected = np.asarray([1, 2, 4, 6], ml_dtypes.float4_e2m1fn)
     for wrong in (expected.astype(np.float32) / 2, -expected.astype(np.float32), np.zeros(4)):
         assert not judged(expected, wrong.astype(expected.dtype), [0.0] * 4).ok
+    assert judged(expected, expected, [0.0] * 4).max_noise_error == 0
     near, far = np.zeros(4), np.array([0, 0, 2.0, 0])  # 64 units turn a 4 into a 6
     noise, jumping = noise_and_jumps(leaf_of(expected), near, far)
     assert jumping == 1
@@ -138,6 +139,12 @@ def test_the_error_is_reported_in_units_of_the_noise():
     assert "max 50 times the noise; allowed 4 times the noise of each)" in str(difference)
     assert "\n  largest error in units of the noise at [1]: expected 1.0, got 1.5" in str(difference)
     assert "\n  largest error at [1]: expected 1.0, got 1.5" in str(judged(float32(1.0, 1.0), float32(1.0, 1.5), None))
+
+
+@pytest.mark.parametrize(("expected", "actual"), [(0.0, -0.0), (np.nan, -np.nan)])
+def test_the_named_element_differs_though_it_has_no_error(expected, actual):
+    difference = judged(float32(1.0, expected), float32(1.0, actual), [0.01, 0.01], compare="exact")
+    assert (difference.ok, difference.max_noise_error, difference.worst) == (False, 0, difference.rows[0])
 
 
 OF_FLOAT32 = {"rtol": {"float32": 1e-3}}, {"tolerances": {"cpu": {"float32": Tolerance(rtol=1e-3)}}}

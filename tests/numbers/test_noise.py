@@ -244,6 +244,11 @@ def test_the_noise_that_elements_share_grows_with_their_number():
     assert judged_by(34**4) == pytest.approx(2.0)
 
 
+def test_a_zero_that_never_moved_may_be_off_by_a_little():
+    found = noise_with_floors(float32(8, 0, 0), np.asarray([0, 0, 1e-30]), "float32")
+    assert found == pytest.approx([8 * 2**-23 * (1 + 2**-16), 8 * 2**-23 * 2**-16, 1e-30], abs=0)
+
+
 def test_constants_of_the_noise_rule_are_as_documented():
     assert (FACTOR, FACTOR_OF_INPUTS) == (4, 8)
     assert (ULPS, SMOOTH, JUMPS, PART) == (64, 16, 128, 0.5)
@@ -272,6 +277,9 @@ def test_only_integers_that_noise_runs_moved_may_differ():
     assert [integers(5, value, 5).ok for value in (13, 14)] == [True, False]
     assert not integers(6, 5, 5).ok
     assert integers(6, 5, 5).max_noise_error == np.inf
+    assert integers(5, 6, 5, noise=(0, 1, 0)).ok
+    large = np.array([2**60]), np.array([2**60 + 1])  # the same as doubles
+    assert not judged(*large, [0]).ok
     assert judged(np.asarray([True, False]), np.asarray([True, True]), [0.0, 0.5]).ok
     assert not judged(np.asarray([True, False]), np.asarray([False, False]), [0.0, 0.5]).ok
 

@@ -189,6 +189,13 @@ def test_an_unconvertible_artifact_is_refused_with_a_remedy(artifact, reader, me
         convert(read(artifact), reader, no_module)
 
 
+def test_a_module_of_several_with_a_dot_algorithm_is_refused():
+    artifact = read(golden("test_programs.test_random"))
+    artifact.modules += read(golden("test_named_programs.test_dot_precisions")).modules  # as of its first VJP
+    with pytest.raises(ConversionRefused, match="a dot with an algorithm crashes"):
+        convert(artifact, OLD_TENSORFLOW, no_module)
+
+
 def test_a_refused_conversion_does_not_advise_a_conversion():
     def refused(job):
         raise ConversionRefused("its module cannot be written")

@@ -14,7 +14,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.readers import needs
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, ModuleJob, RewrittenModules, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.fixed_by_conversion import remedy
+from export_core.features.convert.fixed_by_conversion import remedy, try_conversions
 from export_core.features.convert.programs import ModuleRewriter, export_again
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell
@@ -226,6 +226,20 @@ def test_explain_names_the_command_for_a_runtime():
     assert step == "Conversion seldom helps: iree 3.13.0 lacks most of what replaces its custom calls."
     step = remedy(Cell(cholesky, reader_named("pjrt==0.12.0.1", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
     assert "--for pjrt==0.12.0.1 --replace-custom-calls -o OUT`" in step
+
+
+def test_custom_calls_of_a_cell_are_replaced_if_nothing_less_helps():
+    jobs = []
+
+    def refused(job):
+        jobs.append(job)
+        raise ConversionRefused("not written here")
+
+    cholesky = GoldenStore(GOLDENS).generations("tests.compat.test_linear_algebra.test_cholesky")[-1]
+    cell = Cell(cholesky, reader_named("pjrt==0.12.0.1", CALENDAR), "cpu")
+    ((_, fix),) = try_conversions([cell], refused, ReplayOptions(CALENDAR), print)
+    assert [job.replace for job in jobs] == [("lapack_spotrf_ffi",)]
+    assert fix.message.endswith("not converted for pjrt 0.12.0.1: not written here.")
 
 
 # --- in the runtimes themselves ---------------------------------------------------------------------------------------

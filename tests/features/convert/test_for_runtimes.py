@@ -228,7 +228,7 @@ def test_explain_names_the_command_for_a_runtime():
     assert "--for pjrt==0.12.0.1 --replace-custom-calls -o OUT`" in step
 
 
-def test_custom_calls_of_a_cell_are_replaced_if_nothing_less_helps():
+def test_a_cells_custom_calls_are_replaced_only_if_needed():
     jobs = []
 
     def refused(job):

@@ -75,8 +75,8 @@ class TimeLeft:
                 self._done.append((now, sum(self._costs.values()), self._environments))
 
     def range(self) -> tuple[float, float] | None:
-        """Return the least and the most seconds that are left; None until some cells have ended."""
-        if self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
+        """Return the least and the most seconds that are left; None until some cells have ended, and at the end."""
+        if not self._left.total() or self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
             return None
         silent = self._now() - self._ended
         # While nothing ends, the time passes; and the longer nothing ends, the longer the next may take.

@@ -99,6 +99,8 @@ def test_a_mistake_in_a_runtime_readers_name_is_explained(asked, message):
 def test_runtimes_have_no_cells_on_other_platforms():
     with pytest.raises(ExportCompatError, match=r"run only on cpu, found --platforms cuda\. Choose --platforms cpu"):
         planned([golden(jaxlib="0.9.2")], readers=TENSORFLOW, platforms=("cuda",))
+    with pytest.raises(ExportCompatError, match=r"was exported for cpu, and none for cuda\."):
+        planned([golden(jaxlib="0.9.2")], readers=f"{TENSORFLOW},0.9.2", platforms=("cuda",))
 
 
 def test_a_release_is_unknown_before_its_build_date():

@@ -86,6 +86,26 @@ def test_the_summary_lists_goldens_that_an_interrupted_test_wrote(projects):
     assert "1 golden new: test_a.test_two.n0/" in done.text
 
 
+def test_a_sigterm_that_timeout_repeats_has_the_summary(projects):
+    kill = 'subprocess.Popen(["sh", "-c", f"kill -TERM {os.getpid()}; sleep 0.1; kill -TERM {os.getpid()}"])'
+    done = projects(test_a=f"import subprocess\n{TWO_TESTS}    {kill}\n    time.sleep(120)\n").pytest(
+        "--update-goldens"
+    )
+    assert done.code == 143, done.text
+    assert "1 golden new: test_a.test_first/" in done.text
+    assert "interrupted: pytest --update-goldens=missing writes what is missing" in done.text
+
+
+def test_a_sigterm_in_a_destructor_ends_the_run(projects):
+    # As in a callback of a weak reference in jax: Python prints what it raises, and goes on.
+    ends = "import os, signal\n\nclass Ends:\n    def __del__(self):\n        os.kill(os.getpid(), signal.SIGTERM)\n\n"
+    tests = "def test_ends():\n    Ends()\n\ndef test_after():\n    print('it went on')\n"
+    done = projects(test_a=ends + tests).pytest("--update-goldens", "-s")
+    assert done.code == 143, done.text
+    assert "it went on" not in done.text
+    assert "--update-goldens: interrupted before a golden was written." in done.text
+
+
 def test_a_sigterm_before_the_first_golden_is_reported(projects):
     done = projects(test_a=ENDS).pytest("--update-goldens")
     assert done.code == 143, done.text

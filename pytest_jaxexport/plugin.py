@@ -197,6 +197,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         reporter = item.config.pluginmanager.get_plugin(_REPORTER)
         if reporter and (recorder := item.stash.get(RECORDER, None)):
             reporter.events += recorder.events  # an interrupted test has no report that could carry them
+            reporter.interrupted = f"{item.nodeid} was interrupted" + (f" while {recorder.step}" * bool(recorder.step))
         raise
     finally:
         ledger.end()
@@ -273,6 +274,7 @@ class GoldensReporter:
         self.refused = ""
         self.reported = ReportedTests()
         self.ran: set[str] = set()
+        self.interrupted = ""
         self.collected = collected
         self.unused: list[str] = []
         self.not_pruned = ""
@@ -348,6 +350,8 @@ class GoldensReporter:
         # The controller of xdist collects nothing, and learns here of all that died.
         for line in lines_of_deaths(self.ran, config.rootpath) if self.lost_worker or self.reported.tests else ():
             terminalreporter.write_line(f"ERROR: {line}", red=True)
+        if self.interrupted:
+            terminalreporter.write_line(self.interrupted)
         for late in self.unheard:
             terminalreporter.write_line(f"ERROR: {late}", red=True)
         if self.refused:

@@ -106,6 +106,27 @@ def test_a_sigterm_in_a_destructor_ends_the_run(projects):
     assert "--update-goldens: interrupted before a golden was written." in done.text
 
 
+@pytest.mark.parametrize(
+    ("step", "named"),
+    [
+        ("noise", "measuring the noise of test_a.test_two.n0/"),
+        ("first_call", "exporting test_a.test_two.n0 and running it"),
+        ("replay", "running test_a.test_two.n0/"),
+    ],
+)
+def test_an_interrupted_run_names_the_test_and_its_step(step, named, projects):
+    ends = "def end(*_, **__):\n    os.kill(os.getpid(), signal.SIGINT)\n"
+    default = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    patched = (
+        f"import os, signal\nfrom pytest_jaxexport.replayer import Replayer\n{default}{ends}Replayer.{step} = end\n"
+    )
+    done = projects(conftest=patched, test_a=TWO_CALLS).pytest("--update-goldens", "--no-second-export", "-q")
+    assert done.code == 2, done.text
+    assert f"test_a.py::test_two was interrupted while {named}" in done.text
+    assert ("--noise=later leaves it out" in done.text) == (step == "noise")
+    assert "--update-goldens: interrupted before a golden was written." in done.text
+
+
 def test_a_sigterm_before_the_first_golden_is_reported(projects):
     done = projects(test_a=ENDS).pytest("--update-goldens")
     assert done.code == 143, done.text
@@ -133,7 +154,7 @@ def on_a_terminal(project: Project, *words: str) -> str:
 def test_a_terminal_shows_which_golden_is_measured(projects):
     project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
     text = on_a_terminal(project, "--update-goldens", "--no-second-export")
-    shown = re.findall(r"\r?\nmeasuring the noise of test_a\.test_two\.(n\d)/\S+\r\x1b\[K\x1b\[A\x1b\[(\d+)C", text)
+    shown = re.findall(r"\r?\nmeasuring the noise of test_a\.test_two\.(n\d)/\S+ .*\r\x1b\[K\x1b\[A\x1b\[(\d+)C", text)
     assert shown == [("n0", str(len("test_a.py "))), ("n1", str(len("test_a.py ")))]
     assert "not seen" not in text
     for name in ("n0", "n1"):

@@ -83,7 +83,7 @@ def test_too_few_specs_are_an_error(exported):
         exported(jnp.add, X, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
 
 
-def test_a_static_argument_has_no_dimensions_and_counts_as_a_position(exported):
+def test_a_static_argument_has_no_entry_but_counts_as_a_position(exported):
     function = jax.jit(lambda number, x: x * number, static_argnums=0)
     exported(function, 2, X, symbolic_shapes=("a, 2",))
     exported(function, 2, X, symbolic_shapes={1: "a, 2"})

@@ -135,7 +135,7 @@ class Recorder:
 
     `cases` are those that it exported, `renamed` the unused cases that may be these under an earlier name. `events` is
     plain data for the terminal summary. `second_exports` are processes that export the test again: the first is
-    a fork, the others have other hash seeds.
+    a fork, the others have other hash seeds. `step` is what it is doing, or was doing when the test was interrupted.
     """
 
     def __init__(
@@ -163,6 +163,7 @@ class Recorder:
         self.events: list[Event] = []
         self.cases: list[str] = []
         self.renamed: list[str] = []
+        self.step = ""
 
     def __call__(
         self, function: Callable[..., Any] | None = None, /, *args: Any, name: str | None = None, **kwargs: Any
@@ -423,7 +424,7 @@ class Recorder:
         if self._settings.noise_later or self._settings.dry_run:
             self._deferred |= {golden.manifest.case} if lacks_noise(golden) else set()
             return "it is measured later"
-        with self._progress(f"measuring the noise of {shown(golden.id)}"):
+        with self._progress(f"measuring the noise of {shown(golden.id)}: --noise=later leaves it out"):
             measured = self._replayer.noise(golden)
         if isinstance(measured, MeasuredNoise):
             self._remarks[golden.manifest.case] = measured.remarks
@@ -711,6 +712,18 @@ class Recorder:
 
     @contextmanager
     def _progress(self, text: str) -> Iterator[None]:
+        """Record which step runs, and show it: it stays recorded if Ctrl-C or a SIGTERM ends it."""
+        self.step = text
+        try:
+            with self._shown(text):
+                yield
+        except Exception:
+            self.step = ""
+            raise
+        self.step = ""
+
+    @contextmanager
+    def _shown(self, text: str) -> Iterator[None]:
         """Show a line below pytest's own output while the block runs, if the output is a terminal.
 
         Nothing is shown in a log, under -q, or by a worker of xdist, which cannot print.

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -575,13 +576,16 @@ main()
     assert (done.returncode, done.stderr) == (130, "jaxexport: error: interrupted.\n")
 
 
-def test_a_terminated_command_cleans_up_and_ends_with_code_143(jaxexport, monkeypatch):
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "as timeout sends it"])
+def test_a_terminated_command_cleans_up_and_ends_with_code_143(times, jaxexport, monkeypatch):
     """It would die at once: a process that it has started would go on, and a temporary folder would stay."""
     cleaned = []
 
     def terminate(*_: object) -> None:
+        kill = f"sleep 0.1; kill -TERM {os.getpid()}; "
         try:
-            os.kill(os.getpid(), signal.SIGTERM)
+            with subprocess.Popen(["/bin/sh", "-c", kill * times]):
+                time.sleep(30)
         finally:
             cleaned.append("up")
 

@@ -124,9 +124,14 @@ def choose_writers(
     return chosen
 
 
-def title(release: Release) -> str:
-    """Return a writer as text for people: its jax, its jaxlib, and when that was built."""
-    return f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
+def title(release: Release, calendar: Calendar) -> str:
+    """Return a writer as text for people: its jax, its jaxlib, when that was built, and why it has another jax."""
+    text = f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
+    own = release.jaxlib
+    if release.jax == own or release.jax != calendar.release(own).jax or own in calendar.given_jax:
+        return text
+    same = f"; --writers {own}-jax{own} takes that of its number" if own in calendar.jax else ""
+    return f"{text}: the newest jax that works on this jaxlib{same}"
 
 
 def requirements_here(install: Sequence[str]) -> tuple[str, ...]:
@@ -160,7 +165,7 @@ def write_goldens(
     codes = []
     progress.left[:] = writers.chosen
     for release in writers.chosen:
-        echo(f"== writing goldens with {title(release)}")
+        echo(f"== writing goldens with {title(release, writers.calendar)}")
         try:
             # Locked until pytest has ended: `jaxexport environments clean` must not remove it meanwhile.
             with EnvironmentLocks() as locks:

@@ -174,9 +174,12 @@ def test_a_dry_run_names_what_the_tests_will_lack(toml, install, lacking, jaxexp
 
 
 def test_a_dry_run_names_the_writers_and_builds_nothing(jaxexport, tmp_path):
-    words = ("--writers", "0.10.2,0.9.2", "--install", "flax", "--dry-run")
+    words = ("--writers", "0.10.2,0.9.2,0.10.1,0.10.0-jax0.10.0", "--install", "flax", "--dry-run")
     assert jaxexport("goldens", "backfill", *words, code=0).out.splitlines() == [
         "would write goldens with jax 0.9.2, jaxlib 0.9.2 (built 2026-03-18)",
+        "would write goldens with jax 0.10.0, jaxlib 0.10.0 (built 2026-04-16)",
+        "would write goldens with jax 0.10.2, jaxlib 0.10.1 (built 2026-05-18): the newest jax that works on this "
+        "jaxlib; --writers 0.10.1-jax0.10.1 takes that of its number",
         "would write goldens with jax 0.10.2, jaxlib 0.10.2 (built 2026-06-17)",
         "installed beside them: pytest, flax",
     ]

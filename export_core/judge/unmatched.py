@@ -121,10 +121,13 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     """Return every pattern and name in a policy that matches no golden, reader or target.
 
     `goldens` must be all goldens of the project: most patterns match nothing in a part of them. Before the first golden
-    is written, only names of releases are looked for.
+    is written, and in a folder of converted goldens, only names of releases are looked for.
     """
     of_releases = [*_unknown_releases(policy, calendar)]
-    return [*_unmatched_by_goldens(policy, goldens, calendar), *of_releases] if goldens else of_releases
+    # The policy is about the originals, which are in another folder.
+    if all(golden.manifest.converted_from for golden in goldens):
+        return of_releases
+    return [*_unmatched_by_goldens(policy, goldens, calendar), *of_releases]
 
 
 def keys_without_goldens(policy: Policy) -> list[str]:

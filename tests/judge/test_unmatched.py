@@ -9,6 +9,7 @@ from commands import finished
 from making import day, golden, manifest, result, write_golden
 
 from export_core.goldens import GoldenStore, Options
+from export_core.goldens.manifest import ConvertedFrom
 from export_core.judge.unmatched import OTHER_KEYS, PATTERNS, unmatched_patterns
 from export_core.matrix import Selection
 from export_core.matrix.comparisons import apply_quirks
@@ -191,6 +192,14 @@ def warnings(load):
         return [pattern.text.rpartition("/")[2] for pattern in unmatched]
 
     return read
+
+
+def test_a_folder_of_converted_goldens_gets_no_warning_of_patterns(load):
+    origin = ConvertedFrom("0" * 64, "iree==3.13.0", "rewritten", (), "pytest-jaxexport")
+    converted = [golden("t.a", converted_from=origin)]
+    policy = load(known("cases: [t.z], writers: ['0.9.2'], readers: [0.13.9]"))
+    assert not unmatched_patterns(policy, converted, load_calendar())
+    assert unmatched_patterns(policy, [*converted, *GOLDENS], load_calendar())
 
 
 @pytest.mark.parametrize(("key", "text", "problem"), UNMATCHED)

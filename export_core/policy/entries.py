@@ -172,6 +172,10 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     those of the policy's `deployed`, they have to run nothing."""
     pinned: tuple[Pin, ...] = ()  # Goldens that are never pruned.
 
+    def reasons_for(self, golden: str) -> list[str]:
+        """Return the reasons of all pins of a golden, by its id; empty if it is not pinned."""
+        return [pin.reason for pin in self.pinned if any(matches(golden, pattern) for pattern in pin.goldens)]
+
 
 class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the goldens of some cases by some writers are compared, instead of what they recorded themselves.

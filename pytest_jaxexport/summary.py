@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from export_core.base.text import few, plural, rounded_text, shown
+from export_core.base.untrusted import read_regular
 from export_core.base.yaml_text import yaml_text
 from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
 
@@ -68,7 +69,7 @@ def run_words() -> list[str]:
     """Return the words with which a command that runs these tests begins: pytest, or the backfill that runs it."""
     ended = os.environ.get("JAXEXPORT_SESSION_ENDED")
     command = Path(ended).with_name("command") if ended else None  # the backfill writes it
-    return shlex.split(command.read_text(encoding="utf-8")) if command and command.exists() else ["pytest"]
+    return shlex.split(read_regular(command).decode()) if command and command.exists() else ["pytest"]
 
 
 def _left(events: Sequence[LeftCase], update: str) -> Iterator[str]:

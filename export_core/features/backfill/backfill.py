@@ -31,7 +31,7 @@ SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
 The file has the number of goldens that the run has written.
 """
 COMMAND = "command"
-"""The name of the file beside that of `SESSION_ENDED` with the command of this backfill, which pytest prints as advice."""
+"""The name of the file beside that of `SESSION_ENDED` with the command of this backfill, for the advice of pytest."""
 CTRL_C_SECONDS = 2.0  # How long pytest gets to end after a Ctrl-C, which a terminal has sent to pytest too.
 STOP_SECONDS = 5.0  # How long it then gets to end after a SIGTERM. CI systems kill after 7.5 s (GitHub) or more.
 

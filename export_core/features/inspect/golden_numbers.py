@@ -41,7 +41,7 @@ def compare_goldens(before: Artifact, after: Artifact, policy: Policy) -> tuple[
     for golden in (old, new):
         golden.verify()
     if inputs := _other_inputs(old, new, before):
-        return False, [f"inputs: {few(inputs)} differ, so that outputs are not compared"]
+        return False, [f"inputs: different in {few(inputs)}; outputs are not compared"]
     (compared,) = under_policy([old], policy)
     wanted = GoldenOutputs(compared, new.manifest.writer.platform, policy.tolerances)
     lines, is_fine = ["inputs: the same"], True
@@ -55,7 +55,7 @@ def _other_inputs(old: Golden, new: Golden, artifact: Artifact) -> list[str]:
     """Return the paths of the inputs that differ; their number, if that does."""
     then, now = old.inputs(), new.inputs()
     if len(then) != len(now):
-        return [f"{len(then)} → {len(now)} arguments"]
+        return [f"their number, {len(then)} → {len(now)}"]
     paths, _ = leaf_paths(old.manifest, artifact)
     pairs = enumerate(zip(then, now, strict=True))
     numbers = [number for number, (one, other) in pairs if (str(one), bits_of([one])) != (str(other), bits_of([other]))]

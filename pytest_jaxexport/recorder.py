@@ -56,7 +56,7 @@ from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changed_settings, changes_since, source_difference
 from pytest_jaxexport.comparing import comparison, correction, marked_now
-from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, WrittenCase
+from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replacing import replaced_parts
@@ -70,6 +70,7 @@ from pytest_jaxexport.second_export import (
     try_more_seeds,
 )
 from pytest_jaxexport.settings import Settings
+from pytest_jaxexport.summary import run_words
 from pytest_jaxexport.unused_goldens import rename_hint
 
 _EQUAL_OUTPUTS = (
@@ -212,9 +213,10 @@ class Recorder:
 
     def _export(self, case: Case) -> Exported:
         __tracebackhide__ = True
-        to_write = self._settings.update == "all" or (
-            self._settings.update == "missing" and not any(map(self._replayer.is_own, self._replayer.goldens(case.id)))
-        )
+        own: list[Golden] = []
+        if self._settings.update == "missing":
+            own = [*filter(self._replayer.is_own, self._replayer.goldens(case.id))]
+        to_write = bool(self._settings.update) and not own
         repeats = to_write and self._exports_new_twice
         if to_write:
             self._replayer.begin_worker()
@@ -231,9 +233,16 @@ class Recorder:
         if repeats and self._can_be_repeated(produced) and not self._stored(produced):
             self._forked_exports[0].begin(self._item.nodeid)
         if not to_write:
+            # Both before anything of the test can fail.
+            self._note_left(produced.manifest, own)
             self._note_targets(produced.manifest)
         same = None if to_write else self._golden_of_the_same_call(produced)
         return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
+
+    def _note_left(self, manifest: Manifest, own: Sequence[Golden]) -> None:
+        """Note which goldens a run that writes missing ones leaves as they are."""
+        case, writer = manifest.case, manifest.writer.id
+        self.events += [LeftCase(case=case, writer=writer, unmeasured=0, measure="", left=one.id) for one in own]
 
     def _note_targets(self, manifest: Manifest) -> None:
         """Note in which other releases a case has to run, before anything of its test can fail."""
@@ -473,7 +482,9 @@ class Recorder:
             return WriteStatus.NEW, []
         if not self._store.holds(produced.manifest, produced.files):
             wanted = self._wanted(own, produced)
-            return WriteStatus.REPLACED, replaced_parts(produced, wanted, noise_to_come=noise_to_come)
+            parts = replaced_parts(produced, wanted, noise_to_come=noise_to_come)
+            pins = self._settings.policy.retention.reasons_for(own.id)
+            return WriteStatus.REPLACED, [*(f"pinned by the policy ({reason})" for reason in pins), *parts]
         if noise_to_come and own.manifest.case in self._deferred:
             return WriteStatus.REPLACED, ["noise, which is measured"]
         return WriteStatus.UNCHANGED, []
@@ -708,7 +719,7 @@ class Recorder:
         path, _, names = test.partition("::")
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
-        return shlex.join(["pytest", *options, *self._settings.repeated, f"{here}::{names}"])
+        return shlex.join([*run_words(), *options, *self._settings.repeated, f"{here}::{names}"])
 
     @contextmanager
     def _progress(self, text: str) -> Iterator[None]:

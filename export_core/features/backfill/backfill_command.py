@@ -62,8 +62,8 @@ def backfill(
     """Write goldens with older jaxlib releases, by running your marked tests in an environment of each.
 
     Each environment has that jaxlib, its jax, pytest, and what the tests need. The marked tests run in it with
-    `pytest --update-goldens`; arguments after -- are passed to that pytest. Goldens by other releases do not change.
-    Each golden that is written records the versions of all installed packages.
+    `pytest --update-goldens=missing`: goldens that exist are checked and stay, unless `-- --update-goldens` replaces
+    them. Arguments after -- are passed to that pytest. Each golden records the versions of all installed packages.
 
     Exit codes: 0 every release wrote its goldens, 1 tests failed with one, 3 an environment could not be built, or a
     test ended pytest.

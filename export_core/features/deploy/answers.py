@@ -267,7 +267,9 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question) 
         elif subject.original and subject.origin and subject.origin.reader == target.release:
             # Its record is no evidence: anybody can write one. A golden that is converted too can be replayed.
             run = _converting_command(subject, subject.original, subject.origin, target, question)
-            why += f"; it was converted from {subject.original.id}: convert that golden too, run it, and ask again"
+            says = f" (its record, which is no evidence, says: {subject.verified})" if subject.verified else ""
+            origin = f"it was converted from {subject.original.id}{says}"
+            why += f"; {origin}: convert that golden too, run it, and ask again"
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
     run = run if answer is DeployAnswer.UNKNOWN else ""
@@ -592,7 +594,7 @@ def _asking_again(
     project = replace(question.project, goldens=store)
     # In a folder of its own: the run of the project's goldens for this target would be lost.
     there = replace(question, project=project, cases=(), to=f"{question.to} of {store}")
-    ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
+    ask = ["jaxexport", "can-i-deploy", subject.file, "--to", question.to, *option_words(project)]
     if question.results != RESULTS:
         ask += ["--results", str(question.results)]
     return _command([replace(subject, golden=golden)], [target], there), shlex.join(ask)

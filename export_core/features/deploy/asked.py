@@ -14,7 +14,7 @@ from export_core.artifact.artifact import saved_model_in
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, few
 from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases, no_goldens
-from export_core.goldens.conversion_record import read_record
+from export_core.goldens.conversion_record import CONVERTED, read_record
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MANIFEST
 from export_core.judge import Result
@@ -61,7 +61,7 @@ class Subject:
     """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named.
 
     `stored` is the golden that has the file in another folder of goldens. Otherwise `original` is the golden of which
-    `jaxexport convert` made the file, and `origin` how, as its record says.
+    `jaxexport convert` made the file, and `origin` how, as its record says; `verified` is what that says it verified.
     """
 
     artifact: Artifact
@@ -70,6 +70,7 @@ class Subject:
     original: Golden | None = None
     origin: ConvertedFrom | None = None
     stored: Golden | None = None
+    verified: str = ""
 
     @property
     def name(self) -> str:
@@ -300,11 +301,12 @@ def _without_golden(artifact: Artifact, name: str, goldens: Sequence[Golden]) ->
     if stored := _stored_elsewhere(artifact, Path(name)):
         return Subject(artifact, None, name, stored=stored)
     try:
-        made = read_record(artifact).converted_from
+        record = read_record(artifact)
     except GoldenError:  # most files have no record
         return Subject(artifact, None, name)
+    made, verified = record.converted_from, record.message if record.verdict == CONVERTED else ""
     originals = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == made.sha256]
-    return Subject(artifact, None, name, originals[0] if originals else None, made)
+    return Subject(artifact, None, name, originals[0] if originals else None, made, verified=verified)
 
 
 def _stored_elsewhere(artifact: Artifact, path: Path) -> Golden | None:

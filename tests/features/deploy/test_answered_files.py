@@ -60,7 +60,7 @@ def converted_file(original: Golden, way: str, artifact: str = "0.9.2/mlp") -> N
     Path("a.jaxexport").write_bytes(content)
     origin = ConvertedFrom(original.manifest.files[ARTIFACT], "0.9.2", way, (), "pytest-jaxexport 0.2.0")
     Path("a.jaxexport.converted.json").write_bytes(
-        dump_record(ConversionRecord(CONVERTED, "", sha256(content), origin, ""))
+        dump_record(ConversionRecord(CONVERTED, "jaxlib 0.9.2 agrees", sha256(content), origin, ""))
     )
 
 
@@ -82,6 +82,9 @@ def test_a_converted_file_gets_commands_that_convert_its_golden(ask):
     assert run.startswith("jaxexport matrix ")
     assert run.endswith(f" --goldens converted/0.9.2 --results {OF_CONVERTED}")
     assert again == "jaxexport can-i-deploy a.jaxexport --to serving --goldens converted/0.9.2"
+    says = "(its record, which is no evidence, says: jaxlib 0.9.2 agrees): convert that golden too"
+    assert says in " ".join(ended.out.split())
+    assert "jaxexport can-i-deploy a.jaxexport --to all --goldens converted/0.9.2" in ask("a.jaxexport", "all").out
     assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
     Path("a.jaxexport.converted.json").write_text("{}")
     assert "jaxexport goldens add" in ask("a.jaxexport", "serving", code=3).out

@@ -17,7 +17,7 @@ import numpy as np
 
 from export_core.artifact import ArtifactError, read_bytes
 from export_core.artifact.export_changes import (
-    constants_differ,
+    constant_arrays_differ,
     export_changes,
     independent_changes,
     operations_that_differ,
@@ -80,7 +80,7 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     both = processors(then.computed_on, os.environ) if numbers and is_own else ""
     if both and not is_beyond:
         flags.append(f"processor: {both}: numbers may depend on it")
-    if numbers and is_own and _constants_differ(produced, wanted.golden):
+    if numbers and is_own and _constant_arrays_differ(produced, wanted.golden):
         flags.append(_MAY_BE_RANDOM)
     if is_own and is_beyond and then.reproducible and not (changes or export):
         flags.append(_IN_DOUBT.format(shlex.quote(str(wanted.golden.folder))))
@@ -115,11 +115,11 @@ _IN_DOUBT = (
 )
 
 
-def _constants_differ(produced: ProducedGolden, reference: Golden) -> bool:
+def _constant_arrays_differ(produced: ProducedGolden, reference: Golden) -> bool:
     if produced.manifest.files[ARTIFACT] == reference.manifest.files[ARTIFACT]:
         return False
     try:
-        return constants_differ(reference.read_artifact(), produced.artifact)
+        return constant_arrays_differ(reference.read_artifact(), produced.artifact)
     except (ArtifactError, GoldenError):  # its replay reports it
         return False
 

@@ -132,6 +132,7 @@ def test_a_changed_constant_is_not_called_rounding(projects):
     assert "numbers: output 0 float32[64]: " in text
     assert "module: @main: constant: value: dense<1.5> : tensor<f32> → dense<1.5000050067901611>" in text
     assert "looks like: rounding" not in text
+    assert "random" not in text  # a number in the source was edited
 
 
 def test_unchanged_exports_pass(written):

@@ -25,6 +25,7 @@ from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, 
 from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
+from export_core.goldens.manifest_file import rewriting
 from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement, Result
@@ -314,7 +315,10 @@ class Recorder:
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
-            self._fail(str(error))
+            text, test = str(error), full_name(self._item)
+            for general in (rewriting(test), rewriting()):  # of a golden; of one whose golden.yaml cannot be read
+                text = text.replace(f"`{general}`", f"`{self._remedy(test)}`")
+            self._fail(text)
 
     def _require_use_of_targets(self) -> None:
         """Fail a test whose own marker allows custom calls that neither its exports nor its goldens make."""

@@ -28,7 +28,7 @@ from export_core.base.untrusted import LARGEST, open_regular, read_named, read_r
 from export_core.goldens import manifest_file
 from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise_from_npz
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, as_stored
-from export_core.goldens.manifest_file import RESTORE
+from export_core.goldens.manifest_file import RESTORE, restoring
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -105,9 +105,9 @@ class Golden:
             with open_regular(path) as file:
                 yield file
         except FileNotFoundError:
-            raise GoldenError(f"{path}: expected a file of this golden, found none. {RESTORE}") from None
+            raise GoldenError(f"{path}: expected a file of this golden, found none. {restoring(self.manifest)}") from None
         except OSError as error:
-            raise GoldenError(f"{path}: cannot read this file: {error.strerror}. {RESTORE}") from None
+            raise GoldenError(f"{path}: cannot read this file: {error.strerror}. {restoring(self.manifest)}") from None
 
     def files(self) -> dict[str, bytes]:
         """Return the bytes of every file that the manifest lists, by name."""
@@ -188,10 +188,10 @@ class Golden:
                         f"{path}: expected the file, found a Git LFS pointer. Fetch it with `git lfs pull`."
                     )
                     break
-                problems.append(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
+                problems.append(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {restoring(self.manifest)}")
         for name in (ARTIFACT, INPUTS, *(() if self.manifest.options.without_outputs else (OUTPUTS,))):
             if name not in self.manifest.files:
-                problems.append(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
+                problems.append(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {restoring(self.manifest)}")
         if problems:
             raise GoldenError("\n".join(problems))
 

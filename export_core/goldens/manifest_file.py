@@ -43,7 +43,9 @@ def restoring(manifest: Manifest) -> str:
     """Return what to do about a damaged golden, in a sentence with the commands that write this golden again."""
     if not manifest.test:
         return "Restore the golden from version control, or add it again with `jaxexport goldens add`."
-    backfill = shlex.join(["jaxexport", "goldens", "backfill", "--writers", manifest.writer.jaxlib, "--", manifest.test])
+    backfill = shlex.join(
+        ["jaxexport", "goldens", "backfill", "--writers", manifest.writer.jaxlib, "--", manifest.test]
+    )
     return (
         f"Restore the golden from version control, or write it again: `{rewriting(manifest.test)}` with jaxlib "
         f"{manifest.writer.jaxlib} installed, else `{backfill}`."

@@ -164,7 +164,9 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
                     for value in values
                 )
                 where = f"{golden.folder / MANIFEST}: {field}"
-                raise GoldenError(f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {restoring(golden.manifest)}")
+                raise GoldenError(
+                    f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {restoring(golden.manifest)}"
+                )
 
 
 def check_forms(goldens: Iterable[Golden]) -> None:
@@ -242,13 +244,20 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
     origin, name = golden.manifest.converted_from, f"{ARTIFACT}{SUFFIX}"
     where = f"{golden.folder / MANIFEST}: converted_from"
     if name not in golden.manifest.files:
-        raise GoldenError(f"{where}: expected the record {name} of the conversion under `files`, found none. {restoring(golden.manifest)}")
+        raise GoldenError(
+            f"{where}: expected the record {name} of the conversion under `files`, found none. "
+            f"{restoring(golden.manifest)}"
+        )
     try:
         record: ConversionRecord = decode_json(golden.content(name), ConversionRecord)
     except msgspec.MsgspecError as error:
-        raise GoldenError(f"{golden.folder / name}: not the record of a conversion: {error}. {restoring(golden.manifest)}") from None
+        raise GoldenError(
+            f"{golden.folder / name}: not the record of a conversion: {error}. {restoring(golden.manifest)}"
+        ) from None
     if origin != record.converted_from or record.sha256 != artifact.sha256:
-        raise GoldenError(f"{where}: expected the conversion that {name} records, found another one. {restoring(golden.manifest)}")
+        raise GoldenError(
+            f"{where}: expected the conversion that {name} records, found another one. {restoring(golden.manifest)}"
+        )
     envelope = artifact.envelope
     if record.converted_from.sha256 == artifact.sha256 or (
         by_writer and (envelope is None or encode(envelope) != bytes(artifact.data))

@@ -141,7 +141,9 @@ def test_a_no_asks_for_no_run_of_a_golden_elsewhere(ask):
 
 def test_a_forecast_no_names_the_release_that_does_not_run_it(ask):
     artifact = ARTIFACTS / "0.9.2" / "cholesky.jaxexport"
-    assert f"{artifact}: jaxlib 0.9.2 does not run it: LAPACK calls crash" in " ".join(ask(artifact, "serving").out.split())
+    assert f"{artifact}: jaxlib 0.9.2 does not run it: LAPACK calls crash" in " ".join(
+        ask(artifact, "serving").out.split()
+    )
 
 
 def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):

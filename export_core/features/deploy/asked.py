@@ -263,11 +263,12 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
     `goldens` stands for its artifact.
 
     Raises:
-        DeployingError: A name is neither a case, a golden, a matching glob nor a file.
+        DeployingError: Names are neither a case, a golden, a matching glob nor a file.
         GoldenError: A golden was changed after it was written.
         ArtifactError: A file cannot be read.
     """
     subjects: list[Subject] = []
+    unknown: list[str] = []
     for name in names:
         meant = [golden for golden in goldens if _has_name(golden, name)]
         meant.sort(key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
@@ -278,16 +279,16 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
             name = str(Path(name) / ARTIFACT)
         if not meant and not Path(saved_model_in(name)).is_file():
             cases = dict.fromkeys(golden.manifest.case for golden in goldens)
-            raise DeployingError(
-                f"{name}: expected a case, a golden or an artifact file, found none of this name."
-                f"{hint_at_cases(name, cases)}"
-            )
-        if not meant:
+            problem = f"{name}: expected a case, a golden or an artifact file, found none of this name."
+            unknown.append(f"{problem}{hint_at_cases(name, cases)}")
+        elif not meant:
             artifact = read(name)
             same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]
             subjects += [Subject(artifact, golden, name) for golden in same] or [
                 _without_golden(artifact, name, goldens)
             ]
+    if unknown:
+        raise DeployingError("\n".join(unknown))
     return list({subject.name: subject for subject in subjects}.values())
 
 

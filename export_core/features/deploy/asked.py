@@ -368,17 +368,23 @@ def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy,
 
 
 def _example(name: str, file: Path | None) -> str:
-    """Return a deployment target as the policy's file has it, with the name or the release that the user typed."""
-    key, release, target = "jaxlib", "0.9.2", "serving"
+    """Return a deployment target as the policy's file has it, with the name or the release that the user typed.
+
+    What the user did not type is a word in capital letters: an invented release, pasted unread, would be tested as if
+    it were in use.
+    """
+    key, release, target = "jaxlib", "RELEASE", "NAME"
     if "==" in name:
         key, release = "reader", name
     elif name[:1].isdigit():
         release = name
     elif name != ALL:
         target = name
+    missing = {"NAME": "a name", "RELEASE": "the release that runs there"}
+    own = " and ".join(f"{what} for {word}" for word, what in missing.items() if word in (target, release))
     if file and file.suffix == ".toml":
-        return f'deployed = [{{name = "{target}", {key} = "{release}"}}]'
-    return f'deployed: [{{name: {target}, {key}: "{release}"}}]'
+        return f'deployed = [{{name = "{target}", {key} = "{release}"}}], with {own}.'
+    return f'deployed: [{{name: {target}, {key}: "{release}"}}], with {own}.'
 
 
 def _hint(name: str, known: Mapping[str, DeploymentTarget]) -> str:

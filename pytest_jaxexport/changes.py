@@ -32,7 +32,7 @@ from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
 from export_core.numbers.compare import Difference, GoldenOutputs
 from export_core.numbers.elements import bits_of, ulp_distance
-from export_core.numbers.leaf_paths import leaf_paths
+from export_core.numbers.leaf_paths import call_in_words, leaf_paths
 from export_core.readers.hardware import instructions_used, processors
 
 
@@ -220,7 +220,7 @@ def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
             continue
         new_leaves, old_leaves = from_npz(produced.files[check.inputs]), from_npz(reference.folder / check.inputs)
         if not all(starmap(_nearly_same, zip_longest(new_leaves, old_leaves))):
-            names.append(check.name)
+            names.append(call_in_words(check.name))
     return names
 
 

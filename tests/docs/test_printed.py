@@ -41,10 +41,7 @@ def repository(tmp_path_factory):
 
 @pytest.mark.parametrize("page", RUN)
 def test_commands_print_what_the_page_shows(page, tmp_path, request):
-    if page.group:
-        check(page, make(page.folder, tmp_path / "project"))
-        return
-    only_reads = page.folder == "repository"
+    only_reads = page.folder == "repository" and not page.group
     folder = request.getfixturevalue("repository") if only_reads else make(page.folder, tmp_path / "project")
     check(page, folder, programs=request.getfixturevalue("warm_programs"))
 

@@ -25,6 +25,7 @@ from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, 
 from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
+from export_core.goldens.manifest_file import rewriting
 from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement, Result
@@ -79,6 +80,9 @@ _EQUAL_OUTPUTS = (
 _NOT_REPRODUCIBLE = (
     "not reproducible: two exports differed, so tests compare only its outputs, and fail if these differ in each run "
     "too: seed random arrays that the test closes over"
+)
+_OTHER_INPUTS = (
+    "a second process has other example arguments: if they are random, seed them, else they differ in each run"
 )
 _NEVER_REPEATED = f"a second process exports no artifacts for TPUs, and none larger than {LARGE >> 20} MiB"
 LEAVES = 40  # The most leaves that a message lists if no leaf has the given name.
@@ -160,6 +164,7 @@ class Recorder:
         self._names: set[str | None] = set()
         self._deferred: set[str] = set()
         self._not_repeated: dict[str, str] = {}
+        self._with_other_inputs: set[str] = set()
         self._remarks: dict[str, tuple[Remark, ...]] = {}
         self.events: list[Event] = []
         self.cases: list[str] = []
@@ -324,7 +329,10 @@ class Recorder:
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
-            self._fail(str(error))
+            text, test = str(error), full_name(self._item)
+            for general in (rewriting(test), rewriting()):  # of a golden; of one whose golden.yaml cannot be read
+                text = text.replace(f"`{general}`", f"`{self._remedy(test)}`")
+            self._fail(text)
 
     def _require_use_of_targets(self) -> None:
         """Fail a test whose own marker allows custom calls that neither its exports nor its goldens make."""
@@ -422,7 +430,19 @@ class Recorder:
             if differs is None and self._exports_new_twice:
                 process = self._second_exports[0]
                 self._not_repeated[produced.case.id] = process.not_compared.get(produced.case.id, _NEVER_REPEATED)
+            elif differs is not None and self._makes_other_inputs_again(produced):
+                self._with_other_inputs.add(produced.case.id)
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
+
+    def _makes_other_inputs_again(self, produced: ProducedGolden) -> bool:
+        """Return whether the example arguments of a test that a second process exports are others there.
+
+        The fork is asked first: its libraries may add in another order, so only equal arguments count.
+        """
+        test = self._item.nodeid
+        if any(process.makes_other_inputs(test, produced) is False for process in self._forked_exports):
+            return False
+        return any(process.makes_other_inputs(test, produced) for process in self._second_exports[:1])
 
     def _first_replay(self, golden: Golden) -> Sequence[Result]:
         """Return the results of a golden in a new process, before it is stored."""
@@ -517,6 +537,8 @@ class Recorder:
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
             named = [*named, _NOT_REPRODUCIBLE]
+        if case in self._with_other_inputs:
+            named = [*named, _OTHER_INPUTS]
         parts = {f"{case}, {name}": part for name, part in not_seen(golden, policy.tolerances).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
@@ -792,9 +814,10 @@ class SecondRecorder(Recorder):
             case = self._case(function, args, kwargs, name)
             self._names.add(name)
             try:
-                data, flags = export_again(case)
-                artifact = read_bytes(data)
-                self._exports[case.id] = (artifact.sha256, export_digest(artifact), flags)
+                again = export_again(case)
+                artifact = read_bytes(again.data)
+                digest = export_digest(artifact)
+                self._exports[case.id] = (artifact.sha256, digest, again.flags, again.inputs_sha256)
             except ExportCompatError as error:  # the first process has reported it
                 self._fail(str(error))
             return Exported(None, self._ledger, to_write=False)

@@ -115,6 +115,9 @@ def test_a_flipped_byte_is_bad_input(command, name, jaxexport, project):
 def test_a_missing_file_of_a_golden_is_bad_input(jaxexport, project):
     (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "inputs.npz").unlink()
     assert_bad_input(jaxexport("matrix"), "inputs.npz: expected a file of this golden, found none")
+    listed = jaxexport("goldens", "list", code=0)
+    assert "no custom calls  lacks inputs.npz\n" in listed.out
+    assert listed.err == "warning: 1 golden lacks files: `jaxexport goldens verify` says what to do\n"
 
 
 def test_an_invalid_artifact_with_a_true_hash_is_bad_input(jaxexport, project):

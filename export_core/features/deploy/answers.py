@@ -256,23 +256,26 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question) 
     answer, why, result = _answer(subject, target, question)
     outlook = _outlook(subject, target, question) if answer is DeployAnswer.NO else None
     around = outlook.around(target.release) if outlook else ("", "", False)
-    run = ""
+    run = todo = ""
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
         if subject.stored:
             store = subject.stored.folder.parents[1]
             run = "; ".join(_asking_again(subject, subject.stored, store, target, question))
-            why += f"; it is the artifact of {subject.stored.id} in {store}: run that golden, and ask again"
+            why += f"; it is the artifact of {subject.stored.id} in {store}"
+            todo = "run that golden"
         elif subject.original and subject.origin and subject.origin.reader == target.release:
             # Its record is no evidence: anybody can write one. A golden that is converted too can be replayed.
             run = _converting_command(subject, subject.original, subject.origin, target, question)
             says = f" (its record, which is no evidence, says: {subject.verified})" if subject.verified else ""
-            origin = f"it was converted from {subject.original.id}{says}"
-            why += f"; {origin}: convert that golden too, run it, and ask again"
+            why += f"; it was converted from {subject.original.id}{says}"
+            todo = "convert that golden too, run it"
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
-    run = run if answer is DeployAnswer.UNKNOWN else ""
+    if answer is not DeployAnswer.UNKNOWN:  # what is known needs no run
+        run = todo = ""
+    why += f": {todo}, and ask again" if todo else ""
     return _Answered(subject, Deployment(*named, answer, why, shown_by, *around, run), outlook)
 
 
@@ -307,7 +310,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if target.reader and check.unpromised:
         return DeployAnswer.NO, "; ".join(refusals), None
     if foreseen.spoiled.answer == NO:
-        return DeployAnswer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
+        return DeployAnswer.NO, f"{title_of(target.release)} {foreseen.in_words}: {_reasons(foreseen)}", None
     if result is not None and result.flaky:
         return DeployAnswer.UNKNOWN, f"it ran in {title_of(target.release)}, but not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:

@@ -264,11 +264,12 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
     `goldens` stands for its artifact.
 
     Raises:
-        DeployingError: A name is neither a case, a golden, a matching glob nor a file.
+        DeployingError: Names are neither a case, a golden, a matching glob nor a file.
         GoldenError: A golden was changed after it was written.
         ArtifactError: A file cannot be read.
     """
     subjects: list[Subject] = []
+    unknown: list[str] = []
     for name in names:
         meant = [golden for golden in goldens if _has_name(golden, name)]
         meant.sort(key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
@@ -279,16 +280,16 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
             name = str(Path(name) / ARTIFACT)
         if not meant and not Path(saved_model_in(name)).is_file():
             cases = dict.fromkeys(golden.manifest.case for golden in goldens)
-            raise DeployingError(
-                f"{name}: expected a case, a golden or an artifact file, found none of this name."
-                f"{hint_at_cases(name, cases)}"
-            )
-        if not meant:
+            problem = f"{name}: expected a case, a golden or an artifact file, found none of this name."
+            unknown.append(f"{problem}{hint_at_cases(name, cases)}")
+        elif not meant:
             artifact = read(name)
             same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]
             subjects += [Subject(artifact, golden, name) for golden in same] or [
                 _without_golden(artifact, name, goldens)
             ]
+    if unknown:
+        raise DeployingError("\n".join(unknown))
     return list({subject.name: subject for subject in subjects}.values())
 
 
@@ -369,17 +370,23 @@ def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy,
 
 
 def _example(name: str, file: Path | None) -> str:
-    """Return a deployment target as the policy's file has it, with the name or the release that the user typed."""
-    key, release, target = "jaxlib", "0.9.2", "serving"
+    """Return a deployment target as the policy's file has it, with the name or the release that the user typed.
+
+    What the user did not type is a word in capital letters: an invented release, pasted unread, would be tested as if
+    it were in use.
+    """
+    key, release, target = "jaxlib", "RELEASE", "NAME"
     if "==" in name:
         key, release = "reader", name
     elif name[:1].isdigit():
         release = name
     elif name != ALL:
         target = name
+    missing = {"NAME": "a name", "RELEASE": "the release that runs there"}
+    own = " and ".join(f"{what} for {word}" for word, what in missing.items() if word in (target, release))
     if file and file.suffix == ".toml":
-        return f'deployed = [{{name = "{target}", {key} = "{release}"}}]'
-    return f'deployed: [{{name: {target}, {key}: "{release}"}}]'
+        return f'deployed = [{{name = "{target}", {key} = "{release}"}}], with {own}.'
+    return f'deployed: [{{name: {target}, {key}: "{release}"}}], with {own}.'
 
 
 def _hint(name: str, known: Mapping[str, DeploymentTarget]) -> str:

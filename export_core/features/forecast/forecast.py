@@ -508,9 +508,10 @@ def _obligation_lines(release: Obligations, before: Obligations | None) -> Itera
         yield "  what a jaxlib built on this day exports does not have to run in any release that exists"
     if release.unwritten and (before is None or release.unwritten != before.unwritten):
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
+        command = f"`jaxexport goldens backfill --writers {','.join(release.unwritten)}`"
         yield (
             "  a jaxlib built on this day also has to run what these writers export, though no golden of it exists: "
-            f"{', '.join(counts)}"
+            f"{', '.join(counts)}{'' if before else f'; {command} writes them'}"
         )
     if before is None:
         yield f"  with each new jaxlib, write a golden of each case, now {release.cases}: later ones have to run them"

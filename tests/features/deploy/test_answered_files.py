@@ -134,6 +134,22 @@ def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
     assert "jaxexport convert" not in ended.out
 
 
+def test_a_no_asks_for_no_run_of_a_golden_elsewhere(ask):
+    there = GoldenStore(Path("converted", "0.9.2"))
+    content = {**files(jaxlib="0.9.2"), ARTIFACT: (ARTIFACTS / "0.9.2" / "cholesky.jaxexport").read_bytes()}
+    artifact = write_golden(there, manifest(OTHER, "0.9.2"), content).artifact
+    (no,) = msgspec.json.decode(ask(artifact, "serving", "--json", code=1).out, type=Deployability).answers
+    assert no.why.endswith(f"; it is the artifact of {OTHER}/0.9.2-cpu in converted/0.9.2")
+    assert no.run == ""
+
+
+def test_a_forecast_no_names_the_release_that_does_not_run_it(ask):
+    artifact = ARTIFACTS / "0.9.2" / "cholesky.jaxexport"
+    assert f"{artifact}: jaxlib 0.9.2 does not run it: LAPACK calls crash" in " ".join(
+        ask(artifact, "serving").out.split()
+    )
+
+
 def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):
     """For targets that load the model, the answer is unknown, since no result is stored; for others it is no."""
     targets = (

@@ -81,21 +81,23 @@ def test_bad_input_to_can_i_deploy_is_one_error(ask, words, texts):
 
 
 @pytest.mark.parametrize(
-    ("name", "example"),
+    ("name", "example", "own"),
     [
-        ("all", '[{name: serving, jaxlib: "0.9.2"}]'),
-        ("edge", '[{name: edge, jaxlib: "0.9.2"}]'),
-        ("0.10.2", '[{name: serving, jaxlib: "0.10.2"}]'),
-        ("litert==2.3.0", '[{name: serving, reader: "litert==2.3.0"}]'),
+        ("all", '[{name: NAME, jaxlib: "RELEASE"}]', "a name for NAME and the release that runs there for RELEASE"),
+        ("edge", '[{name: edge, jaxlib: "RELEASE"}]', "the release that runs there for RELEASE"),
+        ("0.10.2", '[{name: NAME, jaxlib: "0.10.2"}]', "a name for NAME"),
+        ("litert==2.3.0", '[{name: NAME, reader: "litert==2.3.0"}]', "a name for NAME"),
     ],
 )
-def test_a_policy_without_targets_shows_how_to_write_one(ask, name, example):
+def test_a_policy_without_targets_shows_how_to_write_one(ask, name, example, own):
     Path("export_compat.yaml").write_text("readers: window\n")
     ended = ask(CASE, name)
     assert_bad_input(ended, f"--to {name}: expected a deployment target of the policy, found none there.")
-    assert f"Add one to export_compat.yaml: deployed: {example}\n" in ended.err
+    assert f"Add one to export_compat.yaml: deployed: {example}, with {own}.\n" in ended.err
     Path("export_compat.yaml").write_text(f"deployed: {example}\n")
-    assert "found none there" not in ask(CASE, "all", code=None).err
+    assert ("RELEASE" in ask(CASE, "all", code=None).err) == ("RELEASE" in example)  # refused where it is pasted unread
+    Path("export_compat.yaml").write_text(f"deployed: {example.replace('RELEASE', '0.9.2')}\n")
+    assert not ask(CASE, "all", code=None).err
 
 
 def test_a_project_without_a_policy_shows_how_to_write_one(ask):
@@ -111,8 +113,8 @@ def test_a_policy_in_toml_shows_a_target_in_toml(named, ask):
     if not named:
         Path("export_compat.yaml").unlink()
     ended = ask(CASE, "litert==2.3.0", *(("--policy", file) if named else ()), code=2)
-    example = 'deployed = [{name = "serving", reader = "litert==2.3.0"}]'
-    assert f"Add one to {file}: {example}\n" in ended.err
+    example = 'deployed = [{name = "NAME", reader = "litert==2.3.0"}]'
+    assert f"Add one to {file}: {example}, with a name for NAME.\n" in ended.err
     with file.open("a") as text:
         text.write(example)
     assert "found none there" not in ask(CASE, "all", *(("--policy", file) if named else ()), code=None).err

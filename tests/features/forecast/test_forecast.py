@@ -321,7 +321,8 @@ def test_obligations_are_listed_only_on_days_they_change():
         f"{built} has to run the 3 goldens by 0.11.0, 0.12.0.1",
         f"{exports} has to run in 0.12.0, 0.12.0.1",
         f"{built} also has to run what these writers export, though no golden of it exists: 0.10.1 (2 cases), 0.10.2 "
-        "(2 cases), 0.11.0 (1 case), 0.11.1 (2 cases), 0.11.2 (2 cases), 0.12.0 (2 cases)",
+        "(2 cases), 0.11.0 (1 case), 0.11.1 (2 cases), 0.11.2 (2 cases), 0.12.0 (2 cases); `jaxexport goldens backfill "
+        "--writers 0.10.1,0.10.2,0.11.0,0.11.1,0.11.2,0.12.0` writes them",
         "  with each new jaxlib, write a golden of each case, now 2: later ones have to run them",
         f"{exports} has to run in 0.12.0.1",
         f"{exports} does not have to run in any release that exists",

@@ -284,6 +284,7 @@ def calls_of_devices(artifact: Artifact) -> tuple[str, ...]:
 
 
 MAX_PAYLOAD = 64 << 20  # bytes of a payload that is decoded to find its version
+MAX_ATTRIBUTES = 4096  # of such a payload, that are looked at
 
 _STARTS = (
     ("lapack_", "LAPACK routine"), ("blas_", "BLAS routine"), ("cusolver_", "cuSOLVER routine"),
@@ -339,7 +340,7 @@ def _mosaic_version(config: Any) -> int | None:
         return None
     try:
         values = Values(Tables(body, 0, len(body), "the payload"))
-        for index in range(min(len(values.tables.attributes), 4096)):
+        for index in range(min(len(values.tables.attributes), MAX_ATTRIBUTES)):
             dialect, code, _ = values.attribute_entry(index)
             if (dialect, code) == ("builtin", 1):
                 for name, value in values.attribute(index).items():

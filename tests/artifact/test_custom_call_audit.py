@@ -137,6 +137,9 @@ def test_the_first_small_mosaic_payload_gives_the_version(monkeypatch):
         for limit in (size, size - 1):
             monkeypatch.setattr("export_core.artifact.audit.MAX_PAYLOAD", limit)
             assert (describe(call).version is not None) == (limit == size)
+    monkeypatch.undo()
+    monkeypatch.setattr("export_core.artifact.audit.MAX_ATTRIBUTES", 0)
+    assert describe(gpu).version is None
 
 
 def test_each_release_has_its_measured_stable_targets():

@@ -1,6 +1,7 @@
 """The one table of verdicts, judgements and exit codes: every entry is there, and none looks like another."""
 
 import ast
+import itertools
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,7 @@ from export_core.base.exit_code import ExitCode
 from export_core.base.feature import hooks
 from export_core.matrix import Verdict
 from export_core.matrix.verdicts import VERDICTS as TABLE
-from export_core.matrix.verdicts import WORST_FIRST, FindingKind, Judgement
+from export_core.matrix.verdicts import WORST_FIRST, FindingKind, Judgement, is_expected
 from export_core.report import view
 from export_core.report.document import CompareRuns, MakeFindings
 
@@ -74,6 +75,10 @@ def test_findings_that_fail_a_run_are_shown_first():
 
 def test_only_numerics_crash_and_timeout_are_unexplained():
     assert {verdict for verdict in Verdict if not TABLE[verdict].is_explained} == {"numerics", "crash", "timeout"}
+
+
+def test_only_a_refusal_outside_the_window_is_expected():
+    assert [pair for pair in itertools.product(Judgement, Verdict) if is_expected(*pair)] == [("outside", "refused")]
 
 
 @pytest.mark.parametrize("look", ["symbol", "meaning", "short"])

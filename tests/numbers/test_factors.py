@@ -251,6 +251,13 @@ def test_eigenpairs_may_come_in_any_order_and_phase(dtype, count):
             assert not compared(found, [*other[:number], wrong, *other[number + 1 :]], "eig").ok, number
 
 
+def test_eigenvectors_of_another_length_differ():
+    values, vectors = np.array([3.0, 1.0]), np.array([[1.0, 1.0], [1.0, -1.0]]) / 2**0.5
+    longer = vectors * np.array([1.5, 0.5]) ** 0.5  # of the same V diag(w) V^-1, and in rows of the same length
+    assert compared([values, vectors], [values, -vectors], "eig").ok
+    assert "norms of V" in str(compared([values, vectors], [values, longer], "eig"))
+
+
 def test_conjugate_pairs_may_swap_only_with_their_vectors():
     values, left, right = eig_of(np.array([[1.0, 2.0, 0.0], [-2.0, 1.0, 0.5], [0.0, 0.0, 3.0]]))
     at = [int(np.flatnonzero(values.imag == part)[0]) for part in (values.imag.max(), values.imag.min())]

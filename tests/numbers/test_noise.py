@@ -108,6 +108,7 @@ def test_eight_bit_outputs_must_be_equal_where_no_noise_run_moved():
     expected = np.asarray([1, 2, 4, 6], ml_dtypes.float4_e2m1fn)
     for wrong in (expected.astype(np.float32) / 2, -expected.astype(np.float32), np.zeros(4)):
         assert not judged(expected, wrong.astype(expected.dtype), [0.0] * 4).ok
+    assert judged(expected, expected, [0.0] * 4).max_noise_error == 0
     near, far = np.zeros(4), np.array([0, 0, 2.0, 0])  # 64 units turn a 4 into a 6
     noise, jumping = noise_and_jumps(leaf_of(expected), near, far)
     assert jumping == 1
@@ -138,6 +139,12 @@ def test_the_error_is_reported_in_units_of_the_noise():
     assert "max 50 times the noise; allowed 4 times the noise of each)" in str(difference)
     assert "\n  largest error in units of the noise at [1]: expected 1.0, got 1.5" in str(difference)
     assert "\n  largest error at [1]: expected 1.0, got 1.5" in str(judged(float32(1.0, 1.0), float32(1.0, 1.5), None))
+
+
+@pytest.mark.parametrize(("expected", "actual"), [(0.0, -0.0), (np.nan, -np.nan)])
+def test_the_named_element_differs_though_it_has_no_error(expected, actual):
+    difference = judged(float32(1.0, expected), float32(1.0, actual), [0.01, 0.01], compare="exact")
+    assert (difference.ok, difference.max_noise_error, difference.worst) == (False, 0, difference.rows[0])
 
 
 OF_FLOAT32 = {"rtol": {"float32": 1e-3}}, {"tolerances": {"cpu": {"float32": Tolerance(rtol=1e-3)}}}
@@ -237,6 +244,11 @@ def test_the_noise_that_elements_share_grows_with_their_number():
     assert judged_by(34**4) == pytest.approx(2.0)
 
 
+def test_a_zero_that_never_moved_may_be_off_by_a_little():
+    found = noise_with_floors(float32(8, 0, 0), np.asarray([0, 0, 1e-30]), "float32")
+    assert found == pytest.approx([8 * 2**-23 * (1 + 2**-16), 8 * 2**-23 * 2**-16, 1e-30], abs=0)
+
+
 def test_constants_of_the_noise_rule_are_as_documented():
     assert (FACTOR, FACTOR_OF_INPUTS) == (4, 8)
     assert (ULPS, SMOOTH, JUMPS, PART) == (64, 16, 128, 0.5)
@@ -265,6 +277,9 @@ def test_only_integers_that_noise_runs_moved_may_differ():
     assert [integers(5, value, 5).ok for value in (13, 14)] == [True, False]
     assert not integers(6, 5, 5).ok
     assert integers(6, 5, 5).max_noise_error == np.inf
+    assert integers(5, 6, 5, noise=(0, 1, 0)).ok
+    large = np.array([2**60]), np.array([2**60 + 1])  # the same as doubles
+    assert not judged(*large, [0]).ok
     assert judged(np.asarray([True, False]), np.asarray([True, True]), [0.0, 0.5]).ok
     assert not judged(np.asarray([True, False]), np.asarray([False, False]), [0.0, 0.5]).ok
 

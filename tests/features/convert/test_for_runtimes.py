@@ -14,7 +14,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.readers import needs
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, ModuleJob, RewrittenModules, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.fixed_by_conversion import remedy
+from export_core.features.convert.fixed_by_conversion import remedy, try_conversions
 from export_core.features.convert.programs import ModuleRewriter, export_again
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell
@@ -189,6 +189,13 @@ def test_an_unconvertible_artifact_is_refused_with_a_remedy(artifact, reader, me
         convert(read(artifact), reader, no_module)
 
 
+def test_a_module_of_several_with_a_dot_algorithm_is_refused():
+    artifact = read(golden("test_programs.test_random"))
+    artifact.modules += read(golden("test_named_programs.test_dot_precisions")).modules  # as of its first VJP
+    with pytest.raises(ConversionRefused, match="a dot with an algorithm crashes"):
+        convert(artifact, OLD_TENSORFLOW, no_module)
+
+
 def test_a_refused_conversion_does_not_advise_a_conversion():
     def refused(job):
         raise ConversionRefused("its module cannot be written")
@@ -219,6 +226,20 @@ def test_explain_names_the_command_for_a_runtime():
     assert step == "Conversion seldom helps: iree 3.13.0 lacks most of what replaces its custom calls."
     step = remedy(Cell(cholesky, reader_named("pjrt==0.12.0.1", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
     assert "--for pjrt==0.12.0.1 --replace-custom-calls -o OUT`" in step
+
+
+def test_a_cells_custom_calls_are_replaced_only_if_needed():
+    jobs = []
+
+    def refused(job):
+        jobs.append(job)
+        raise ConversionRefused("not written here")
+
+    cholesky = GoldenStore(GOLDENS).generations("tests.compat.test_linear_algebra.test_cholesky")[-1]
+    cell = Cell(cholesky, reader_named("pjrt==0.12.0.1", CALENDAR), "cpu")
+    ((_, fix),) = try_conversions([cell], refused, ReplayOptions(CALENDAR), print)
+    assert [job.replace for job in jobs] == [("lapack_spotrf_ffi",)]
+    assert fix.message.endswith("not converted for pjrt 0.12.0.1: not written here.")
 
 
 # --- in the runtimes themselves ---------------------------------------------------------------------------------------

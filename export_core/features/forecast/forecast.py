@@ -408,7 +408,7 @@ def foreseen_readers(
 ) -> Iterator[ForeseenReader]:
     """Yield, for each of these releases, which goldens it is forecast to read and to run.
 
-    A jaxlib is left out unless it fails to run a golden. Raises `ReleaseError` for a release that is not known.
+    A jaxlib is left out unless there is a golden that it does not read or run. Raises `ReleaseError` for a release that is not known.
     """
     terms = Terms(calendar_entries(calendar))
     read: dict[str, Artifact] = {}
@@ -432,7 +432,7 @@ def foreseen_readers(
                 not_run.setdefault(str(known.runs.reasons[0]), []).append(golden)
             elif known.runs.answer != YES:
                 in_doubt.setdefault(str(known.runs.reasons[0]), []).append(golden)
-        if "==" in name or not_run:  # what a jaxlib loads follows from its window
+        if "==" in name or unread or not_run:
             targets_here = tuple(target.name for target in own)
             yield ForeseenReader(name, targets_here, promise, len(artifacts), unread, not_run, in_doubt)
 

@@ -139,6 +139,18 @@ def test_the_forecast_counts_goldens_a_runtime_cannot_read(stored_goldens):
     )
 
 
+@pytest.mark.parametrize("as_target", [True, False])
+def test_a_jaxlib_that_only_fails_to_read_goldens_is_forecast(stored_goldens, as_target):
+    target = DeploymentTarget(name="serving", jaxlib="0.10.2")
+    policy, deployed = (Policy(deployed=(target,)), ()) if as_target else (Policy(), ("0.10.2", "0.12.0.1"))
+    goldens = [one for one in stored_goldens if "/0.12.0.1" in one.id]
+    (found,) = look_ahead(goldens, policy, deployed=deployed).foreseen  # not 0.12.0.1, which runs all of them
+    assert (found.reader, found.not_run, found.in_doubt) == ("0.10.2", {}, {})
+    ((reason, unread),) = found.unread.items()
+    assert reason == "jaxlib 0.10.2 has StableHLO 1.17.0, and custom_call_v2 came with 1.18"
+    assert "tests.compat.test_linear_algebra.test_cholesky/0.12.0.1-cpu" in unread
+
+
 def test_a_runtime_foreseen_to_read_no_golden_is_shown_as_reading_none():
     reasons = {f"reason {number}": [f"a{number}", *["b"] * number] for number in range(5)}
     nothing = ForeseenReader("litert==2.3.0", ("phone",), None, 15, reasons, {}, {})

@@ -32,7 +32,7 @@ from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget
 from export_core.policy.known_issues import KnownIssue
-from export_core.policy.load_check import LoadCheck, check_load, find_reader
+from export_core.policy.load_check import LoadCheck, check_load, find_reader, not_promised
 from export_core.policy.run_options import RESULTS, ProjectOptions, Selection, option_words
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
@@ -310,9 +310,10 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return DeployAnswer.UNKNOWN, f"it ran in {title_of(target.release)}, but not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
         return DeployAnswer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
-    doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
-    how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
-    if foreseen.doubt and not doubts:
+    how = f"may load ({'; '.join(check.reasons)})" if check.reasons else "should load"
+    if check.unpromised:
+        how += f"; {not_promised(check)}: {', '.join(check.unpromised)};"
+    elif foreseen.doubt and not check.reasons:
         how += f", but may {foreseen.doubt}: {_reasons(foreseen)};"
         if others := [str(reason) for reason in foreseen.doubts if reason not in foreseen.spoiled.reasons]:
             how += f" beside that, {'; '.join(others)};"

@@ -54,8 +54,8 @@ class LoadCheck:
     known: str  # Why it loads the artifact but does not run it, or on which condition it does; else empty.
     custom_calls: tuple[str, ...]  # The targets of all custom calls.
     unpromised: tuple[str, ...]
-    """Targets that the writer or the reader does not promise, and unknown parts of the artifact; for other runtimes than
-    jaxlib, targets that only jax registers."""
+    """Targets that the writer or the reader does not promise, and unknown parts of the artifact; for other runtimes
+    than jaxlib, targets that only jax registers."""
     promised: bool | None
     """Whether the reader is inside the window; None where the writer or a build date is not known."""
     promised_since: datetime.date | None

@@ -46,7 +46,8 @@ class AuditFinding(NamedTuple):
     standing: (
         str  # stable, allowed, dropped, unlisted, unchecked, serializer, disabled check; unknown, foreign or conflict.
     )
-    ok: bool  # Whether the audit accepts it: false for an unlisted, unchecked or dropped target that the policy does not allow.
+    ok: bool
+    """Whether the audit accepts it: false for an unlisted, unchecked or dropped target that no policy allows."""
     what: str  # The kind of the custom call or of the unknown part, in words.
     payload_version: int | None  # The version of the call's payload, null if it has none.
     count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls

@@ -179,7 +179,7 @@ def deployability(
             if own == target:
                 where = target.name, target.release, target.platform
                 answers.append(Deployment(pattern.pattern, *where, DeployAnswer.UNKNOWN, pattern.text, "policy"))
-        if any(each.outlook for each in answered):
+        if any(each.outlook for each in answered) and not target.has_ended(as_of):
             upgrades.append(_upgrade_of(target, answered, question))
     built = {target.name: built_on(target.release, question.calendar) or datetime.date.max for target in targets}
     upgrades.sort(key=lambda upgrade: (built[upgrade.target], upgrade.target))

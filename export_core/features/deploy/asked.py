@@ -35,8 +35,8 @@ ASKED = "deploy"
 """The folder inside the results folder for the runs that answer what is unknown: that of `--to all`, and inside it a
 folder for each target that was named alone. In one folder, the run of a second question would replace the first's."""
 _EARLIER = (FINISHED, WHOLE)
-"""Folders inside that of a run, for an earlier run. It is no evidence, except for a whole run that a run of a part of its
-cells has moved out of the results folder."""
+"""Folders inside that of a run, for an earlier run. It is no evidence, except for a whole run that a run of a part of
+its cells has moved out of the results folder."""
 _PLAIN = r"[a-z][a-z0-9_-]*"  # Names of targets that are the same on every file system, and no file of a run has.
 
 Place = tuple[str, str, str]  # A golden, a jaxlib and a platform.
@@ -368,6 +368,22 @@ def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy,
         built = {target.name: f"{title_of(target.release)} was not built by then" for target in asked}
         reasons = {name: reason or built[name] for name, reason in reasons.items()}
     return {name: reason for name, reason in reasons.items() if reason}
+
+
+def require_obligation(targets: Sequence[DeploymentTarget], name: str, day: datetime.date) -> None:
+    """Raise `DeployingError` if `--to` names a target whose obligation has ended: it has to run nothing.
+
+    Args:
+        targets: The deployment targets that `--to` names.
+        name: The value of `--to`.
+        day: The day as of which is asked.
+    """
+    for target in targets:
+        if target.has_ended(day):
+            raise DeployingError(
+                f"--to {name}: expected a deployment target that has to run something on {day}, found that "
+                f"{target.out_of_force(day)}. To ask all the same, name a case, a golden or a file."
+            )
 
 
 def _example(name: str, file: Path | None) -> str:

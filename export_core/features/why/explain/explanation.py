@@ -411,7 +411,9 @@ def _steps(
     if works := ranges(working, names):
         yield f"Read it with a release in which it works: {title_of(works)}."
     yield from converted.steps
-    if not converted.fails and (advice := _way_out(result)):  # the runtime's own message knows only its first obstacle
+    # The message knows only the runtime's first obstacle. It has advice for all programs that fail with it, and a known
+    # issue for those that have what this artifact has.
+    if not converted.fails and not issue and (advice := _way_out(result)):
         yield f"{advice[0].upper()}{advice[1:]}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."

@@ -31,7 +31,7 @@ from export_core.matrix import Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget
-from export_core.policy.known_issues import KnownIssue
+from export_core.policy.known_issues import KnownIssue, todo_about
 from export_core.policy.load_check import LoadCheck, check_load, find_reader, not_promised
 from export_core.policy.run_options import RESULTS, ProjectOptions, Selection, option_words
 from export_core.policy.terms import Terms
@@ -464,11 +464,12 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         names = few([subject.name for subject in calling])
         yield f"Calls what only jax registers: {names}. Compute that with jax.lax, and export again."
         done |= {subject.name for subject in calling}
-    known = dict[str, list[str]]()  # The names of artifacts that fail in a known way, by what to do about it.
+    known = dict[str, tuple[str, list[str]]]()  # What to do about a known issue, and the artifacts that show it.
     for subject in failing:
         if subject.name not in done and (issue := _issue_of(subject, target, question)):
-            known.setdefault(issue.todo, []).append(subject.name)
-    for todo, names_of in known.items():
+            todo = todo_about(issue, subject.golden.artifact) if subject.golden else issue.todo
+            known.setdefault(issue.id, (todo, []))[1].append(subject.name)
+    for todo, names_of in known.values():
         yield f"Fails in a known way: {few(names_of)}. {todo}"
         done |= {*names_of}
     taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 NEWEST = (
     *(f"tests/{name}/" for name in ("compat", "export")),
     *(f"tests/plugin/test_{name}.py" for name in ("arguments", "changed_exports", "exporting_guide", "first_replay")),
-    *(f"tests/plugin/test_{name}.py" for name in ("hash_seeds", "life", "nothing_to_compare", "recorded_meshes")),
-    *(f"tests/plugin/test_{name}.py" for name in ("set_elsewhere", "written_noise")),
+    *(f"tests/plugin/test_{name}.py" for name in ("hash_seeds", "life", "recorded_meshes", "set_elsewhere")),
+    "tests/plugin/test_written_noise.py",
     *(f"tests/readers/test_{name}.py" for name in ("ahead", "figures", "moved_inside", "worker_checks")),
     *(f"tests/features/convert/test_{name}.py" for name in ("convert_command", "fixed_by_conversion", "for_runtimes")),
     "tests/features/convert/test_modules.py",
@@ -35,6 +35,19 @@ NEWEST = (
     "tests/matrix/test_replay.py::test_goldens_pass_in_the_interpreter_that_wrote_them",
 )
 """The beginnings of the ids of tests: folders, files, and single tests of files that test something else otherwise."""
+ANY_RELEASE = (
+    "tests/plugin/test_changed_exports.py::test_a_change_under_all_hash_seeds_suggests_to_try_more",
+    "tests/plugin/test_changed_exports.py::test_a_check_finds_unrecorded_seed_dependence",
+    "tests/plugin/test_changed_exports.py::test_dependence_on_the_hash_seed_is_recorded",
+    "tests/plugin/test_changed_exports.py::test_noise_later_postpones_the_second_export",
+    "tests/plugin/test_changed_exports.py::test_random_constants_are_named_when_written_and_when_they_differ",
+    "tests/plugin/test_changed_exports.py::test_seed_dependent_goldens_compare_only_outputs",
+    "tests/plugin/test_changed_exports.py::test_warn_passes_a_change_and_the_summary_shows_it",
+    "tests/plugin/test_set_elsewhere.py::test_a_test_that_depends_on_another_has_no_second_export",
+    "tests/plugin/test_set_elsewhere.py::test_second_exports_find_the_fixtures_of_a_conftest",
+    "tests/readers/test_ahead.py::test_why_no_more_spare_processes_start_is_reported_once",
+)
+"""Tests in files of `NEWEST` that do not depend on the release of jax."""
 WITHOUT_NOISE = "[without noise"
 """The parameter of tests that measure no noise. With noise they are marked `matrix`: tests_newest runs those."""
 PROGRAMS = "tests/compat/"
@@ -74,7 +87,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not may_have_them(item.path) and item.get_closest_marker("matrix"):
             raise pytest.UsageError(f"{item.nodeid}: expected pytest.mark.matrix in the file of a test with that mark")
         is_study = item.nodeid.startswith(STUDIES)
-        if is_study or (item.nodeid.startswith(NEWEST) and WITHOUT_NOISE not in item.nodeid):
+        depends = item.nodeid.startswith(NEWEST) and not item.nodeid.startswith(ANY_RELEASE)
+        if is_study or (depends and WITHOUT_NOISE not in item.nodeid):
             item.add_marker("newest")
         if is_study or (item.nodeid.startswith(PROGRAMS) and item.get_closest_marker("export_compat")):
             item.add_marker("newest_only")

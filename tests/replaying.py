@@ -27,6 +27,7 @@ from export_core.matrix.replay import Replayed, replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.readers import installed
+from export_core.readers.build import environments_folder
 from export_core.readers.environment import CELL_VARIABLES, Environment, this_interpreter
 from export_core.readers.placement import Placement
 from export_core.readers.worker import client
@@ -34,6 +35,8 @@ from export_core.readers.worker.client import FreshInterpreters, WarmWorkers
 from export_core.releases import Calendar, Release, load_calendar
 
 HERE = Path(__file__).parent
+ENVIRONMENTS = environments_folder().resolve()
+"""The folder of readers' environments in the user's cache: a test may have another cache."""
 FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
 """While this file exists, the cell of the golden `is_flaky` hangs."""
 AWAKE = FLAKY.with_suffix(".awake")  # Written by a cell that survives its sleep, in which it should be killed.
@@ -149,14 +152,15 @@ def flaky() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def usual_workers(shared_folder, compiled_folder) -> Iterator[Path]:
     """The socket of a process of warm_worker.py, whose forks are workers of this interpreter."""
-    with warm_worker(shared_folder / "warm-workers", CELL_VARIABLES, compiled_folder) as path:
+    with warm_worker(shared_folder / "warm-workers", CELL_VARIABLES, compiled_folder, ENVIRONMENTS) as path:
         yield path
 
 
 @pytest.fixture(scope="session")
-def warm_programs(usual_workers, shared_folder, tmp_path_factory) -> Iterator[Path | None]:
-    """A folder of programs `python` and `jaxexport` that are forks of a process of warm_commands.py, if it can fork."""
-    with warm_commands(shared_folder / "warm-commands", tmp_path_factory.mktemp("commands"), usual_workers) as programs:
+def warm_programs(usual_workers, forked_pytest, shared_folder, tmp_path_factory) -> Iterator[Path | None]:
+    """A folder of programs `python`, `jaxexport` and `pytest` that are forks of warm processes, if those can fork."""
+    folder, own = shared_folder / "warm-commands", tmp_path_factory.mktemp("commands")
+    with warm_commands(folder, own, usual_workers, forked_pytest.path) as programs:
         yield programs
 
 

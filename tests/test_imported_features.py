@@ -29,7 +29,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 sys.path[:0] = {[str(Path(__file__).parents[1]), str(Path(__file__).parent)]!r}
-from warm_pytest import use_warm_workers
+from warm_worker import use_warm_workers
 
 from export_core.goldens import GoldenStore
 from export_core.policy import find_policy

@@ -1,5 +1,7 @@
 """A process that has imported jax and this package, and the programs `python` and `jaxexport`, which are forks of it.
 
+The program `pytest` beside them is a fork of a process of warm_pytest.py.
+
 Starting a new interpreter and importing them takes longer than most commands of a page. A fork differs from a new
 interpreter: modules are imported already, and all forks hash strings alike. Workers of readers are forks too.
 """
@@ -22,7 +24,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from shared_process import shared_process
-from warm_worker import LONGEST_REQUEST
+from warm_worker import LONGEST_REQUEST, use_warm_workers
 
 IMPORTED = (
     *("jax", "jax.export", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
@@ -42,17 +44,30 @@ sys.exit(int(connection.recv(32) or 1))
 """
 
 
+PYTEST = """\
+#!{python} -IS
+import json, os, sys
+from _socket import AF_UNIX, SOCK_STREAM, socket
+connection = socket(AF_UNIX, SOCK_STREAM)
+connection.connect({path!r})
+output = f"/proc/{{os.getpid()}}/fd/1"
+connection.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ), output, ""]).encode() + b"\\n")
+sys.exit(int(connection.recv(32) or 1))
+"""
+
+
 # --- in the coordinator -----------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def warm_commands(folder: Path, own: Path, workers: Path) -> Iterator[Path | None]:
+def warm_commands(folder: Path, own: Path, workers: Path, runs: Path) -> Iterator[Path | None]:
     """Start the process that forks; yield a folder with its programs, for the front of PATH, or None without forks.
 
     Args:
         folder: the folder that its users share.
         own: a folder for the programs.
         workers: the socket of a process of warm_worker.py.
+        runs: the socket of a process of warm_pytest.py.
     """
     if sys.platform != "linux":  # as in warm_worker.py
         yield None
@@ -62,6 +77,8 @@ def warm_commands(folder: Path, own: Path, workers: Path) -> Iterator[Path | Non
     for name in ("python", "jaxexport"):
         (programs / name).write_text(PROGRAM.format(python=sys.executable, path=str(listening), name=name))
         (programs / name).chmod(0o755)
+    (programs / "pytest").write_text(PYTEST.format(python=sys.executable, path=str(runs)))
+    (programs / "pytest").chmod(0o755)
     # The threads of OpenBLAS would be lost in a fork.
     variables = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
     with shared_process(folder, [__file__, listening, workers], variables):
@@ -72,7 +89,7 @@ def warm_commands(folder: Path, own: Path, workers: Path) -> Iterator[Path | Non
 
 
 def main(path: str, workers: str) -> None:
-    from warm_pytest import look_up_facts_once, use_warm_workers
+    from warm_pytest import look_up_facts_once
 
     from export_core.readers.installed import hash_of_this_interpreter
 

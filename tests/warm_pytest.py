@@ -29,7 +29,7 @@ import pytest
 from _pytest import config
 from _pytest.config import default_plugins
 from shared_process import shared_process
-from warm_worker import share_compiled, starts
+from warm_worker import share_compiled, use_warm_workers
 
 IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins if name != "pytester_assertions"),
@@ -88,10 +88,10 @@ class WarmPytest:
     def __init__(self, path: Path, workers: Path) -> None:
         self.workers_too = (
             f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
-            f"from warm_pytest import use_warm_workers; use_warm_workers({str(workers)!r})\n"
+            f"from warm_worker import use_warm_workers; use_warm_workers({str(workers)!r})\n"
         )
         """Code for the conftest of a project, by which workers are forks also in a new interpreter."""
-        self._path = path
+        self.path = path
 
     def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path, noise: str) -> int:
         """Run ``python -m pytest WORDS`` in a folder with its output in a file, and return the exit code.
@@ -100,7 +100,7 @@ class WarmPytest:
         """
         request = [list(words), str(folder), dict(variables), str(output), noise]
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(self._path))
+            connection.connect(str(self.path))
             connection.sendall(json.dumps(request).encode() + b"\n")
             return int(connection.makefile().readline())
 
@@ -269,13 +269,6 @@ def prepare_config_once() -> None:
         return own
 
     config.get_config = get_config
-
-
-def use_warm_workers(path: str) -> None:
-    from export_core.readers.environment import CELL_VARIABLES
-    from export_core.readers.worker import client
-
-    client.start_process = starts(lambda deciding: Path(path) if deciding == CELL_VARIABLES else None)
 
 
 def run_pytest(words: list[str], folder: str, variables: dict[str, str], output: str, noise: str) -> None:

@@ -88,7 +88,8 @@ def _own_goldens(folder: Path) -> None:
 def _api_example(folder: Path) -> None:
     """Copy some artifacts, and write the results of a finished run: a passing cell, and a broken one."""
     shutil.copytree(ROOT / "tests" / "artifact" / "data" / "0.12.0.1", folder, dirs_exist_ok=True)
-    broken = result(Verdict.CRASH, Judgement.BROKEN, case="t.g", signal=11, message="signal 11 (SIGSEGV)")
+    message = "died by signal 11 (SIGSEGV)"
+    broken = result(Verdict.CRASH, Judgement.BROKEN, case="t.g", reader="0.9.2", signal=11, message=message)
     finished(folder / ".jaxexport", result(), broken)
 
 

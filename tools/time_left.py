@@ -79,7 +79,7 @@ def problems(events: Sequence[Event]) -> list[str]:
         if moment.text and moment.seconds < first_cell:
             found.append(f"{moment.seconds:.0f} s: expected no text before a cell has run, found {moment.text}")
         if not moment.text:
-            if moment.seconds > max(end * FROM, first_cell + SLACK):
+            if moment.left and moment.seconds > max(end * FROM, first_cell + SLACK):
                 found.append(f"{moment.seconds:.0f} s: expected a time left, found none")
             continue
         if moment.seconds - since > STILL:

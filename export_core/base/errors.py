@@ -109,3 +109,5 @@ class CacheFolderError(ExportCompatError):
 
 class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
     """A failure of what a cell needs, such as a disk: nothing is known of the cell, and another try may succeed."""
+
+    exit_code = 3  # Neither an answer nor bad input: `ExitCode.INCOMPLETE`.

@@ -158,7 +158,7 @@ def replay_here(
 
     A cell of mode `auto` is run if its device is on this machine, else compiled: its outcome has the mode that was
     used. If modules are dumped, every cell is run and nothing is stored. `ready` is called, from several threads, with
-    each reader whose environment is built.
+    each reader whose environment is found or built.
     """
     cells = [_in_mode(cell, resolve_mode(cell.mode, cell.platform)) for cell in cells]
     # One event for both: when the replay ends early, so do the environments that are being built for it.

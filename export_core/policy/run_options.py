@@ -456,8 +456,6 @@ def repeating_words(*objects: object) -> list[str]:
 
 def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:
     """Return the options that are common to all commands that reproduce the cells of a run."""
-    results = RESULTS / REPRODUCED  # of their own, since a run replaces what is in its folder
-    if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
-        results /= REPRODUCED
+    results = RESULTS / REPRODUCED  # of their own, since a run replaces what is in its folder; but for a reproduction
     # An outcome from the cache would reproduce nothing.
     return [*option_words(selection, options), "--no-cache", "--results", str(results)]

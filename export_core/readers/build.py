@@ -48,7 +48,7 @@ from export_core.readers.installed import (
     other_release_in,
     read_ready,
 )
-from export_core.readers.uv_settings import CommandPlace, index_settings, project_place, shared_place
+from export_core.readers.uv_settings import CommandPlace, index_settings, project_place, shared_place, with_advice
 
 try:
     import fcntl
@@ -334,7 +334,7 @@ def _run(
     if process.returncode and time.monotonic() > until:
         raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was stopped")
     if process.returncode:
-        raise EnvironmentFailed(f"{doing} failed with status {process.returncode}: {_reason(err or out)}")
+        raise EnvironmentFailed(f"{doing} failed with status {process.returncode}: {with_advice(_reason(err or out))}")
     return out
 
 
@@ -567,7 +567,7 @@ def _why_not_downloaded(version: str, uv: str) -> str:
     except subprocess.TimeoutExpired:
         return f"not within {INSTALL_SECONDS:g} s"
     lines = [line.strip() for line in installing.stderr.splitlines() if line.strip()] or ["it gave no reason"]
-    return lines[-1] if installing.returncode else ""
+    return with_advice(lines[-1]) if installing.returncode else ""
 
 
 def _candidates(version: str) -> Iterator[Path]:

@@ -208,7 +208,7 @@ class ReaderEnvironments(EnvironmentLocks):
     for_workers: bool = False  # Whether a worker is started in each environment at once: then a build skips its check.
     stopping: threading.Event | None = None  # An event that, once set, ends a running build.
     notify: Callable[[str], None] = lambda text: None  # Reports downloads and long waits.
-    ready: Callable[[Release], None] = lambda release: None  # Called with each reader whose environment is built.
+    ready: Callable[[Release], None] = lambda release: None  # Gets each reader with an environment, found or built.
 
     @classmethod
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -48,6 +49,9 @@ OTHER_VARIABLES = (
     *("UV_CONCURRENT_DOWNLOADS", "UV_CONCURRENT_BUILDS", "UV_CONCURRENT_INSTALLS"),
     *("UV_PYTHON_DOWNLOADS", "UV_PYTHON_INSTALL_MIRROR"),
 )
+_OFFLINE = re.compile(r"(?i)network (?:connectivity )?(?:is|was) disabled")
+"""What uv says where `UV_OFFLINE` or the key `offline` forbids the network."""
+_CACHE_HINT = " When the network is disabled, registry packages may only be read from the cache."
 CREDENTIALS = ("_USERNAME", "_PASSWORD")
 """The endings of ``UV_INDEX_NAME_USERNAME`` and ``UV_INDEX_NAME_PASSWORD``, which uv reads for the index NAME."""
 
@@ -94,6 +98,15 @@ def index_settings() -> list[tuple[str, str]]:
     settings |= {key: json.dumps(configuration[key]) for key in INDEX_KEYS if key in configuration}
     settings |= {f"pip.{key}": json.dumps(pip[key]) for key in INDEX_KEYS if key in pip}
     return [(name, without_credentials(value)) for name, value in sorted(settings.items())]
+
+
+def with_advice(reason: str) -> str:
+    """Return why uv failed, and what to do where it was not allowed to use the network."""
+    if _OFFLINE.search(reason):
+        # Reports show the first 300 characters of a message: uv's hint about its cache would leave no room for ours.
+        reason = reason.replace(_CACHE_HINT, "").rstrip(".")
+        return f"{reason}. Unset UV_OFFLINE, or `offline` in uv's configuration."
+    return reason
 
 
 def _variables() -> dict[str, str]:

@@ -156,7 +156,7 @@ def _just_before_writers(plan: Plan) -> list[str]:
 
 def cost_in_words(cost: EnvironmentsCost) -> str:
     """Return sentences that say how many environments a run needs and builds, and their disk space and downloads."""
-    text, missing = f"environments built: {cost.built} of {cost.needed}", cost.needed - cost.built
+    text, missing = f"environments already built: {cost.built} of {cost.needed}", cost.needed - cost.built
     if not missing:
         return text
     unknown = f" The size of {cost.unmeasured} is not known, and not counted." if cost.unmeasured else ""

@@ -56,7 +56,7 @@ class TimeLeft:
         self._ended = 0.0  # When something ended last.
 
     def environment(self, reader: str) -> None:
-        """Count an environment that was built for `reader`, the name of a reader."""
+        """Count an environment that was found or built for `reader`, the name of a reader."""
         self._ready.add(reader)
         self._environments += 1
         self._ended = self._now()
@@ -75,8 +75,8 @@ class TimeLeft:
                 self._done.append((now, sum(self._costs.values()), self._environments))
 
     def range(self) -> tuple[float, float] | None:
-        """Return the least and the most seconds that are left; None until some cells have ended."""
-        if self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
+        """Return the least and the most seconds that are left; None until some cells have ended, and at the end."""
+        if not self._left.total() or self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
             return None
         silent = self._now() - self._ended
         # While nothing ends, the time passes; and the longer nothing ends, the longer the next may take.
@@ -177,7 +177,7 @@ class RunProgress:
         self._line(f"  {text}", style="bright_black")
 
     def environment(self, reader: Release) -> None:
-        """Count a reader whose environment is built. May be called from any thread."""
+        """Count a reader whose environment is found or built. May be called from any thread."""
         self._ready.add(reader.pair)
         self._time_left.environment(reader.pair)
         self._bar.update(self._task, state=self._short_state())

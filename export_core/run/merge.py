@@ -12,7 +12,7 @@ from export_core.judge.accepted import merge_accepted
 from export_core.matrix import Verdict
 from export_core.policy.run_options import Shard
 from export_core.run.errors import RunError
-from export_core.run.plan_record import cells_by_place, hash_of, plan_of
+from export_core.run.plan_record import both_values, cells_by_place, hash_of, plan_of
 from export_core.run.results import SUMMARY, read_run, read_summary
 from export_core.run.run import Run, judge_run
 
@@ -93,14 +93,14 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
                 f"{folder}: expected one shard of a plan, found a whole run, which needs no joining. {alone}"
             )
         first = next(iter(shards), shard)
-        difference = first_plan.differs_in(plan)
+        both = (finished[0], folder)
+        difference = first_plan.differs_in(plan, both)
         if not difference and first.count != shard.count:
-            difference = f"divided into {plural(first.count, 'shard')}, now {shard.count}"
+            difference = f"another number of shards: {both_values(first.count, shard.count, both)}"
         if difference:
-            own = f" (now: {folder})" if ", now " in difference else ""
             raise RunError(
-                f"{folder}: mixed plans: expected the plan of {finished[0]}, found {difference}{own}. Run all shards "
-                "with the same options on the same commit, and with --as-of if they may start on different days."
+                f"{folder}: mixed plans: expected the plan of {finished[0]}, found {difference}. Run all shards with "
+                "the same options on the same commit, and with --as-of if they may start on different days."
             )
         if shard in shards:
             raise RunError(

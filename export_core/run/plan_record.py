@@ -73,14 +73,17 @@ class Evidence(msgspec.Struct, frozen=True):
         ordered = dict(sorted(parts.items()))
         return cls(hash_of(ordered), ordered)
 
-    def differs_in(self, other: Evidence) -> str:
-        """Return a phrase that names the first part that differs in another evidence; "" if no part does."""
+    def differs_in(self, other: Evidence, folders: Sequence[Path] = ()) -> str:
+        """Return a phrase that names the first part that differs in another evidence; "" if no part does.
+
+        `folders` are those of two shards, as `PlanRecord.differs_in` takes them.
+        """
         if self.digest == other.digest:
             return ""
         for name in sorted({*self.parts, *other.parts}):
             then, now = self.parts.get(name, ""), other.parts.get(name, "")
             if then != now:
-                return _in_words(name, then, now)
+                return _in_words(name, then, now, folders)
         return ""
 
 
@@ -150,19 +153,20 @@ class PlanRecord(msgspec.Struct, frozen=True):
         then = self.evidence.parts.get(_COMMIT, "") if isinstance(self.evidence, Evidence) else now
         return "" if then == now else _in_words(_COMMIT, then, now)
 
-    def differs_in(self, other: PlanRecord) -> str:
+    def differs_in(self, other: PlanRecord, folders: Sequence[Path] = ()) -> str:
         """Return a phrase that names the first difference of another plan; "" if there is none.
 
-        Which shards of their plans the two are makes no difference.
+        Which shards of their plans the two are makes no difference. If they are shards of one day, `folders` are their
+        results folders, which the phrase names in place of the word "now".
         """
         for name, words in _DIFFERENCES.items():
             before, now = getattr(self, name), getattr(other, name)
             if name == "selection":  # Whether a selection is whole follows from its other entries and the policy.
                 before, now = ({**chosen, "whole": None} for chosen in (before, now))
             if before != now:
-                return words if name in _HASHED else f"{words}: {_difference(before, now)}"
+                return words if name in _HASHED else f"{words}: {_difference(before, now, folders)}"
         if isinstance(self.evidence, Evidence) and isinstance(other.evidence, Evidence):
-            return self.evidence.differs_in(other.evidence)
+            return self.evidence.differs_in(other.evidence, folders)
         return ""
 
     def has_changed_until(self, other: PlanRecord) -> bool:
@@ -305,12 +309,19 @@ def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dic
     return parts
 
 
-def _difference(before: Any, now: Any) -> str:
-    """Return two values that differ as ``A, now B``; of two tables, only the entries that differ, with their names."""
+def both_values(before: Any, now: Any, folders: Sequence[Path] = ()) -> str:
+    """Return two values as ``A, now B``; of two shards, whose results folders are given, as ``A in 1, B in 2``."""
+    return f"{before} in {folders[0]}, {now} in {folders[1]}" if folders else f"{before}, now {now}"
+
+
+def _difference(before: Any, now: Any, folders: Sequence[Path]) -> str:
+    """Return two values that differ, in words; of two tables, only the entries that differ, with their names."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
-        return f"{before}, now {now}"
+        return both_values(before, now, folders)
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return "; ".join(f"{name} {_shown(before.get(name))}, now {_shown(now.get(name))}" for name in names)
+    return "; ".join(
+        f"{name} {both_values(_shown(before.get(name)), _shown(now.get(name)), folders)}" for name in names
+    )
 
 
 def _shown(value: Any) -> str:
@@ -343,20 +354,25 @@ def _named(kind: str, parts: Iterable[str]) -> list[str]:
     return [name for part in parts for found, _, name in [part.partition(" ")] if found == kind]
 
 
-def _in_words(part: str, then: str, now: str) -> str:
-    """Return a phrase that says how a part of the evidence, whose values were `then` and are `now`, has changed."""
+def _in_words(part: str, then: str, now: str, folders: Sequence[Path] = ()) -> str:
+    """Return a phrase that says how a part of the evidence, whose values were `then` and are `now`, has changed.
+
+    `folders` are those of two shards, as `PlanRecord.differs_in` takes them.
+    """
     kind, _, name = part.partition(" ")
     if kind == _COMPARATOR:
         missing = ", which is not found from this folder" if now == _NOT_FOUND else ""
         return f"another source of the comparator {name}{missing}"
     if kind == _VARIABLE:
         missing = ", which is not set now" if not now else ", which was not set" if not then else ""
+        if missing and folders:
+            missing = f", which is not set in {folders[bool(then)]}"
         return f"another value of the variable {name}{missing}"
     if kind == _RUNTIME:
         missing = ", which is not installed here" if not now else ""
         return f"another version of the worker half of {name}, or of the file beside it{missing}"
     if kind == _COMMIT:
-        return f"another commit of the project: {then or 'none'}, now {now or 'none'}"
+        return f"another commit of the project: {both_values(then or 'none', now or 'none', folders)}"
     return _DIFFERENCES[part]
 
 

@@ -109,7 +109,7 @@ class Observer:
     started: Callable[[Plan, Sequence[Result]], None] = ignore
     """Gets the plan and the results that a continued run has from before."""
     environment: Callable[[Release], None] = ignore
-    """Gets each reader whose environment is built; called from several threads."""
+    """Gets each reader whose environment is found or built; called from several threads."""
     note: Callable[[str], None] = ignore
     """Gets a line about what happens beside the cells; called from several threads."""
     result: Callable[[Result], None] = ignore  # Gets each result, once it is written.

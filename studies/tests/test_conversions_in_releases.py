@@ -11,7 +11,7 @@ from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.releases.stable_targets import stable_targets
 
-pytestmark = pytest.mark.matrix
+pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("forked_workers")]
 GOLDENS = Path(__file__).parents[2] / "golden"
 
 

@@ -18,6 +18,7 @@ from commands import Ended, assert_bad_input, process
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 
 from export_core.base.errors import PREFIX, with_prefix
+from export_core.base.exit_code import ExitCode
 from export_core.cli import click_options
 from export_core.cli.app import jaxexport as root
 from export_core.cli.matrix import Follower
@@ -83,6 +84,10 @@ def test_each_of_several_errors_begins_a_line(jaxexport, project):
     assert str(usage_error("a: wrong\n  why\nb: wrong")) == f"{PREFIX}a: wrong\n  why\n{PREFIX}b: wrong"
     fault = "build failed: no wheel\nthen build failed"
     assert with_prefix(EnvironmentFailed(fault)) == f"{PREFIX}build failed: no wheel\n  then build failed"
+
+
+def test_a_missing_environment_is_neither_an_answer_nor_bad_input():
+    assert EnvironmentFailed.exit_code == ExitCode.INCOMPLETE
 
 
 def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):

@@ -43,6 +43,7 @@ def test_a_matrix_in_two_real_releases_is_judged(small):
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_run_continues_after_a_crash_by_signal_11(jaxexport, cwd):
     for name in ("linear_algebra.test_cholesky", "programs.test_sort"):
         golden = Path("golden") / f"tests.compat.test_{name}" / "0.9.2-cpu"
@@ -66,6 +67,7 @@ def test_run_continues_after_a_crash_by_signal_11(jaxexport, cwd):
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_a_broken_cell_exits_1_and_can_be_reproduced(jaxexport, small, monkeypatch):
     monkeypatch.chdir(small)
     words = ["--as-of", "2026-11-21", "--jobs", "2", "--quiet"]
@@ -81,6 +83,7 @@ def test_a_broken_cell_exits_1_and_can_be_reproduced(jaxexport, small, monkeypat
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_only_cells_of_a_missing_release_are_incomplete(jaxexport, small, monkeypatch):
     monkeypatch.chdir(small)
     (small / "missing.yaml").write_text(

@@ -50,6 +50,7 @@ def contents(project: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_verify_noise_adds_missing_noise_to_goldens(jaxexport, project):
     before = contents(project)
     ended = jaxexport("goldens", "verify", "--noise")
@@ -113,6 +114,7 @@ def test_a_golden_only_for_cuda_gets_no_noise(jaxexport, project, monkeypatch):
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_noise_of_an_unavailable_writer_is_measured_by_the_next_release(jaxexport, project):
     # Built between 0.9.2 and 0.10.0, and on no index.
     release = "{built: 2026-04-10, python: ['3.11', '3.12', '3.13']}"
@@ -133,6 +135,7 @@ def add(jaxexport: Command, artifact: Path, inputs: Path, outputs: Path, case: s
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_an_adopted_golden_gets_its_noise_from_its_writer(jaxexport, project):
     """It equals the noise of a copy, which is measured here too, since noise depends on the processor."""
     ours = store_without_noise(project, MLP, case="ours")
@@ -147,6 +150,7 @@ def test_an_adopted_golden_gets_its_noise_from_its_writer(jaxexport, project):
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_a_chaotic_artifact_is_not_adopted(jaxexport, cwd):
     import jax
 

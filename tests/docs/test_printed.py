@@ -7,7 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
+from export_core.base.processes import signal_name
+from export_core.matrix import Verdict
+from export_core.run import read_run
 from tools.page_folders import make
 from tools.printed import FENCE, PrintedError, check, matches, read, renew, renewed
 
@@ -41,12 +45,17 @@ def repository(tmp_path_factory):
 
 @pytest.mark.parametrize("page", RUN)
 def test_commands_print_what_the_page_shows(page, tmp_path, request):
-    if page.group:
-        check(page, make(page.folder, tmp_path / "project"))
-        return
-    only_reads = page.folder == "repository"
+    only_reads = page.folder == "repository" and not page.group
     folder = request.getfixturevalue("repository") if only_reads else make(page.folder, tmp_path / "project")
     check(page, folder, programs=request.getfixturevalue("warm_programs"))
+
+
+def test_the_example_crash_is_one_that_a_run_could_have(tmp_path):
+    results = read_run(make("api-example", tmp_path / "project") / ".jaxexport").results
+    (crash,) = [result for result in results if result.verdict is Verdict.CRASH]
+    assert crash.message == f"died by {signal_name(crash.signal)}"
+    # The one crash that README and messages tell of is fixed in 0.10.0.
+    assert Version(crash.reader.jaxlib) < Version("0.10.0")
 
 
 def test_each_page_has_the_listed_number_of_blocks_not_run():

@@ -29,6 +29,13 @@ def blocks(heading: str, language: str) -> list[str]:
 
 
 @pytest.fixture
+def warm(warm_programs, monkeypatch) -> None:
+    """The command `jaxexport` as a fork of a process that has imported all, if it can fork."""
+    if warm_programs:
+        monkeypatch.setenv("PATH", f"{warm_programs}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.fixture
 def project(small, tmp_path, monkeypatch) -> Path:
     """A small project, and a `PATH` with this interpreter's commands first."""
     shutil.copytree(small, tmp_path / "project")
@@ -50,14 +57,14 @@ def check_whole_run(folder: Path) -> None:
     assert (summary.planned, summary.verdicts, summary.exit_code) == (CELLS, {"numerics": 2, "pass": CELLS - 2}, 1)
 
 
-def test_shards_are_merged_into_one_whole_run(project):
+def test_shards_are_merged_into_one_whole_run(project, warm):
     (script,) = blocks("Shards", "sh")
     done = shell(script)
     assert done.returncode == 1, done.stderr
     check_whole_run(project / "jaxexport-results")
 
 
-def test_kubernetes_pods_give_one_whole_run(project):
+def test_kubernetes_pods_give_one_whole_run(project, warm):
     (text,) = blocks("Kubernetes", "yaml")
     spec = yaml.safe_load(text)["spec"]
     (container,) = spec["template"]["spec"]["containers"]
@@ -70,7 +77,7 @@ def test_kubernetes_pods_give_one_whole_run(project):
     check_whole_run(project / "merged")
 
 
-def test_slurm_tasks_give_one_whole_run(project):
+def test_slurm_tasks_give_one_whole_run(project, warm):
     (script,) = blocks("Slurm", "bash")
     last = int(re.search(r"--array=1-(\d+)", script)[1])
     for index in range(1, last + 1):

@@ -40,8 +40,8 @@ def project(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _here(project, monkeypatch) -> None:
-    """The folder in which the commands run."""
+def _here(project, forked_workers, monkeypatch) -> None:
+    """The folder in which the commands run, and workers that are forks."""
     monkeypatch.chdir(project)
 
 

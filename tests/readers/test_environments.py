@@ -450,6 +450,8 @@ def test_an_offline_run_says_uvs_reason(jaxexport, cache, cwd, monkeypatch):
     shown = ended.out.split("failed with status 1: ")[1:]
     reason = "in the cache and you require jax==0.11.0. Packages were unavailable because the network was disabled."
     assert [reason in " ".join(text.split()) for text in shown] == [True, True], "while it runs, and in the report"
+    advice = "Unset UV_OFFLINE, or `offline` in uv's configuration."
+    assert advice in " ".join(shown[1].split())
     jaxexport("report", "--markdown", "report.md", code=0)
     table = Path("report.md").read_text()
     assert "installing failed with status 1: jax was not found in the cache and you require jax" in table

@@ -78,17 +78,17 @@ def test_the_printed_plan_has_the_forecast_of_each_cell():
 @pytest.mark.parametrize(
     ("cost", "expected"),
     [
-        (EnvironmentsCost(3, 3, 0, 0), "environments built: 3 of 3"),
+        (EnvironmentsCost(3, 3, 0, 0), "environments already built: 3 of 3"),
         (
             EnvironmentsCost(3, 1, 1060, 280),
-            "environments built: 1 of 3. A run builds the other 2: at most 1.1 GB of disk and 0.3 GB of downloads. It "
-            "is less where environments share files, and where uv's cache has packages.",
+            "environments already built: 1 of 3. A run builds the other 2: at most 1.1 GB of disk and 0.3 GB of "
+            "downloads. It is less where environments share files, and where uv's cache has packages.",
         ),
         (
             EnvironmentsCost(3, 2, 0, 3365, 1),
-            "environments built: 2 of 3. A run builds the other 1: at most 0.0 GB of disk and 3.4 GB of downloads. It "
-            "is less where environments share files, and where uv's cache has packages. The size of 1 is not known, "
-            "and not counted.",
+            "environments already built: 2 of 3. A run builds the other 1: at most 0.0 GB of disk and 3.4 GB of "
+            "downloads. It is less where environments share files, and where uv's cache has packages. The size of 1 "
+            "is not known, and not counted.",
         ),
     ],
     ids=["all built", "missing", "of unknown size"],

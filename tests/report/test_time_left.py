@@ -39,11 +39,23 @@ def test_the_time_left_of_a_steady_run_is_right(run):
 def test_the_time_left_is_empty_at_first_and_then_narrows():
     texts = [moment.text for moment in shown(steady())]
     assert texts[: 2 * 80] == [""] * 160
-    assert [text for text in texts[2 * 84 :] if not text] == []
+    assert [text for text in texts[2 * 84 : -1] if not text] == []
     moments = [moment for moment in shown(steady(building=0.1, cells=500)) if moment.text]
     first, last = moments[0].text.split(" to "), moments[-20].text.split(" to ")
     assert seconds_of(first[1]) / seconds_of(first[0]) > 2
     assert seconds_of(last[1]) / seconds_of(last[0]) < 1.6
+
+
+def test_no_time_is_left_after_the_last_cell():
+    clock = Clock()
+    left = TimeLeft(Counter({("new", True): 10}), clock)
+    left.environment("new")
+    texts = []
+    for clock.now in range(1, 11):
+        left.cell("new", True, 1.0)
+        texts.append(f"{left:left }")
+    assert texts[-2].startswith("left 0:00:0")
+    assert texts[-1] == ""
 
 
 def seconds_of(text: str) -> int:

@@ -585,7 +585,7 @@ def test_shards_of_two_commits_are_not_joined(repository, jaxexport):
     second = recorded_plan(Path("2")).evidence.parts["commit"]
     error = jaxexport("judge", "1", "2", "--results", "again", code=2).err
     assert (
-        f"2: mixed plans: expected the plan of 1, found another commit of the project: {first}, now {second} (now: 2). "
+        f"2: mixed plans: expected the plan of 1, found another commit of the project: {first} in 1, {second} in 2. "
         in error
     )
     assert not Path("again").exists()
@@ -602,7 +602,7 @@ def test_shards_with_uncommitted_changes_are_not_joined(repository, jaxexport):
     assert read_summary(Path("2")).identity.changed is True
     error = jaxexport("judge", "1", "2", "--results", "joined", code=2).err
     assert "another commit of the project: " in error
-    assert " with changes (now: 2). Run all shards with the same options on the same commit" in error
+    assert " with changes in 2. Run all shards with the same options on the same commit" in error
 
 
 def test_a_run_starts_git_once(repository, jaxexport, monkeypatch):

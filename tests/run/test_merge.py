@@ -189,7 +189,7 @@ def other(folder: Path, **changes: object) -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"as_of": "2026-01-01"}, "another --as-of: DAY, now 2026-01-01"),
+        ({"as_of": "2026-01-01"}, "another --as-of: DAY in 1, 2026-01-01 in 2"),
         ({"policy": "0" * 64}, "another policy"),
         ({"calendar": {"newest_jaxlib": "0.12.0.1", "releases": 1, "sha256": "0" * 64}}, "another calendar of release"),
         ({"goldens": {"t.other": "0" * 64}}, "other goldens"),
@@ -197,14 +197,18 @@ def other(folder: Path, **changes: object) -> None:
         ({"selection": {"readers": "all"}}, "another selection"),
         ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout, --memory"),
         ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
-        ({"evidence": Evidence.of({"commit": "a" * 40})}, "another commit of the project: none, now aaaa"),
+        (
+            {"evidence": Evidence.of({"commit": "a" * 40})},
+            f"another commit of the project: none in 1, {'a' * 40} in 2. Run all",
+        ),
     ],
 )
 @pytest.mark.parametrize("number", [1, 2])
 def test_shards_of_different_plans_name_what_differs(shards, changes, what, number):
     day = recorded_plan(shards[0]).as_of
     other(shards[number], **changes)
-    message = f"{shards[number]}: mixed plans: expected the plan of {shards[0]}, found {what.replace('DAY', str(day))}"
+    what = what.replace("DAY", str(day)).replace(" in 1", f" in {shards[0]}").replace(" in 2", f" in {shards[number]}")
+    message = f"{shards[number]}: mixed plans: expected the plan of {shards[0]}, found {what}"
     with pytest.raises(RunError, match=re.escape(message)):
         merge_shards(shards)
 
@@ -213,7 +217,7 @@ def test_shards_of_3_and_of_4_do_not_merge(shards):
     summary = read_summary(shards[2])
     other(shards[2], shard="3/4")
     write_summary(shards[2], msgspec.structs.replace(summary, shard=Shard(3, 4)))
-    with pytest.raises(RunError, match=r"mixed plans: .* found divided into 3 shards, now 4"):
+    with pytest.raises(RunError, match=r"mixed plans: .* found another number of shards: 3 in \S+, 4 in \S+\. Run "):
         merge_shards(shards)
 
 

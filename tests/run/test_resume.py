@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -21,14 +22,17 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
+WITH_WARM_WORKERS = Path(__file__).parents[1] / "with_warm_workers.py"
 PASSING = ("waves", "both", "cholesky", "eigh", "x64")
 CASES = (*PASSING, "other_numbers")
+KILLED = ("waves", "both", "x64", "other_numbers")
+"""The cases of a run that is killed: seven runs replay them, so that none takes long to compile."""
 
 pytestmark = pytest.mark.matrix
 
 
 @pytest.fixture
-def start(small, tmp_path) -> Callable[..., subprocess.Popen[str]]:
+def start(small, tmp_path, usual_workers) -> Callable[..., subprocess.Popen[str]]:
     """A function that starts a matrix of the named cases in a process, with a new cache and the user's environments."""
 
     def started(
@@ -39,7 +43,7 @@ def start(small, tmp_path) -> Callable[..., subprocess.Popen[str]]:
             home.mkdir()
             (home / "environments").symlink_to(cache_folder() / "environments")
         chosen = [word for case in cases for word in ("--cases", case)]
-        command = [sys.executable, "-m", "export_core", "matrix", *chosen, "--readers", "0.12.0.1"]
+        command = [sys.executable, WITH_WARM_WORKERS, usual_workers, "matrix", *chosen, "--readers", "0.12.0.1"]
         return subprocess.Popen(
             [*command, "--results", results, *words],
             cwd=small,
@@ -57,33 +61,40 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out
 
 
+def link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # the two are on different disks
+        shutil.copy2(source, target)
+
+
 def lines_of(file: Path) -> int:
     return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
 def test_a_run_killed_at_random_and_resumed_ends_the_same(start, small):
     before = time.monotonic()
-    code, out = ended(start("undisturbed", cases=CASES))
+    code, out = ended(start("undisturbed", cases=KILLED))
     whole = time.monotonic() - before
     assert code == 1, out
     wanted = timeless(small / "undisturbed")
-    assert len(wanted[0]) == len(CASES)
+    assert len(wanted[0]) == len(KILLED)
     moments = random.Random()
-    middle = len(CASES) // 2
-    few, many = moments.randrange(1, middle), moments.randrange(middle, len(CASES) + 1)
+    middle = len(KILLED) // 2
+    few, many = moments.randrange(1, middle), moments.randrange(middle, len(KILLED) + 1)
     # Killed at a random time, mostly before the first result, and after so many results.
     for count, words in ((0, ()), (few, ("--no-cache",)), (many, ())):
         moment = moments.uniform(0, 0.05 if count else whole)
         folder = f"killed{count}"
         results = small / folder / "results.jsonl"
-        process = start(folder, *words, cache=f"cache{count}", cases=CASES)
+        process = start(folder, *words, cache=f"cache{count}", cases=KILLED)
         while lines_of(results) < count and process.poll() is None:
             time.sleep(0.005)
-        assert count != few or lines_of(results) < len(CASES), "all results were written at once"
+        assert count != few or lines_of(results) < len(KILLED), "all results were written at once"
         time.sleep(moment)
         process.kill()
         ended(process)
-        code, out = ended(start(folder, "--resume", *words, cache=f"cache{count}", cases=CASES))
+        code, out = ended(start(folder, "--resume", *words, cache=f"cache{count}", cases=KILLED))
         assert code == 1, (count, moment, out)
         assert timeless(small / folder) == wanted, f"killed {moment:.3f} s after {count} results"
 
@@ -112,10 +123,16 @@ def test_two_runs_at_once_share_the_cache_and_agree(start, small):
 
 
 def test_an_environment_that_loses_a_file_is_rebuilt(small, tmp_path, monkeypatch):
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
     calendar = load_calendar()
     reader = calendar.release("0.12.0.1")
+    users = ReaderEnvironments(calendar).build(Placement(reader)).folder
+    # As if it was built here: links to all files of the user's environment.
+    leave_out = shutil.ignore_patterns("*.lock")
+    copy = tmp_path / "home" / "environments" / users.name
+    shutil.copytree(users, copy, symlinks=True, ignore=leave_out, copy_function=link_or_copy)
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
     built = ReaderEnvironments(calendar).build(Placement(reader))
+    assert built.folder == copy
     # jax imports it with the first artifact only.
     (lazy,) = built.python.parents[1].glob("lib/python*/site-packages/jaxlib/mlir/dialects/mhlo.py")
     lazy.unlink()

@@ -13,6 +13,7 @@ from msgspec import structs
 from export_core.artifact import Artifact, read
 from export_core.artifact.folders import is_archive
 from export_core.base.atomic import write_whole
+from export_core.base.errors import InfrastructureFault
 from export_core.base.untrusted import read_regular
 from export_core.features.convert import proof
 from export_core.features.convert.convert import Converted, convert, find_reader
@@ -141,6 +142,7 @@ class Conversions:
 
         Raises:
             ConversionRefused: No artifact that the reader takes can be made of the source; nothing is written.
+            InfrastructureFault: It is not known whether one can be made; nothing is written.
             ExportCompatError: The input is bad.
         """
         golden = golden_in(target.name) if target.is_golden else None
@@ -153,7 +155,7 @@ class Conversions:
         evidence = self._evidence(artifact, golden)
         reader = find_reader(target.reader, self.calendar)
         allow = {**(evidence.manifest.options.allow if evidence else {}), **self.policy.allow}
-        refusals: list[str] = []
+        refusals: list[ConversionRefused | InfrastructureFault] = []
         for way in ("rewrite", "export"):
             if self.via not in (way, "auto"):
                 continue
@@ -164,11 +166,13 @@ class Conversions:
                 else:
                     converted = export_again(artifact, reader, self.calendar, allow, self.notify)
                 if refusals:
-                    converted = replace(converted, why=f"{converted.why}; rewriting was refused: {refusals[0]}")
+                    ended = "was refused" if isinstance(refusals[0], ConversionRefused) else "failed"
+                    converted = replace(converted, why=f"{converted.why}; rewriting {ended}: {refusals[0].message()}")
                 return self._verified(artifact, converted, evidence, target)
-            except ConversionRefused as error:
-                refusals.append(error.message())
-        raise ConversionRefused(" ".join(refusals))
+            except (ConversionRefused, InfrastructureFault) as error:
+                refusals.append(error)
+        faults = [error for error in refusals if isinstance(error, InfrastructureFault)]
+        raise type([*faults, *refusals][0])(" ".join(error.message() for error in refusals))
 
     def _evidence(self, artifact: Artifact, golden: Golden | None) -> proof.ProofEvidence | None:
         if golden is None and self.arrays:

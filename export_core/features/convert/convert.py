@@ -14,6 +14,7 @@ from export_core.artifact.envelope.formats import NAMED_SHARDINGS, format_of
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
 from export_core.artifact.readers import CONVERT, LoadResult, Reader, module_problems, needs, without_advice
+from export_core.base.errors import InfrastructureFault
 from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
@@ -122,6 +123,7 @@ def convert(
 
     Raises:
         ConversionRefused: No artifact that the reader takes can be made of the original.
+        InfrastructureFault: What rewrites modules could not be started: it is not known whether one can be made.
         ArtifactError: The original cannot be read.
     """
     envelope, title = artifact.envelope, reader.release.title
@@ -144,6 +146,8 @@ def convert(
         other_way = _other_way(load, reader, has_calls=bool(calls))
         problem = f"{artifact.name}: not converted for {title}: {refused.message().rstrip('.')}.{other_way}"
         raise ConversionRefused(problem) from None
+    except InfrastructureFault as fault:
+        raise type(fault)(f"{artifact.name}: not converted for {title}: {fault.message()}") from None
     why = "; ".join((*_reasons(load), *calls)) or f"{title} would {'not run' if plain else 'miss'} its shardings"
     return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
 

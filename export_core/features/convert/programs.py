@@ -92,13 +92,17 @@ class ModuleRewriter:
     def __call__(self, job: ModuleJob) -> RewrittenModules:
         """Rewrite the modules of a job.
 
-        Raises `ConversionRefused` if they cannot be rewritten, or if no environment can be built for that.
+        Raises `ConversionRefused` if they cannot be rewritten, and `EnvironmentFailed` if no environment can be built
+        for that.
         """
         try:
             self._environment = self._environment or self._newest()
         except EnvironmentFailed as error:
-            problem = f"its module has to be rewritten, and there is no jaxlib for that: {error}"
-            raise ConversionRefused(problem) from None
+            jaxlib = self._calendar.newest()
+            raise EnvironmentFailed(
+                f"its module has to be rewritten by jaxlib {jaxlib}, whose environment could not be built: "
+                f"{error.message()}"
+            ) from None
         words = {**structs.asdict(job), "modules": len(job.modules)}
         inputs = {f"{number}.bc": code for number, code in enumerate(job.modules)}
         outputs = tuple(f"{number}.out" for number in range(len(job.modules)))
@@ -127,6 +131,7 @@ def export_again(
 
     Raises:
         ConversionRefused: No release can do that.
+        EnvironmentFailed: A release that may do that has no environment.
         ArtifactError: The artifact cannot be read.
     """
     envelope, release = artifact.envelope, reader.release
@@ -139,6 +144,7 @@ def export_again(
     readers = readers_of(entries)
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == release.jaxlib)
     problems: list[str] = []
+    error_type: type[ConversionRefused | EnvironmentFailed] = ConversionRefused
     # Those with the nearest numbers first.
     for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
         jaxlib = entry.jaxlib
@@ -152,9 +158,11 @@ def export_again(
                 environment = environments.build(Placement(calendar.release(jaxlib)))
                 return _export_in(environment, artifact, reader, allow)
         except (ConversionRefused, EnvironmentFailed) as error:
-            problems.append(f"jaxlib {jaxlib}: {str(error).rstrip('.')}")
+            problems.append(f"jaxlib {jaxlib}: {error.message().rstrip('.')}")
+            # What a release would do is unknown without its environment: then nobody has refused the artifact.
+            error_type = type(error) if isinstance(error, EnvironmentFailed) else error_type
     reason = "; ".join(problems) or "no known release both reads it and writes what that reader takes"
-    raise ConversionRefused(f"{refusal}: {reason}.")
+    raise error_type(f"{refusal}: {reason}.")
 
 
 def _export_in(environment: Environment, artifact: Artifact, reader: Reader, allow: Mapping[str, str]) -> Converted:

@@ -264,8 +264,8 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
     kind of message, each tried in a cold process. If numbers differ, the first operation whose outputs differ is named,
     if one is found.
 
-    Exit codes: 0 reduced, 2 bad input, 3 it does not fail here. Ctrl-C leaves the smallest program so far in DIR, with
-    exit code 130.
+    Exit codes: 0 reduced, 2 bad input, 3 it does not fail here, or no environment could be built. Ctrl-C leaves the
+    smallest program so far in DIR, with exit code 130.
     """
     from collections import Counter
 

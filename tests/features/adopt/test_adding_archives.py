@@ -372,6 +372,7 @@ def test_an_unpromised_custom_call_is_never_run(bare_archive, add, writers_here)
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_each_archived_artifact_is_replayed_by_its_writer(archive, add, jaxexport):
     """With jaxlib 0.9.2, which crashes on a Cholesky factorization in a new process."""
     for name in ("symbolic", "key", "sharded", "cholesky"):

@@ -275,6 +275,7 @@ def test_a_savedmodel_that_cannot_be_exported_is_refused(operation, message):
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_made_inputs_satisfy_the_symbolic_constraints(jaxexport):
     typed = GOLDENS / "tests.compat.test_types_alone.test_symbolic_dimensions" / "0.9.2-cpu" / "artifact.jaxexport"
     ended = jaxexport("goldens", "add", "--artifact", typed, "--case", "typed", *OF_092, code=0)
@@ -319,6 +320,7 @@ def test_artifacts_for_other_platforms_are_not_replayed(add, tmp_path):
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_given_outputs_unlike_the_writers_are_refused(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "inputs.npz", replay=True, code=2)
     outputs = [leaf.data + 1 for leaf in from_npz(MLP / "outputs.npz")]
@@ -346,6 +348,7 @@ def test_the_refusal_of_given_outputs_names_elements_that_differ(add, tmp_path, 
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_a_crash_of_its_writer_is_reported(add, tmp_path):
     golden = GOLDENS / "tests.compat.test_linear_algebra.test_svd" / "0.6.2-cpu"
     ended = add(
@@ -357,6 +360,7 @@ def test_a_crash_of_its_writer_is_reported(add, tmp_path):
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_an_added_golden_is_kept_in_a_matrix(add, jaxexport, tmp_path):
     assert add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz").code == 0
     jaxexport("matrix", "--readers", "0.9.2", "--as-of", "2026-03-20", "--quiet", code=0)

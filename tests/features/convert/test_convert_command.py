@@ -28,6 +28,8 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 
 COMPLEX = DATA.parents[2] / "golden/tests.compat.test_derivatives.test_complex_numbers/0.12.0.1-cpu/artifact.jaxexport"
+REWRITTEN = COMPLEX.parents[2] / "tests.compat.test_programs.test_special_functions/0.12.0.1-cpu/artifact.jaxexport"
+"""An artifact whose module has to be rewritten for jaxlib 0.8.1."""
 OLD, NEW = DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.12.0.1" / "mlp.jaxexport"
 
 
@@ -331,6 +333,26 @@ def test_inspect_reports_a_damaged_conversion_record(convert, jaxexport, goldens
     record.write_bytes(of_another if content is None else content)
     ended = jaxexport("inspect", "a.jaxexport", code=0)
     assert problem in ended.out
+
+
+@pytest.mark.parametrize(
+    ("via", "artifact", "reader", "done"),
+    [
+        ("rewrite", REWRITTEN, "0.8.1", "converted"),
+        ("export", NEW, "0.9.2", "exported again"),
+        ("auto", REWRITTEN, "0.8.1", "converted"),
+    ],
+)
+def test_a_missing_environment_is_no_refusal(jaxexport, cwd, monkeypatch, via, artifact, reader, done):
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    for name in ("UV_CACHE_DIR", "JAXEXPORT_CACHE"):
+        monkeypatch.setenv(name, str(cwd / name))
+    ended = jaxexport("convert", artifact, "--for", reader, "-o", "new.jaxexport", "--via", via, "--json", code=3)
+    assert (ended.out, Path("new.jaxexport").exists()) == ("", False)
+    first, *more = [line for line in ended.err.splitlines() if "error:" in line]
+    assert first.startswith(f"jaxexport: error: {artifact}: not {done} for jaxlib {reader}: ")
+    assert "Unset UV_OFFLINE" in " ".join(ended.err.split())
+    assert not more, "one failure is one error"
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -41,6 +41,7 @@ def test_a_file_without_a_golden_has_only_a_forecast(ask):
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_a_converted_file_is_a_yes_after_the_printed_command(tmp_path, jaxexport):
     golden = Path("golden", "tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1-cpu")
     shutil.copytree(KEPT.root.parent / golden, tmp_path / golden)

@@ -220,6 +220,7 @@ deployed:
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_cells_run_with_the_settings_of_their_target(jaxexport, cwd):
     for case in (FLOAT64, NAN):
         folder = ROOT / case / f"{NEWEST}-cpu"

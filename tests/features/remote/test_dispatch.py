@@ -19,7 +19,7 @@ from anywhere import Anywhere
 from making import day
 from msgspec import structs
 from replaying import replayed
-from warm_pytest import use_warm_workers
+from warm_worker import use_warm_workers
 
 from export_core.features.remote import dask_cluster
 from export_core.features.remote import dispatch as executors_module

@@ -296,6 +296,7 @@ def test_the_explanation_is_of_outputs_of_the_repeated_run(read, sentence, monke
 
 
 @pytest.mark.matrix
+@pytest.mark.usefixtures("forked_workers")
 def test_a_real_golden_is_compared_in_double_precision(monkeypatch):
     """Make the writer's numbers worse, since whether a reader rounds otherwise depends on its processor."""
     compare = who_is_right.nearer

@@ -176,6 +176,7 @@ def test_reducing_wrong_numbers_needs_a_good_release(golden_of, reduced):
 
 
 @pytest.mark.matrix  # two workers of their own
+@pytest.mark.usefixtures("forked_workers")
 def test_wrong_numbers_are_traced_to_their_first_operation(golden_of, here, tmp_path):
     """A reader that simplifies x + 1e8 - 1e8 to x keeps the digits that rounding would lose.
 

@@ -233,7 +233,11 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         if self.since and day < self.since:
             return f"its obligation begins on {self.since}"
-        return f"its obligation ended on {self.until}" if self.until and self.until < day else ""
+        return f"its obligation ended on {self.until}" if self.has_ended(day) else ""
+
+    def has_ended(self, day: datetime.date) -> bool:
+        """Return whether the obligation has ended before a day."""
+        return self.until is not None and self.until < day
 
     @property
     def release(self) -> str:

@@ -34,7 +34,9 @@ from export_core.run.results import FINISHED, SUMMARY, WHOLE, read_run
 ASKED = "deploy"
 """The folder inside the results folder for the runs that answer what is unknown: that of `--to all`, and inside it a
 folder for each target that was named alone. In one folder, the run of a second question would replace the first's."""
-_EARLIER = (FINISHED, WHOLE)  # Folders inside that of a run, for an earlier run, which is no evidence.
+_EARLIER = (FINISHED, WHOLE)
+"""Folders inside that of a run, for an earlier run. It is no evidence, except for a whole run that a run of a part of
+its cells has moved out of the results folder."""
 _PLAIN = r"[a-z][a-z0-9_-]*"  # Names of targets that are the same on every file system, and no file of a run has.
 
 Place = tuple[str, str, str]  # A golden, a jaxlib and a platform.
@@ -98,12 +100,14 @@ def answer_folder(results: Path, name: str) -> Path:
 def evidence_folders(results: Path, *, is_named: bool) -> tuple[list[Path], list[Path]]:
     """Return the folders whose runs are evidence, and others that may have an unfinished run.
 
-    They are a results folder, and those of the runs that answered questions. A folder that the user named (`is_named`)
+    They are a results folder, the last whole run that was moved inside it, and those of the runs that answered
+    questions. A folder that the user named (`is_named`)
     has to have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
     """
     answers = _folder_of_answers(results)
     inside = sorted(path for path in answers.iterdir() if path.name not in _EARLIER) if answers.is_dir() else []
-    folders = list(dict.fromkeys((results, answers, *inside)))
+    moved = () if results == answers else (results / WHOLE,)
+    folders = list(dict.fromkeys((*moved, results, answers, *inside)))
     found = [folder for folder in folders if (folder / SUMMARY).exists()]
     if is_named and results not in found and not (results == answers and found):
         found.insert(0, results)
@@ -367,6 +371,22 @@ def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy,
         built = {target.name: f"{title_of(target.release)} was not built by then" for target in asked}
         reasons = {name: reason or built[name] for name, reason in reasons.items()}
     return {name: reason for name, reason in reasons.items() if reason}
+
+
+def require_obligation(targets: Sequence[DeploymentTarget], name: str, day: datetime.date) -> None:
+    """Raise `DeployingError` if `--to` names a target whose obligation has ended: it has to run nothing.
+
+    Args:
+        targets: The deployment targets that `--to` names.
+        name: The value of `--to`.
+        day: The day as of which is asked.
+    """
+    for target in targets:
+        if target.has_ended(day):
+            raise DeployingError(
+                f"--to {name}: expected a deployment target that has to run something on {day}, found that "
+                f"{target.out_of_force(day)}. To ask all the same, name a case, a golden or a file."
+            )
 
 
 def _example(name: str, file: Path | None) -> str:

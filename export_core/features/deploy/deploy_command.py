@@ -29,8 +29,8 @@ from export_core.cli.output import echo, echo_json
     help="A deployment target of the policy (`deployed`); all: every one that is in force and has to run the case.",
 )
 @click_options.results_option(
-    "Folder of a finished run whose results count; runs in DIR/deploy count too. [default: .jaxexport, where there is "
-    "one]"
+    "Folder of a finished run whose results count; runs in DIR/whole and DIR/deploy too. [default: .jaxexport, where "
+    "there is one]"
 )
 @click_options.goldens_option
 @click_options.policy_option
@@ -85,6 +85,8 @@ def can_i_deploy(
     calendar = policy.calendar()
     day = click_options.day_of(as_of, calendar)
     targets = asked.targets_named(to, policy, day, named_file(Path(), policy_file))
+    if not names:
+        asked.require_obligation(targets, to, day)
     store = GoldenStore(goldens or policy.goldens)
     stored = store.goldens_so_far()
     check_dates(stored, calendar, all_known=False)

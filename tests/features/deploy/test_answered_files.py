@@ -1,6 +1,7 @@
 """`jaxexport can-i-deploy` for an artifact in a file, for converted files and for folders."""
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -110,6 +111,16 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     folder = f"run/deploy/{OF_CONVERTED.name}"
     assert run.endswith(f" --goldens converted/0.9.2 --policy other.yaml --results {folder}")
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
+
+
+def test_calls_of_a_file_of_unknown_writer_are_not_called_unloadable(ask):
+    data = (ARTIFACTS / "0.9.2" / "symbolic.jaxexport").read_bytes()
+    Path("new.bin").write_bytes(re.sub(rb"StableHLO_v1\.\d\d\.\d", b"StableHLO_v1.9.10", data))
+    (unknown,) = msgspec.json.decode(ask("new.bin", "serving", "--json", code=3).out, type=Deployability).answers
+    assert unknown.why == (
+        "it should load; not promised, since its writer is not known: shape_assertion; no stored result shows that it "
+        "runs"
+    )
 
 
 @pytest.mark.parametrize("folder", [f"golden/{CASE}/0.9.2-cpu", f"golden/{CASE}"], ids=["golden", "case"])

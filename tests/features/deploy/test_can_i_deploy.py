@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from asking import CASE, KEPT, NEW, POLICY, answers, ran
+from asking import CASE, KEPT, NEW, POLICY, answers, new_golden, ran
 from commands import assert_bad_input, stored
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +55,19 @@ def test_a_target_that_is_not_in_force_has_a_line(entry, day, why, ask):
         assert ("so it has to run nothing" in printed) is bool(why)
         found = json.loads(ask(CASE, to, "--json", "--as-of", day).out)["out_of_force"]
         assert found == ({"serving": why} if why else {})
+
+
+def test_a_target_whose_obligation_has_ended_gets_no_upgrade(ask, jaxexport):
+    new_golden("new")
+    Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", "0.9.2, until: 2026-11-20}"))
+    for when, upgraded in (("2026-11-20", ["serving"]), ("2026-11-21", [])):
+        ended = json.loads(ask("new", "serving", "--json", "--as-of", when, code=1).out)
+        assert [upgrade["target"] for upgrade in ended["upgrades"]] == upgraded
+    assert_bad_input(
+        jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2026-11-21"),
+        "--to serving: expected a deployment target that has to run something on 2026-11-21, found that its "
+        "obligation ended on 2026-11-20. To ask all the same, name a case, a golden or a file.",
+    )
 
 
 def test_a_target_whose_release_was_not_built_yet_is_left_out(ask):

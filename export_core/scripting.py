@@ -72,8 +72,7 @@ def export_artifact(
         PolicyError: the policy cannot be used.
     """
     with _prepared("export_artifact", policy, function, args, keywords) as (case, rules, _, _):
-        data, _ = export_again(case)
-        artifact = read_bytes(data, name=case.id)
+        artifact = read_bytes(export_again(case).data, name=case.id)
         require_audited(artifact, case.options.allow, installed_writer(rules.calendar()))
         return artifact
 

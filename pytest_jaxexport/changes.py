@@ -17,7 +17,7 @@ import numpy as np
 
 from export_core.artifact import ArtifactError, read_bytes
 from export_core.artifact.export_changes import (
-    constants_differ,
+    constant_arrays_differ,
     export_changes,
     independent_changes,
     operations_that_differ,
@@ -32,7 +32,7 @@ from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
 from export_core.numbers.compare import Difference, GoldenOutputs
 from export_core.numbers.elements import bits_of, ulp_distance
-from export_core.numbers.leaf_paths import leaf_paths
+from export_core.numbers.leaf_paths import call_in_words, leaf_paths
 from export_core.readers.hardware import instructions_used, processors
 
 
@@ -80,7 +80,7 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     both = processors(then.computed_on, os.environ) if numbers and is_own else ""
     if both and not is_beyond:
         flags.append(f"processor: {both}: numbers may depend on it")
-    if numbers and is_own and _constants_differ(produced, wanted.golden):
+    if numbers and is_own and _constant_arrays_differ(produced, wanted.golden):
         flags.append(_MAY_BE_RANDOM)
     if is_own and is_beyond and then.reproducible and not (changes or export):
         flags.append(_IN_DOUBT.format(shlex.quote(str(wanted.golden.folder))))
@@ -115,11 +115,11 @@ _IN_DOUBT = (
 )
 
 
-def _constants_differ(produced: ProducedGolden, reference: Golden) -> bool:
+def _constant_arrays_differ(produced: ProducedGolden, reference: Golden) -> bool:
     if produced.manifest.files[ARTIFACT] == reference.manifest.files[ARTIFACT]:
         return False
     try:
-        return constants_differ(reference.read_artifact(), produced.artifact)
+        return constant_arrays_differ(reference.read_artifact(), produced.artifact)
     except (ArtifactError, GoldenError):  # its replay reports it
         return False
 
@@ -220,7 +220,7 @@ def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
             continue
         new_leaves, old_leaves = from_npz(produced.files[check.inputs]), from_npz(reference.folder / check.inputs)
         if not all(starmap(_nearly_same, zip_longest(new_leaves, old_leaves))):
-            names.append(check.name)
+            names.append(call_in_words(check.name))
     return names
 
 

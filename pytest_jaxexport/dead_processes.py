@@ -7,10 +7,21 @@ the test in which its process died.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
+from collections.abc import Container
 from pathlib import Path
+from typing import NamedTuple
 
 from export_core.base.cache_folder import cache_path
+
+
+class Death(NamedTuple):
+    """A test that a process of pytest died in, when that test began, and with which jax."""
+
+    test: str
+    began: str
+    jax: str
 
 
 class RunningTest:
@@ -21,9 +32,10 @@ class RunningTest:
 
     def __init__(self, root: Path) -> None:
         """Open and lock the file of this process; `root` is the root directory of the run."""
-        from filelock import FileLock, Timeout  # here, since `tests_of_dead_processes` mostly needs none
+        import jax
+        from filelock import FileLock, Timeout  # here, since `deaths_in` mostly needs none
 
-        self._root = root
+        self._root, self._jax = root, jax.__version__
         self._path: Path | None = _folder() / os.urandom(12).hex()
         self._lock = FileLock(_lock_of(self._path))
         try:
@@ -35,7 +47,8 @@ class RunningTest:
 
     def begin(self, test: str) -> None:
         """Record that a test runs, by its node id, before it exports anything."""
-        self._write(f"{self._root}\n{test}")
+        began = datetime.datetime.now().astimezone()
+        self._write(f"{self._root}\n{began:%Y-%m-%d %H:%M}\n{self._jax}\n{test}")
 
     def end(self) -> None:
         """Record that no test runs."""
@@ -57,35 +70,46 @@ class RunningTest:
                 self._file.write(text.encode(errors="backslashreplace"))
 
 
-def tests_of_dead_processes(root: Path) -> list[str]:
-    """Return the node ids of the tests in which a process of pytest died, in this root directory.
+def deaths_in(tests: Container[str], root: Path) -> list[Death]:
+    """Return the deaths of processes of pytest in these tests, given by node ids, in this root directory.
 
-    Each is returned by one call only.
+    Each is returned by one call only. Deaths in other tests stay recorded for a run that has those tests.
     """
     folder = _folder()
-    # Mostly there are none, and filelock is not imported: 20 ms of each run that has marked tests.
     paths = sorted(path for path in folder.iterdir() if not path.suffix) if folder.is_dir() else []
-    tests = []
-    for path in paths:
-        from filelock import FileLock, Timeout
-
-        with (
-            contextlib.suppress(OSError, NotImplementedError, Timeout),
-            FileLock(_lock_of(path), timeout=0),
-        ):
-            of_root, _, test = path.read_text(encoding="utf-8", errors="replace").partition("\n")
-            if not test or of_root == str(root):
-                _remove(path)
-                tests += [test] if test else []
-    return tests
+    return [death for path in paths if (death := _taken(path, tests, root))]
 
 
-def line_about(test: str) -> str:
+def line_about(death: Death) -> str:
     """Return a line about a test in which a process of pytest died."""
     return (
-        f"{test} was running when its process of pytest died: what it exports or calls may have ended it. With "
-        "pytest-xdist (-n 1) the other tests run all the same."
+        f"{death.test} was running when its process of pytest died (begun {death.began}, jax {death.jax}): what it "
+        "exports or calls may have ended it, or a signal from outside, such as a time limit's. With pytest-xdist "
+        "(-n 1) the other tests run all the same."
     )
+
+
+def _taken(path: Path, tests: Container[str], root: Path) -> Death | None:
+    """Remove a record of a process that has died in one of these tests, and return what it says, else None."""
+    with contextlib.suppress(OSError, NotImplementedError):
+        of_root, death = _read(path)
+        if death.test and (of_root != str(root) or death.test not in tests):
+            return None
+        # Mostly there are no records, and filelock is not imported: 20 ms of each run that has marked tests.
+        from filelock import FileLock, Timeout
+
+        with contextlib.suppress(Timeout), FileLock(_lock_of(path), timeout=0):
+            _, death = _read(path)  # again: its process may have gone on, or ended well
+            _remove(path)
+            return death if death.test else None
+    return None
+
+
+def _read(path: Path) -> tuple[str, Death]:
+    """Return the root directory in a record, and its death, whose test is empty if no test ran."""
+    parts = path.read_text(encoding="utf-8", errors="replace").split("\n", 3)
+    root, began, jax, test = parts if len(parts) == 4 else ("", "", "", "")
+    return root, Death(test, began, jax)
 
 
 def _folder() -> Path:

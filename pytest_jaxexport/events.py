@@ -52,4 +52,11 @@ class DeployedCase(_AnyEvent):
     run_deployed: str  # The command that tests it there.
 
 
-Event: TypeAlias = WrittenCase | CheckedCase | DeployedCase
+@final
+class LeftCase(_AnyEvent):
+    """A case that has a golden by this run's writer, where only missing goldens are written; its test may fail."""
+
+    left: str  # The id of that golden.
+
+
+Event: TypeAlias = WrittenCase | CheckedCase | DeployedCase | LeftCase

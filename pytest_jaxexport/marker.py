@@ -60,14 +60,15 @@ KEYWORDS: dict[str, Keyword] = {
     "symbolic_shapes": (
         "None",
         "dimensions as jax.export.symbolic_args_specs takes them: one text for all arguments, one or None for each "
-        "positional argument, such as ('b, 4', None), or by position and name, such as {0: 'b, 4', 'mask': 'b'}",
+        "positional argument but static ones, or by position and name, such as {0: 'b, 4', 'mask': 'b'}",
         "('b, 4', None)",
     ),
     "constraints": ("()", "on these dimensions, such as ('b >= 2',)", "['b >= 2']"),
     "mesh": ("None", "{axis: size} to export for; devices are needed only if jax asks for them", "{'data': 4}"),
     "in_specs": (
         "None",
-        "a PartitionSpec, a tree of them, or None for each positional argument, or by position and name",
+        "a PartitionSpec, a tree of them, or None for each positional argument but static ones, or by position and "
+        "name",
         "(PartitionSpec('data'), None)",
     ),
     "spread_over": (

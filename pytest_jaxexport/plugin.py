@@ -197,6 +197,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         reporter = item.config.pluginmanager.get_plugin(_REPORTER)
         if reporter and (recorder := item.stash.get(RECORDER, None)):
             reporter.events += recorder.events  # an interrupted test has no report that could carry them
+            reporter.interrupted = f"{item.nodeid} was interrupted" + (f" while {recorder.step}" * bool(recorder.step))
         raise
     finally:
         ledger.end()
@@ -272,6 +273,8 @@ class GoldensReporter:
         self.events: list[Event] = []
         self.refused = ""
         self.reported = ReportedTests()
+        self.ran: set[str] = set()
+        self.interrupted = ""
         self.collected = collected
         self.unused: list[str] = []
         self.not_pruned = ""
@@ -280,15 +283,16 @@ class GoldensReporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Print the tests that killed an earlier run, before any test runs: they may do so again."""
+        """Print which of the selected tests an earlier run died in, before any test runs: they may end it again."""
         config = session.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter and SETTINGS in config.stash and not config.getoption("collectonly"):
-            for line in lines_of_dead_processes(config.rootpath):
+            for line in lines_of_deaths({item.nodeid for item in session.items}, config.rootpath):
                 reporter.write_line(line, yellow=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect what a marked test has attached to its report."""
+        self.ran.add(report.nodeid)
         if (text := getattr(report, _ATTACHED, None)) is not None:
             attached = json.loads(text)
             self.events += attached["events"]
@@ -344,8 +348,10 @@ class GoldensReporter:
     ) -> None:
         """Write the summary about goldens, if there is anything to report."""
         # The controller of xdist collects nothing, and learns here of all that died.
-        for line in lines_of_dead_processes(config.rootpath) if self.lost_worker or self.reported.tests else ():
+        for line in lines_of_deaths(self.ran, config.rootpath) if self.lost_worker or self.reported.tests else ():
             terminalreporter.write_line(f"ERROR: {line}", red=True)
+        if self.interrupted:
+            terminalreporter.write_line(self.interrupted)
         for late in self.unheard:
             terminalreporter.write_line(f"ERROR: {late}", red=True)
         if self.refused:
@@ -413,11 +419,11 @@ class GoldensReporter:
         return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not self.events
 
 
-def lines_of_dead_processes(root: Path) -> list[str]:
-    """Return a line for each test in which a process of pytest has died since the last call."""
-    from pytest_jaxexport.dead_processes import line_about, tests_of_dead_processes  # 4 ms, after a marked test
+def lines_of_deaths(tests: set[str], root: Path) -> list[str]:
+    """Return a line for each of these tests, by their node ids, in which a process of pytest has died."""
+    from pytest_jaxexport.dead_processes import deaths_in, line_about  # 4 ms, after a marked test
 
-    return [line_about(test) for test in tests_of_dead_processes(root)]
+    return [line_about(death) for death in deaths_in(tests, root)]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

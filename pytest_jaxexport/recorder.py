@@ -25,6 +25,7 @@ from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, 
 from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
+from export_core.goldens.manifest_file import rewriting
 from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement, Result
@@ -56,7 +57,7 @@ from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changed_settings, changes_since, source_difference
 from pytest_jaxexport.comparing import comparison, correction, marked_now
-from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, WrittenCase
+from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replacing import replaced_parts
@@ -70,6 +71,7 @@ from pytest_jaxexport.second_export import (
     try_more_seeds,
 )
 from pytest_jaxexport.settings import Settings
+from pytest_jaxexport.summary import run_words
 from pytest_jaxexport.unused_goldens import rename_hint
 
 _EQUAL_OUTPUTS = (
@@ -78,6 +80,9 @@ _EQUAL_OUTPUTS = (
 _NOT_REPRODUCIBLE = (
     "not reproducible: two exports differed, so tests compare only its outputs, and fail if these differ in each run "
     "too: seed random arrays that the test closes over"
+)
+_OTHER_INPUTS = (
+    "a second process has other example arguments: if they are random, seed them, else they differ in each run"
 )
 _NEVER_REPEATED = f"a second process exports no artifacts for TPUs, and none larger than {LARGE >> 20} MiB"
 LEAVES = 40  # The most leaves that a message lists if no leaf has the given name.
@@ -135,7 +140,7 @@ class Recorder:
 
     `cases` are those that it exported, `renamed` the unused cases that may be these under an earlier name. `events` is
     plain data for the terminal summary. `second_exports` are processes that export the test again: the first is
-    a fork, the others have other hash seeds.
+    a fork, the others have other hash seeds. `step` is what it is doing, or was doing when the test was interrupted.
     """
 
     def __init__(
@@ -159,10 +164,12 @@ class Recorder:
         self._names: set[str | None] = set()
         self._deferred: set[str] = set()
         self._not_repeated: dict[str, str] = {}
+        self._with_other_inputs: set[str] = set()
         self._remarks: dict[str, tuple[Remark, ...]] = {}
         self.events: list[Event] = []
         self.cases: list[str] = []
         self.renamed: list[str] = []
+        self.step = ""
 
     def __call__(
         self, function: Callable[..., Any] | None = None, /, *args: Any, name: str | None = None, **kwargs: Any
@@ -211,9 +218,10 @@ class Recorder:
 
     def _export(self, case: Case) -> Exported:
         __tracebackhide__ = True
-        to_write = self._settings.update == "all" or (
-            self._settings.update == "missing" and not any(map(self._replayer.is_own, self._replayer.goldens(case.id)))
-        )
+        own: list[Golden] = []
+        if self._settings.update == "missing":
+            own = [*filter(self._replayer.is_own, self._replayer.goldens(case.id))]
+        to_write = bool(self._settings.update) and not own
         repeats = to_write and self._exports_new_twice
         if to_write:
             self._replayer.begin_worker()
@@ -230,9 +238,16 @@ class Recorder:
         if repeats and self._can_be_repeated(produced) and not self._stored(produced):
             self._forked_exports[0].begin(self._item.nodeid)
         if not to_write:
+            # Both before anything of the test can fail.
+            self._note_left(produced.manifest, own)
             self._note_targets(produced.manifest)
         same = None if to_write else self._golden_of_the_same_call(produced)
         return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
+
+    def _note_left(self, manifest: Manifest, own: Sequence[Golden]) -> None:
+        """Note which goldens a run that writes missing ones leaves as they are."""
+        case, writer = manifest.case, manifest.writer.id
+        self.events += [LeftCase(case=case, writer=writer, unmeasured=0, measure="", left=one.id) for one in own]
 
     def _note_targets(self, manifest: Manifest) -> None:
         """Note in which other releases a case has to run, before anything of its test can fail."""
@@ -314,7 +329,10 @@ class Recorder:
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
-            self._fail(str(error))
+            text, test = str(error), full_name(self._item)
+            for general in (rewriting(test), rewriting()):  # of a golden; of one whose golden.yaml cannot be read
+                text = text.replace(f"`{general}`", f"`{self._remedy(test)}`")
+            self._fail(text)
 
     def _require_use_of_targets(self) -> None:
         """Fail a test whose own marker allows custom calls that neither its exports nor its goldens make."""
@@ -412,7 +430,19 @@ class Recorder:
             if differs is None and self._exports_new_twice:
                 process = self._second_exports[0]
                 self._not_repeated[produced.case.id] = process.not_compared.get(produced.case.id, _NEVER_REPEATED)
+            elif differs is not None and self._makes_other_inputs_again(produced):
+                self._with_other_inputs.add(produced.case.id)
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
+
+    def _makes_other_inputs_again(self, produced: ProducedGolden) -> bool:
+        """Return whether the example arguments of a test that a second process exports are others there.
+
+        The fork is asked first: its libraries may add in another order, so only equal arguments count.
+        """
+        test = self._item.nodeid
+        if any(process.makes_other_inputs(test, produced) is False for process in self._forked_exports):
+            return False
+        return any(process.makes_other_inputs(test, produced) for process in self._second_exports[:1])
 
     def _first_replay(self, golden: Golden) -> Sequence[Result]:
         """Return the results of a golden in a new process, before it is stored."""
@@ -423,7 +453,7 @@ class Recorder:
         if self._settings.noise_later or self._settings.dry_run:
             self._deferred |= {golden.manifest.case} if lacks_noise(golden) else set()
             return "it is measured later"
-        with self._progress(f"measuring the noise of {shown(golden.id)}"):
+        with self._progress(f"measuring the noise of {shown(golden.id)}: --noise=later leaves it out"):
             measured = self._replayer.noise(golden)
         if isinstance(measured, MeasuredNoise):
             self._remarks[golden.manifest.case] = measured.remarks
@@ -472,7 +502,9 @@ class Recorder:
             return WriteStatus.NEW, []
         if not self._store.holds(produced.manifest, produced.files):
             wanted = self._wanted(own, produced)
-            return WriteStatus.REPLACED, replaced_parts(produced, wanted, noise_to_come=noise_to_come)
+            parts = replaced_parts(produced, wanted, noise_to_come=noise_to_come)
+            pins = self._settings.policy.retention.reasons_for(own.id)
+            return WriteStatus.REPLACED, [*(f"pinned by the policy ({reason})" for reason in pins), *parts]
         if noise_to_come and own.manifest.case in self._deferred:
             return WriteStatus.REPLACED, ["noise, which is measured"]
         return WriteStatus.UNCHANGED, []
@@ -505,6 +537,8 @@ class Recorder:
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
             named = [*named, _NOT_REPRODUCIBLE]
+        if case in self._with_other_inputs:
+            named = [*named, _OTHER_INPUTS]
         parts = {f"{case}, {name}": part for name, part in not_seen(golden, policy.tolerances).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
@@ -707,10 +741,22 @@ class Recorder:
         path, _, names = test.partition("::")
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
-        return shlex.join(["pytest", *options, *self._settings.repeated, f"{here}::{names}"])
+        return shlex.join([*run_words(), *options, *self._settings.repeated, f"{here}::{names}"])
 
     @contextmanager
     def _progress(self, text: str) -> Iterator[None]:
+        """Record which step runs, and show it: it stays recorded if Ctrl-C or a SIGTERM ends it."""
+        self.step = text
+        try:
+            with self._shown(text):
+                yield
+        except Exception:
+            self.step = ""
+            raise
+        self.step = ""
+
+    @contextmanager
+    def _shown(self, text: str) -> Iterator[None]:
         """Show a line below pytest's own output while the block runs, if the output is a terminal.
 
         Nothing is shown in a log, under -q, or by a worker of xdist, which cannot print.
@@ -768,9 +814,10 @@ class SecondRecorder(Recorder):
             case = self._case(function, args, kwargs, name)
             self._names.add(name)
             try:
-                data, flags = export_again(case)
-                artifact = read_bytes(data)
-                self._exports[case.id] = (artifact.sha256, export_digest(artifact), flags)
+                again = export_again(case)
+                artifact = read_bytes(again.data)
+                digest = export_digest(artifact)
+                self._exports[case.id] = (artifact.sha256, digest, again.flags, again.inputs_sha256)
             except ExportCompatError as error:  # the first process has reported it
                 self._fail(str(error))
             return Exported(None, self._ledger, to_write=False)

@@ -18,6 +18,7 @@ import pytest
 from export_core.artifact import Artifact
 from export_core.artifact.export_changes import export_digest
 from export_core.export.produce import Flags, ProducedGolden
+from export_core.goldens.store import INPUTS
 
 SECOND_RUN_FILE = Path(__file__).with_name("second_run.py")
 _LONGEST_START = 60.0  # Seconds to wait for a fork that connects itself.
@@ -32,8 +33,8 @@ _OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-SecondArtifact: TypeAlias = tuple[str, str, Flags]
-"""The hash of an artifact, its digest without locations and names, and the settings of jax."""
+SecondArtifact: TypeAlias = tuple[str, str, Flags, str]
+"""The hash of an artifact, its digest without locations and names, the settings of jax, and the hash of the inputs."""
 
 SEEDS = (1, 2)
 """Hash seeds that are tried before a test fails.
@@ -126,14 +127,8 @@ class SecondExport:
         None if there is no second export, or if it has other settings of jax than `flags`, so that it shows nothing:
         `not_compared` says which.
         """
-        self.begin(test)
-        try:
-            exports = self._exports[test].result(_LONGEST)
-        except TimeoutError:
-            self.close()
-            exports = {}
         # Of equal bytes the first process needs no digest.
-        sha256, digest, with_flags = exports.get(case, ("", "", {}))
+        sha256, digest, with_flags, _ = self._exported(test, case)
         if not digest:
             self.not_compared[case] = _NO_EXPORT
             return None
@@ -141,6 +136,25 @@ class SecondExport:
             self.not_compared[case] = _OTHER_SETTINGS.format(", ".join(other))
             return None
         return bool(sha256 != artifact.sha256 and digest != export_digest(artifact))
+
+    def makes_other_inputs(self, test: str, produced: ProducedGolden) -> bool | None:
+        """Return whether the test's example arguments differ from those of this process; None if it is not known.
+
+        Another order of additions in a library may differ in the last digits: only an equal answer is sure.
+        """
+        inputs = self._exported(test, produced.case.id)[3]
+        return inputs != produced.manifest.files[INPUTS] if inputs and not produced.manifest.inputs_made else None
+
+    def _exported(self, test: str, case: str) -> SecondArtifact:
+        """Return what the process exports for a case of a test; without a hash if there is nothing."""
+        self.begin(test)
+        try:
+            exports = self._exports[test].result(_LONGEST)
+        except TimeoutError:
+            self.close()
+            exports = {}
+        sha256, digest, flags, inputs = exports.get(case, ("", "", {}, ""))
+        return sha256, digest, flags, inputs
 
     def close(self) -> None:
         """End the process: requests that are still open get no answer."""

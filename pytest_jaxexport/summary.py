@@ -1,13 +1,16 @@
 """The lines about goldens at the end of a pytest run. Only a run that has some loads this."""
 
 import json
+import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from export_core.base.text import few, plural, rounded_text, shown
+from export_core.base.untrusted import read_regular
 from export_core.base.yaml_text import yaml_text
-from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, WrittenCase
+from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
 
 _CHANGES = (
     *("new", "replaced", "unchanged", "would be new", "would be replaced"),
@@ -39,6 +42,7 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: S
     update = updating(repeated)
     checked = [event for event in events if "judgements" in event]
     yield from _written([event for event in events if "written" in event])
+    yield from _left([event for event in events if "left" in event], update)
     if checked:
         yield from _judged(checked, verbose=verbose)
     yield from _noted(checked, update)
@@ -58,7 +62,21 @@ def updating(repeated: Sequence[str], value: str = "", tests: Sequence[str] = ()
     `value` follows --update-goldens, such as ``=missing``. `tests` are the words that choose tests; without them, all
     goldens are meant.
     """
-    return shlex.join(["pytest", f"--update-goldens{value}", *repeated, *tests])
+    return shlex.join([*run_words(), f"--update-goldens{value}", *repeated, *tests])
+
+
+def run_words() -> list[str]:
+    """Return the words with which a command that runs these tests begins: pytest, or the backfill that runs it."""
+    ended = os.environ.get("JAXEXPORT_SESSION_ENDED")
+    command = Path(ended).with_name("command") if ended else None  # the backfill writes it
+    return shlex.split(read_regular(command).decode()) if command and command.exists() else ["pytest"]
+
+
+def _left(events: Sequence[LeftCase], update: str) -> Iterator[str]:
+    """Yield a line with the goldens that were not written since they exist; the command `update` replaces them."""
+    if goldens := [event["left"] for event in events]:
+        them = "them" if goldens[1:] else "it"
+        yield f"{plural(len(goldens), 'golden')} left unchanged: {few(goldens, most=3)}; {update} replaces {them}"
 
 
 def _written(events: Sequence[WrittenCase]) -> Iterator[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
+
+from export_core.cli.signals import ignore_repeated
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -16,15 +19,17 @@ class TerminationListener:
     """A plugin that raises KeyboardInterrupt at the first SIGTERM, so that a run that writes goldens has its summary.
 
     A run that Ctrl-C has interrupted goes on to its end at the first SIGTERM: a backfill sends it after a Ctrl-C, which
-    may have reached pytest too. The next SIGTERM ends the process at once. If there is another handler already, or
-    outside the main thread, where Python allows no handler, nothing is changed.
+    may have reached pytest too. So does the pytest of a backfill after a SIGTERM, which `timeout` sends to both. The
+    next SIGTERM ends the process at once. If there is another handler already, or outside the main thread, where Python
+    allows no handler, nothing is changed.
     """
 
     terminated = False
     _interrupted = False
 
-    def pytest_sessionstart(self) -> None:
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Install the handler of SIGTERM."""
+        self._session = session
         own = threading.current_thread() is threading.main_thread()
         if own and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminate)
@@ -49,8 +54,13 @@ class TerminationListener:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if self._interrupted:
-            return
-        self.terminated = True
-        raise KeyboardInterrupt("SIGTERM")
+        first = not (self.terminated or self._interrupted)
+        try:
+            ignore_repeated(number)
+        finally:
+            again = first and "JAXEXPORT_SESSION_ENDED" in os.environ  # set by a backfill, which sends a SIGTERM too
+            signal.signal(number, self._terminate if again else signal.SIG_DFL)
+        if first:
+            self.terminated = True
+            self._session.shouldstop = "SIGTERM"  # for an exception in a destructor, which Python only prints
+            raise KeyboardInterrupt("SIGTERM")

@@ -40,6 +40,7 @@ def variables_of_a_user(private: Path) -> dict[str, str]:
     (cache / "environments").symlink_to(environments)
     return {
         "JAXEXPORT_CACHE": str(cache),
+        "PIP_COMPILE": "no",  # all of jax and SciPy; Python compiles what it imports
         "PIP_CONFIG_FILE": os.devnull,  # a user's configuration could make pip print warnings
         "PIP_FIND_LINKS": str(wheel_folder()),
         "UV_FIND_LINKS": str(wheel_folder()),

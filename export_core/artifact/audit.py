@@ -22,7 +22,8 @@ from export_core.releases.stable_targets import stable_targets
 STABLE = "stable"  # listed by the writer's release, and by the reader's if there is a reader to consider
 ALLOWED = "allowed"  # not listed, and the policy allows it with a reason
 DROPPED = "dropped"  # listed by the writer's release, gone in the reader's
-UNLISTED = "unlisted"  # the writer's release promised nothing, or is not known
+UNLISTED = "unlisted"  # the writer's release promised nothing; or it is not known, and the reader promises nothing
+UNCHECKED = "unchecked"  # the writer's release is not known; the reader's, if there is one to consider, lists it
 SERIALIZER = "serializer"  # written by jaxlib's own serializer, after jax.export had checked its list
 DISABLED = "disabled check"  # not a call: a check that the exporter switched off
 
@@ -42,8 +43,11 @@ class AuditFinding(NamedTuple):
     """A finding of the audit: about a custom-call target, a disabled check, or an unknown part of the file."""
 
     target: str  # The custom-call target, the target or kind of a disabled check, or the name of the unknown part.
-    standing: str  # stable, allowed, dropped, unlisted, serializer, disabled check; unknown, foreign or conflict.
-    ok: bool  # Whether the audit accepts it: false for an unlisted or dropped target that the policy does not allow.
+    standing: (
+        str  # stable, allowed, dropped, unlisted, unchecked, serializer, disabled check; unknown, foreign or conflict.
+    )
+    ok: bool
+    """Whether the audit accepts it: false for an unlisted, unchecked or dropped target that no policy allows."""
     what: str  # The kind of the custom call or of the unknown part, in words.
     payload_version: int | None  # The version of the call's payload, null if it has none.
     count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls
@@ -152,7 +156,7 @@ def judge_calls(
             return ALLOWED, True, f"{name} is guaranteed by no release; allowed: {reasons[target]}", ""
         if listed:  # by the reader alone, whose list says nothing of a writer
             message = f"{name} was not checked, since its writer is not known; called in {place}."
-            return UNLISTED, False, message, "Name the release that wrote it."
+            return UNCHECKED, False, message, "Name the release that wrote it."
         release = writer if writer_stable is not None else reader
         allowing = f"`allow: {{{target}: why its behaviour is pinned}}`"
         advice = f"Avoid it when exporting, or allow it with a reason: {allowing}."
@@ -191,10 +195,13 @@ class Foreseen(NamedTuple):
     note: str  # The forecast in words.
 
 
-def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
+def foreseen(
+    artifact: Artifact, platform: str, promised: Set[str], reader: str, *, of_known_writer: bool = True
+) -> Foreseen:
     """Foresee what an artifact does on one of `PLATFORMS` in a reader.
 
-    `promised` are the custom-call targets that the reader promises, and `reader` is its name in the note.
+    `promised` are the custom-call targets that the reader promises, and `reader` is its name in the note. If the writer
+    is not known, as of an artifact that was changed after its export, these targets are listed, and not promised.
     """
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms
@@ -213,21 +220,24 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
     elif unpromised:
         note = f"{also}calls {', '.join(unpromised)}, which {reader} does not promise to have"
     elif targets:
-        promise = "promised by" if envelope is not None else "on the stable list of"
+        promise = "promised by" if envelope is not None and of_known_writer else "on the stable list of"
         note = f"{also}calls {', '.join(targets)}, all {promise} {reader}"
     else:
         note = f"{also}makes no custom call"
     return Foreseen(platform, exported, targets, unpromised, note)
 
 
-def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foreseen, ...]:
+def foreseen_everywhere(
+    artifact: Artifact, reader: str | None, *, of_known_writer: bool = True
+) -> tuple[Foreseen, ...]:
     """Foresee what an artifact does on each platform in one jaxlib, by that release's list of stable targets.
 
-    `reader` is the jaxlib version; the result is empty if it is None.
+    `reader` is the jaxlib version; the result is empty if it is None. `of_known_writer` is as in `foreseen`.
     """
     if reader is None:
         return ()
-    return tuple(foreseen(artifact, name, stable_targets(reader), f"jaxlib {reader}") for name in PLATFORMS)
+    stable, name = stable_targets(reader), f"jaxlib {reader}"
+    return tuple(foreseen(artifact, place, stable, name, of_known_writer=of_known_writer) for place in PLATFORMS)
 
 
 def belongs(target: str, platform: str) -> bool:

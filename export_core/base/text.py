@@ -158,7 +158,9 @@ QUOTED_AS_WRITTEN = 'in quotes as you wrote it, such as "0.10": without them, YA
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with its noun, such as ``1 golden`` or ``2 goldens``."""
+    """Return a count with its noun, such as ``1 golden``, ``2 goldens`` or ``2 entries``."""
+    if count != 1 and noun.endswith("try"):
+        return f"{count:,} {noun[:-1]}ies"
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 

@@ -42,6 +42,7 @@ def goldens_group() -> None:
 def list_goldens(project: click_options.Project, coverage: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     from export_core.goldens import GoldenError, no_goldens
+    from export_core.report.wording import with_asked
 
     goldens = project.store.goldens_so_far()
     if coverage:
@@ -49,13 +50,22 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
             raise GoldenError(no_goldens(project.store.root, "Name their folder with --goldens."))
         echo(click_options.hook_of("coverage", CoverageText, "--coverage")(goldens), nl=False)
         return
+    lacking = 0
     for golden in goldens:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
         outputs = "  no outputs" if manifest.options.without_outputs else ""
         platforms = ",".join(manifest.options.platforms)
-        echo(f"{golden.id}  built {manifest.writer.built}  for {platforms}  {calls}{outputs}")
+        missing = [name for name in manifest.files if not (golden.folder / name).is_file()]
+        lacking += bool(missing)
+        damage = f"  lacks {', '.join(missing)}" if missing else ""
+        echo(f"{golden.id}  built {manifest.writer.built}  for {platforms}  {calls}{outputs}{damage}")
     echo(plural(len(goldens), "golden"))
+    if lacking:
+        them = f"{plural(lacking, 'golden')} {'lacks' if lacking == 1 else 'lack'} files"
+        named = {"--goldens": project.goldens, "--policy": project.policy_file}
+        asked = {option: value for option, value in named.items() if value}
+        echo(with_asked(f"warning: {them}: `jaxexport goldens verify` says what to do", asked), err=True)
     if not goldens:
         echo(f"warning: {no_goldens(project.store.root)}", err=True)
 

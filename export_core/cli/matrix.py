@@ -117,7 +117,7 @@ def matrix(
             with follower.shown:
                 run = run_matrix(policy, selection, options, observer=follower.observer(), words=words)
             with click_options.keeping_exit_code(run.summary.exit_code):
-                print_report(screen, view(run))
+                print_report(screen, view(run), has_page="html" in files)
                 click_options.write_reports(files, run)
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", highlight=False)

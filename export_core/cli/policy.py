@@ -110,9 +110,10 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
         echo(problem)
     later = f", {len(early)} added in the future" if early else ""
     counts = ", ".join(
+        # Reports count the cells of known failures, of which an entry may cover many.
         plural(len(entries), noun)
         for entries, noun in (
-            (policy.known_failures, "known failure"),
+            (policy.known_failures, "known-failure entry"),
             (policy.quirks, "quirk"),
             (policy.numbers, "comparison rule"),
             (policy.allow, "allowed custom call"),

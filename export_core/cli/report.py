@@ -188,7 +188,7 @@ def report(
 
         # What goes to standard output for other programs is not mixed with text for people.
         console = click_options.console(stderr=click_options.STDOUT in written)
-        print_report(console, view(run, comparison), full=full)
+        print_report(console, view(run, comparison), full=full, has_page="html" in files)
     elif run.changed:
         echo(f"note: {OUTDATED.format(path, run.changed, command_again(run))}", err=True)
     elif run.judged_otherwise:

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,6 +13,9 @@ _AGAIN = {
     signal.SIGINT: "press Ctrl-C again to quit at once",
     signal.SIGTERM: "a second SIGTERM quits at once",
 }
+
+REPEATED_SECONDS = 0.5
+"""How long the same signal counts as one: `timeout` sends it to its command, and then to the whole process group."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -29,9 +33,9 @@ class Interrupted(KeyboardInterrupt):
 def terminable() -> Iterator[None]:
     """Raise `Interrupted` at the first SIGTERM inside the ``with``, as Python raises KeyboardInterrupt at Ctrl-C.
 
-    So that a command ends the processes that it has started, and removes its temporary folders. The second SIGTERM ends
-    the process at once. In a thread other than the main thread, or where SIGTERM has a handler or is ignored, this does
-    nothing.
+    So that a command ends the processes that it has started, and removes its temporary folders. A second SIGTERM, after
+    `REPEATED_SECONDS`, ends the process at once. In a thread other than the main thread, or where SIGTERM has a handler
+    or is ignored, this does nothing.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -39,7 +43,10 @@ def terminable() -> Iterator[None]:
         return
 
     def first(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        try:
+            ignore_repeated(number)
+        finally:
+            signal.signal(number, signal.SIG_DFL)
         raise Interrupted(number)
 
     signal.signal(signal.SIGTERM, first)
@@ -49,11 +56,18 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def ignore_repeated(number: int) -> None:
+    """Wait in the handler of a signal until the same signal counts as another one; the caller sets the next handler."""
+    signal.signal(number, lambda *_: None)  # not SIG_IGN, which processes that are started meanwhile would inherit
+    time.sleep(REPEATED_SECONDS)
+
+
 @contextmanager
 def interruptible(stopped: str = "the running cells", at_once: Callable[[], None] | None = None) -> Iterator[None]:
     """Raise `Interrupted` at the first Ctrl-C or SIGTERM inside the ``with``, and end the process at the second.
 
-    In a thread other than the main thread, this does nothing.
+    The same signal again within `REPEATED_SECONDS` is no second one. In a thread other than the main thread, this does
+    nothing.
 
     Args:
         stopped: what the first signal stops, for the line that is printed then.
@@ -63,15 +77,21 @@ def interruptible(stopped: str = "the running cells", at_once: Callable[[], None
         yield
         return
 
+    began: dict[int, float] = {}
+
     def first(number: int, frame: FrameType | None) -> None:
+        began[number] = time.monotonic()
         # Before anything else: a second Ctrl-C must end the process even while this handler runs.
         for name in _SIGNALS:
             signal.signal(name, second)
         # Not print: it takes a lock, which the interrupted code may hold.
         os.write(2, f"\njaxexport: stopping {stopped}; {_AGAIN[signal.Signals(number)]}\n".encode())
+        time.sleep(REPEATED_SECONDS)  # what comes meanwhile must not end the cleaning up, which may be done sooner
         raise Interrupted(number)
 
     def second(number: int, frame: FrameType | None) -> None:
+        if number in began and time.monotonic() < began[number] + REPEATED_SECONDS:
+            return
         if at_once:
             at_once()
         # Without cleaning up, which may be what hangs.

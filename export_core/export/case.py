@@ -225,9 +225,10 @@ class Case:
             return (given,) * len(args), dict.fromkeys(kwargs, given)
         if not isinstance(given, Mapping):
             if len(given) != len(args):
+                counted = " that are not static" if arguments.static else ""
                 raise ExportError(
-                    f"{self.test}: {option}: expected a value for each of the {len(args)} positional arguments, found "
-                    f"{len(given)}."
+                    f"{self.test}: {option}: expected a value for each of the {len(args)} positional "
+                    f"arguments{counted}, found {len(given)}."
                 )
             return tuple(given), dict.fromkeys(kwargs)
         positions = [position for position in range(len(arguments.args)) if position not in arguments.static]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax._src.lib
@@ -198,13 +198,23 @@ def produce(
     )
 
 
-def export_again(case: Case) -> tuple[bytes, Flags]:
-    """Return the artifact of a case, which is exported but not run, and the settings of jax for the export.
+class ExportedAgain(NamedTuple):
+    """A case that was exported, and not run."""
 
-    A second process calls this, to show whether it exports the same bytes. Raises what `produce` raises.
+    data: bytes  # The artifact.
+    flags: Flags  # The settings of jax for the export.
+    inputs_sha256: str  # The hash of inputs.npz as a golden would have it; empty if the inputs are made by rule.
+
+
+def export_again(case: Case) -> ExportedAgain:
+    """Return a case as exported, without running it.
+
+    A second process calls this, to show whether it exports the same bytes, and makes the same example arguments.
+    Raises what `produce` raises.
     """
     export = _export_case(case, reproducible=True)
-    return export.data, export.flags
+    leaves = () if export.inputs_made else stored(export.arguments.flat(), export.exported.in_avals)
+    return ExportedAgain(export.data, export.flags, sha256(to_npz(leaves)) if leaves else "")
 
 
 @dataclass(frozen=True)

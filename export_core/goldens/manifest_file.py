@@ -7,6 +7,7 @@ import datetime
 import functools
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,25 @@ RESTORE = (
     "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "
     "`jaxexport goldens backfill` with another."
 )
+"""What to do about a golden whose manifest cannot be believed; `restoring` is about any other."""
+
+
+def rewriting(test: str = "") -> str:
+    """Return the command that writes the goldens of a test again; without a test, all."""
+    return shlex.join(["pytest", "--update-goldens", *([test] if test else [])])
+
+
+def restoring(manifest: Manifest) -> str:
+    """Return what to do about a damaged golden, in a sentence with the commands that write this golden again."""
+    if not manifest.test:
+        return "Restore the golden from version control, or add it again with `jaxexport goldens add`."
+    backfill = shlex.join(
+        ["jaxexport", "goldens", "backfill", "--writers", manifest.writer.jaxlib, "--", manifest.test]
+    )
+    return (
+        f"Restore the golden from version control, or write it again: `{rewriting(manifest.test)}` with jaxlib "
+        f"{manifest.writer.jaxlib} installed, else `{backfill}`."
+    )
 
 
 class UnreadableManifestError(GoldenError):

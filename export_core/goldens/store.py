@@ -28,7 +28,7 @@ from export_core.base.untrusted import LARGEST, open_regular, read_named, read_r
 from export_core.goldens import manifest_file
 from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise_from_npz
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, as_stored
-from export_core.goldens.manifest_file import RESTORE
+from export_core.goldens.manifest_file import RESTORE, restoring
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -105,9 +105,11 @@ class Golden:
             with open_regular(path) as file:
                 yield file
         except FileNotFoundError:
-            raise GoldenError(f"{path}: expected a file of this golden, found none. {RESTORE}") from None
+            raise GoldenError(
+                f"{path}: expected a file of this golden, found none. {restoring(self.manifest)}"
+            ) from None
         except OSError as error:
-            raise GoldenError(f"{path}: cannot read this file: {error.strerror}. {RESTORE}") from None
+            raise GoldenError(f"{path}: cannot read this file: {error.strerror}. {restoring(self.manifest)}") from None
 
     def files(self) -> dict[str, bytes]:
         """Return the bytes of every file that the manifest lists, by name."""
@@ -188,10 +190,14 @@ class Golden:
                         f"{path}: expected the file, found a Git LFS pointer. Fetch it with `git lfs pull`."
                     )
                     break
-                problems.append(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
+                problems.append(
+                    f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {restoring(self.manifest)}"
+                )
         for name in (ARTIFACT, INPUTS, *(() if self.manifest.options.without_outputs else (OUTPUTS,))):
             if name not in self.manifest.files:
-                problems.append(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
+                problems.append(
+                    f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {restoring(self.manifest)}"
+                )
         if problems:
             raise GoldenError("\n".join(problems))
 
@@ -211,12 +217,16 @@ class ComparedGolden(Golden):
 def hint_at_cases(name: str, cases: Iterable[str]) -> str:
     """Return the end of a message about a name that no case has: a similar case, and the command that lists cases.
 
-    Cases whose last part is the name are the most similar: it is the name of a test function.
+    Cases whose last part is the name are the most similar: it is the name of a test function. Next are those whose last
+    part has the name in it.
     """
     cases = list(cases)
-    ending = [case for case in cases if name and case.partition("[")[0].endswith(f".{name}")]
-    meant = f" Did you mean {' or '.join(map(repr, ending))}?" if 0 < len(ending) <= 3 else did_you_mean(name, cases)
-    return f"{meant} `jaxexport goldens list` shows all cases."
+    functions = {case: case.partition("[")[0].rpartition(".")[2] for case in cases if name}
+    meant = [case for case in functions if functions[case] == name] or [
+        case for case in functions if name in functions[case]
+    ]
+    hint = f" Did you mean {' or '.join(map(repr, meant))}?" if 0 < len(meant) <= 3 else did_you_mean(name, cases)
+    return f"{hint} `jaxexport goldens list` shows all cases."
 
 
 @dataclass(frozen=True)

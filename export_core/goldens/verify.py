@@ -25,7 +25,7 @@ from export_core.base.untrusted import read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of
-from export_core.goldens.manifest_file import RESTORE, dump_manifest
+from export_core.goldens.manifest_file import dump_manifest, restoring
 from export_core.goldens.store import (
     ARTIFACT,
     INPUTS,
@@ -115,7 +115,7 @@ def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: boo
         if built != writer.built:
             problems.append(
                 f"{_line(golden, 'built')}: writer.built: expected {built}, the build date of jaxlib "
-                f"{writer.jaxlib} in the calendar, found {writer.built}. {RESTORE}"
+                f"{writer.jaxlib} in the calendar, found {writer.built}. {restoring(golden.manifest)}"
             )
     if problems:
         raise GoldenError("\n".join(problems))
@@ -155,7 +155,7 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
     if golden.manifest.converted_from is not None:
         _check_conversion(golden, artifact, by_writer=entry is not None and not problem)
     elif problem and not is_jax_golden(artifact, writer):
-        raise GoldenError(f"{_line(golden, 'jaxlib')}: writer: {problem} {RESTORE}")
+        raise GoldenError(f"{_line(golden, 'jaxlib')}: writer: {problem} {restoring(golden.manifest)}")
     if artifact.envelope is not None:
         for field, *values in _shown_by_bytes(golden.manifest, artifact, artifact.envelope):
             if values[0] != values[1]:
@@ -164,7 +164,9 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
                     for value in values
                 )
                 where = f"{golden.folder / MANIFEST}: {field}"
-                raise GoldenError(f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {RESTORE}")
+                raise GoldenError(
+                    f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {restoring(golden.manifest)}"
+                )
 
 
 def check_forms(goldens: Iterable[Golden]) -> None:
@@ -186,13 +188,13 @@ def _edits(golden: Golden) -> Iterator[Problem]:
             wanted = "no more lines" if expected is None else repr(shortened(expected, 60))
             given = "no more lines" if found is None else repr(shortened(found, 60))
             problem = f"edited by hand: expected {wanted}, as pytest-jaxexport writes it, found {given}."
-            yield Problem(path, problem, line=number, advice=RESTORE)
+            yield Problem(path, problem, line=number, advice=restoring(golden.manifest))
             break
     of_calls = {name for check in golden.manifest.checks for name in (check.inputs, check.outputs)}
     for name in golden.manifest.files:
         if name.endswith(".npz") and name not in {INPUTS, OUTPUTS, NOISE, *of_calls}:
             problem = f"expected the call of {name} under `checks`, found none."
-            yield Problem(path, problem, "files", advice=RESTORE)
+            yield Problem(path, problem, "files", advice=restoring(golden.manifest))
 
 
 def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> list[tuple[str, Any, Any]]:
@@ -242,20 +244,27 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
     origin, name = golden.manifest.converted_from, f"{ARTIFACT}{SUFFIX}"
     where = f"{golden.folder / MANIFEST}: converted_from"
     if name not in golden.manifest.files:
-        raise GoldenError(f"{where}: expected the record {name} of the conversion under `files`, found none. {RESTORE}")
+        raise GoldenError(
+            f"{where}: expected the record {name} of the conversion under `files`, found none. "
+            f"{restoring(golden.manifest)}"
+        )
     try:
         record: ConversionRecord = decode_json(golden.content(name), ConversionRecord)
     except msgspec.MsgspecError as error:
-        raise GoldenError(f"{golden.folder / name}: not the record of a conversion: {error}. {RESTORE}") from None
+        raise GoldenError(
+            f"{golden.folder / name}: not the record of a conversion: {error}. {restoring(golden.manifest)}"
+        ) from None
     if origin != record.converted_from or record.sha256 != artifact.sha256:
-        raise GoldenError(f"{where}: expected the conversion that {name} records, found another one. {RESTORE}")
+        raise GoldenError(
+            f"{where}: expected the conversion that {name} records, found another one. {restoring(golden.manifest)}"
+        )
     envelope = artifact.envelope
     if record.converted_from.sha256 == artifact.sha256 or (
         by_writer and (envelope is None or encode(envelope) != bytes(artifact.data))
     ):
         raise GoldenError(
             f"{where}: expected a converted artifact, found one as jaxlib {golden.manifest.writer.jaxlib} writes it. "
-            f"Delete `converted_from`. {RESTORE}"
+            f"Delete `converted_from`. {restoring(golden.manifest)}"
         )
 
 

@@ -315,9 +315,9 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
     if change:
         began, ended = change.before and change.results[0].reader, change.after
         key += (around := [release_name(reader) if reader else "" for reader in (began, ended)])
-        # Each golden that no reader agrees with has a fault of its own.
+        # Each golden that no reader agrees with has a fault of its own; another runtime computes a case in its own way.
         if result.verdict is Verdict.NUMERICS and (not_replayable or not any(around)):
-            key.append(result.golden)
+            key.append(result.case if result.reader.family and not not_replayable else result.golden)
     # What looks like rounding is separated from wrong numbers that began in the same release.
     if result.is_rounding and not not_replayable:
         key.append(ROUNDING)
@@ -399,12 +399,8 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
             words = f"Numbers changed {when}{back}"
         elif after:
             words = f"Numbers changed {ended or f'in {release_name(after)}'}: older readers differ from the writer"
-        elif first == last:
-            words = f"Only {release_name(first)} ran it: whether another release agrees is not known"
-        elif first.family:
-            words = f"None of the {len(stretch.results)} releases of {first.family} that ran it agrees with the writer"
         else:
-            words = "No reader agrees with the writer"
+            words = _by_this_family_alone(stretch)
     elif before and began:
         words = f"Began to fail {began}" + (f"; works again in {release_name(after)}" if after else "")
     elif before:
@@ -415,6 +411,20 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
         words = f"{words[:1].upper()}{words[1:]}"
     since, skipped_from = first.name if before else "", before.name if before and began else ""
     return words, since, skipped_from, after.name if after else ""
+
+
+def _by_this_family_alone(stretch: FailingStretch) -> str:
+    """Return that all cells of a stretch differ from the writer, if no cell beside them agrees with it.
+
+    The cells of other runtimes, settings and platforms are in other stretches, and may have passed.
+    """
+    first, last = stretch.results[0].reader, stretch.results[-1].reader
+    family = f"{first.family or 'jaxlib'}{' with such settings' if first.with_settings else ''}"
+    platform = stretch.results[0].platform
+    ran = "ran it" if platform == stretch.results[0].writer.platform else f"ran it on {platform}"
+    if first == last:
+        return f"Of {family}, only {release_name(first)} {ran}: whether another release agrees is not known"
+    return f"None of the {len(stretch.results)} releases of {family} that {ran} agrees with the writer"
 
 
 def _works_in(release: Release, stretch: FailingStretch) -> str:

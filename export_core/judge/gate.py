@@ -194,7 +194,8 @@ def summarize(
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised or result.deployed))
     selection = _selection_of(facts, policy)
     # A part of a run cannot show that an entry matches nothing. The policy may select more now than when it was run.
-    whole = bool(facts.selection["whole"]) and is_whole(selection, policy) and facts.shard is None and not facts.later
+    whole = bool(facts.selection["whole"]) and is_whole(selection, policy, facts.as_of)
+    whole = whole and facts.shard is None and not facts.later
     # Nor can converted goldens alone, which are in a folder of their own.
     are_converted = bool(results) and all(result.converted for result in results)
     whole = whole and not are_converted
@@ -467,7 +468,7 @@ def part_of_project(
         kinds += ["owed to a deployment target"] if policy.deployed else []
         kinds += ["read by a release newer than their writer"] if selection.only == BACKWARD else []
         parts.append(f"only cells that are {' or '.join(kinds)}")
-    if readers_left_out(selection.readers, policy):
+    if readers_left_out(selection.readers, policy, facts.as_of if facts else None):
         parts.append(f"only readers {few(selection.named)}")
     platforms = _without_modes(selection.platforms)
     if not {*_without_modes(policy.spelled_platforms())} <= {*platforms}:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import ONE_DAY, status_of
 from export_core.policy import Policy
-from export_core.policy.entries import CustomCallChange, matches
+from export_core.policy.entries import CustomCallChange
 from export_core.releases import Calendar, Windows, promise
 
 
@@ -90,8 +90,7 @@ def retention_status(
             if old in manifest.custom_calls and (end is None or day < end):
                 last = f"until the end of {end - ONE_DAY}" if end else "because no release is declared"
                 reasons.append(f"calls {old}, which readers must run {last}")
-        pins = [pin for pin in policy.retention.pinned if any(matches(golden.id, pattern) for pattern in pin.goldens)]
-        reasons += [f"pinned: {pin.reason}" for pin in pins]
+        reasons += [f"pinned: {reason}" for reason in policy.retention.reasons_for(golden.id)]
         targets = [target for target in policy.deployed if day <= (target.until or day)]
         own = [target for target in targets if target.must_run(manifest.case, manifest.runs_on)]
         reasons += [f"must run in deployment target {target}" for target in own]

@@ -32,6 +32,10 @@ _QUESTION = {"read": LOADS, "deserialize": LOADS, "module": LOADS, "lower": COMP
 The last stage, `compare`, is not here: its entries are about the numbers only.
 """
 
+_ACCEPTED = "accepted"
+_OF_NUMBERS = ("numerics", "overwritten", _ACCEPTED)
+"""The outcomes of entries about artifacts that run, whatever the stage in which a cell shows the fault."""
+
 ONE_DEVICE = "it runs artifacts for one device, and this one is for {}"
 """The reason why a runtime that is not jaxlib does not run an artifact; `{}` stands for the number of devices."""
 X64, DEVICES = "jax_enable_x64", "devices"
@@ -45,6 +49,7 @@ class Reason(NamedTuple):
     text: str  # What happens, or what is not known, without a full stop.
     todo: str = ""  # What to do, as a sentence; "" if there is no advice, or `text` contains it.
     entry: str = ""  # The id of the entry that gives this reason; "" if the artifact's bytes give it.
+    accepts: bool = False  # Whether a call runs that the writer refuses, such as one with sizes of no allowed shape.
 
     def __str__(self) -> str:
         return f"{self.text} ({self.entry})" if self.entry else self.text
@@ -146,12 +151,14 @@ class Forecast:
 
     @property
     def doubt(self) -> str:
-        """The step that the reader may fail at, such as ``not compile``; "" if `spoiled` is `YES`."""
+        """What the reader may do, such as ``not compile`` or ``give other numbers``; "" if `spoiled` is `YES`."""
         spoiled = self.spoiled
         if spoiled.answer == YES:
             return ""
         answers = {"not load": self.loads, "not compile": self.compiles, "not run": self.runs}
-        return next((what for what, answer in answers.items() if answer.answer == spoiled.answer), "give other numbers")
+        accepts = all(reason.accepts for reason in spoiled.reasons)
+        last = "accept what it should refuse" if accepts else "give other numbers"
+        return next((what for what, answer in answers.items() if answer.answer == spoiled.answer), last)
 
 
 def usual_platform(artifact: Artifact) -> str:
@@ -520,8 +527,8 @@ def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
 
 def _by_entry(entry: Entry, about: About, reader: Reader) -> Iterator[Found]:
     """Yield what an entry says that is about the artifact and holds for the reader."""
-    question = NUMBERS if entry.outcome in ("numerics", "overwritten") else _QUESTION.get(entry.stage, NUMBERS)
-    reason = Reason(entry.title, entry.todo, entry.id)
+    question = NUMBERS if entry.outcome in _OF_NUMBERS else _QUESTION.get(entry.stage, NUMBERS)
+    reason = Reason(entry.title, entry.todo, entry.id, entry.outcome == _ACCEPTED)
     if not reader.release.built:
         yield question, UNKNOWN, reason
         return

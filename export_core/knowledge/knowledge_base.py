@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     title: str  # What goes wrong, in a few words.
     effect: str  # What happens, in a sentence; "" if the title says it.
     todo: str  # What to do.
-    outcome: str  # refused, error, crash, timeout, numerics or overwritten.
+    outcome: str  # refused, error, crash, timeout, numerics, overwritten or accepted.
     stage: str  # The first stage in which the fault shows.
     is_sure: bool  # Whether the fault always happens.
     platforms: tuple[str, ...]  # The platforms on which the fault happens; all if empty.

@@ -71,20 +71,31 @@ def completed(selection: Selection, policy: Policy) -> Selection:
     return selection.or_else(by_policy.readers, by_policy.platforms)
 
 
-def readers_left_out(readers: str, policy: Policy) -> set[str]:
-    """Return the readers that a policy selects and the text `readers` lacks, each as the policy names it."""
+def readers_left_out(readers: str, policy: Policy, day: datetime.date | None = None) -> set[str]:
+    """Return the readers that a policy selects and the text `readers` lacks, each as the policy names it.
+
+    `deployed` is left out only if a release is that runs in a deployment target in force on `day`; if that is None,
+    in any.
+    """
     named = Selection(readers=readers)
     missing = {*selection_by_policy(policy).named}.difference(named.named)
     if named.has_group:  # a group has those of the deployment targets
+        missing.discard(DEPLOYED)
+    targets = policy.deployed if day is None else policy.targets_on(day)
+    if {target.release for target in targets} <= {*named.named}:
         missing.discard(DEPLOYED)
     if "all" in named.named:  # every jaxlib, and no other runtime
         missing = {name for name in missing if name not in WORDS and names_runtime(name)}
     return missing
 
 
-def is_whole(selection: Selection, policy: Policy) -> bool:
-    """Return whether a selection has every golden, with the policy's readers or a group of readers such as `all`."""
-    return selection.has_every_golden and (selection.has_group or not readers_left_out(selection.readers, policy))
+def is_whole(selection: Selection, policy: Policy, day: datetime.date | None = None) -> bool:
+    """Return whether a selection has every golden, with the policy's readers or a group of readers such as `all`.
+
+    `day` decides which deployment targets are in force; if it is None, all are.
+    """
+    left_out = not selection.has_group and readers_left_out(selection.readers, policy, day)
+    return selection.has_every_golden and not left_out
 
 
 def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:

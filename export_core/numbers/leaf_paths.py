@@ -1,6 +1,7 @@
 """The paths of a golden's arguments and results in the trees of its function, and the names of its outputs."""
 
 import functools
+import re
 from collections.abc import Sequence
 
 from export_core.artifact import Artifact
@@ -32,6 +33,11 @@ def call_paths(golden: Golden, order: int) -> tuple[list[str], list[str]]:
 def output_name(call: str, number: int) -> str:
     """Return the name of an output of a call in records: ``vjp1/0``, and ``0`` of the plain one."""
     return f"{call}/{number}".removeprefix("/")
+
+
+def call_in_words(call: str) -> str:
+    """Return the name of a further call as messages have it: ``call1 (exported.also)``, ``vjp1``."""
+    return f"{call} (exported.also)" if re.fullmatch(r"call\d+", call) else call
 
 
 def output_paths(golden: Golden) -> dict[str, str]:

@@ -8,7 +8,7 @@ from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS, Tolerances
 from export_core.goldens import Golden
 from export_core.numbers.comparison_of_call import NO_TOLERANCES, is_by_noise
-from export_core.numbers.leaf_paths import call_paths, output_name
+from export_core.numbers.leaf_paths import call_in_words, call_paths
 from export_core.numbers.noise import LARGE, call_noise, noise_with_floors, scale_of
 
 MUCH_NOT_SEEN = 0.01
@@ -56,7 +56,8 @@ def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str
             judged_by = noise_with_floors(leaf.numpy(), noise, leaf.dtype)
             decided = judged_by[judged_by <= LARGE * largest]
             if decided.size:
-                name = f"output {numbered(output_name(check.name, number), path_at(places, number))}"
+                of = f" of {call_in_words(check.name)}" if check.name else ""
+                name = f"output {numbered(str(number), path_at(places, number))}{of}"
                 parts[name] = NotSeen(measured.factor * float(decided.max()) / largest, leaf.dtype)
     return parts
 

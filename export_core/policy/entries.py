@@ -102,7 +102,7 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     message: Text  # A part of the message that each cell must have.
     reason: Text  # Why this is accepted, in a sentence that a report can repeat.
     owner: Text  # Who is responsible for it.
-    issue: Text  # The issue that tracks it: a link, or a number in quotes.
+    issue: Text  # The issue that tracks it: a link, a number in quotes, or the id of a known issue.
     added: datetime.date  # The day on which the entry was added.
     # A failure on one platform says nothing about another, so an entry that names none does not cover all.
     platforms: Platforms = ("cpu",)  # Platforms of the cells.
@@ -127,7 +127,7 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the case's goldens by all those writers."""
     reason: Text  # Why this is accepted, in a sentence that a report can repeat.
     owner: Text  # Who is responsible for it.
-    issue: Text  # The issue that tracks it: a link, or a number in quotes.
+    issue: Text  # The issue that tracks it: a link, a number in quotes, or the id of a known issue.
     added: datetime.date  # The day on which the entry was added.
     rtol: Amount = None  # Relative tolerance, instead of the golden's own.
     atol: Amount = None  # Absolute tolerance, instead of the golden's own.
@@ -171,6 +171,10 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """jaxlib versions that are in use, for which goldens in their windows stay and which the forecast covers. Unlike
     those of the policy's `deployed`, they have to run nothing."""
     pinned: tuple[Pin, ...] = ()  # Goldens that are never pruned.
+
+    def reasons_for(self, golden: str) -> list[str]:
+        """Return the reasons of all pins of a golden, by its id; empty if it is not pinned."""
+        return [pin.reason for pin in self.pinned if any(matches(golden, pattern) for pattern in pin.goldens)]
 
 
 class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -229,7 +233,11 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         if self.since and day < self.since:
             return f"its obligation begins on {self.since}"
-        return f"its obligation ended on {self.until}" if self.until and self.until < day else ""
+        return f"its obligation ended on {self.until}" if self.has_ended(day) else ""
+
+    def has_ended(self, day: datetime.date) -> bool:
+        """Return whether the obligation has ended before a day."""
+        return self.until is not None and self.until < day
 
     @property
     def release(self) -> str:

@@ -3,6 +3,7 @@
 import datetime
 import functools
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,7 +25,7 @@ from export_core.releases.runtimes import JAXLIB, built_on
 SHIPPED = Path(knowledge.__file__).parent / "data"
 _UPGRADE = re.compile(r"[Uu]pgrade the reader to jaxlib (\d[\w.]*\w)")  # The words by which `todo` names a release.
 
-Outcome = Literal["refused", "error", "crash", "timeout", "numerics", "overwritten"]
+Outcome = Literal["refused", "error", "crash", "timeout", "numerics", "overwritten", "accepted"]
 if TYPE_CHECKING:
     Consumer = str
 else:
@@ -106,8 +107,21 @@ class KnownIssue(msgspec.Struct, frozen=True):
     def shown_by(self) -> tuple[str, ...]:
         """The verdicts of the cells that have the issue."""
         # Whether a message is a refusal is a table of its own, and what is overwritten shows as other numbers.
-        own = {"refused": ("refused", "error"), "error": ("error", "refused"), "overwritten": ("numerics",)}
+        own = {
+            "refused": ("refused", "error"),
+            "error": ("error", "refused"),
+            "overwritten": ("numerics",),
+            "accepted": ("error",),  # a call that the golden's writer refuses
+        }
         return self.verdicts or own.get(self.outcome, (self.outcome,))
+
+
+_INSPECTED = "`jaxexport inspect FILE`"
+
+
+def todo_about(issue: KnownIssue, artifact: str | Path) -> str:
+    """Return what to do about a known issue; a command that inspects a file in it names this artifact."""
+    return issue.todo.replace(_INSPECTED, _INSPECTED.replace("FILE", shlex.quote(str(artifact))))
 
 
 SHOWN_BY = "`jaxexport policy show --known`"  # The command that shows every shipped entry.

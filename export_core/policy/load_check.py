@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
-from export_core.artifact.audit import DISABLED, calls_of_jax, only_jax
+from export_core.artifact.audit import DISABLED, UNCHECKED, calls_of_jax, only_jax
 from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime, without_advice
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.checked_arguments import require_type
@@ -54,8 +54,8 @@ class LoadCheck:
     known: str  # Why it loads the artifact but does not run it, or on which condition it does; else empty.
     custom_calls: tuple[str, ...]  # The targets of all custom calls.
     unpromised: tuple[str, ...]
-    """Targets that the writer or the reader does not promise, and parts of the artifact that are not known; for another
-    runtime than jaxlib, targets that it does not compile, since only jax registers them."""
+    """Targets that the writer or the reader does not promise, and unknown parts of the artifact; for other runtimes
+    than jaxlib, targets that only jax registers."""
     promised: bool | None
     """Whether the reader is inside the window; None where the writer or a build date is not known."""
     promised_since: datetime.date | None
@@ -63,6 +63,7 @@ class LoadCheck:
     promised_until: datetime.date | None  # The last build date of such a jaxlib.
     exported: bool = True
     """Whether jax.export wrote it. Of a bare module JAX promises nothing, and its custom calls are only listed."""
+    unchecked: tuple[str, ...] = ()  # Those of `unpromised` that the reader lists; the writer is not known.
 
     @property
     def ok(self) -> bool | None:
@@ -120,7 +121,7 @@ def in_words(check: LoadCheck, *, converted: bool = False) -> str:
     calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
     if check.unpromised:
         only = only_jax(check.unpromised) if name else ""
-        calls = f"it cannot compile it: {only}" if name else f"not promised: {', '.join(check.unpromised)}"
+        calls = f"it cannot compile it: {only}" if name else f"{not_promised(check)}: {', '.join(check.unpromised)}"
         calls = "" if only and only in check.known else calls
     elif not check.exported and not name:
         calls = "its custom calls are listed or allowed" if check.custom_calls else "it makes no custom call"
@@ -135,6 +136,12 @@ def in_words(check: LoadCheck, *, converted: bool = False) -> str:
     if name and not days:
         return f"{how}; nothing is promised there"
     return f"{how}; it is {window} the window{f' of {name}' if name else ''}{days}"
+
+
+def not_promised(check: LoadCheck) -> str:
+    """Return that the custom calls of `check.unpromised` are not promised, with the reason if all have the same one."""
+    is_writer_unknown = {*check.unpromised} <= {*check.unchecked}
+    return f"not promised{', since its writer is not known' if is_writer_unknown else ''}"
 
 
 def _require_one_release(reader: str) -> None:
@@ -189,6 +196,7 @@ def check_load(
         promised_since=since,
         promised_until=until,
         exported=artifact.envelope is not None or artifact.saved_model is not None,
+        unchecked=tuple(finding.target for finding in findings if finding.standing == UNCHECKED),
     )
 
 

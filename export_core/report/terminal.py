@@ -35,10 +35,11 @@ _MOST_LINES = 3  # Lines of one text in the short report.
 _TO_DO = "to do"  # The label of advice.
 
 
-def print_report(console: Console, document: Document, *, full: bool = False) -> None:
+def print_report(console: Console, document: Document, *, full: bool = False, has_page: bool = False) -> None:
     """Print the writers, the findings, the changes since a baseline, what to run next, and the headline.
 
-    With `full`, print every cell, and every finding with all of its evidence.
+    With `full`, print every cell, and every finding with all of its evidence. With `has_page`, do not suggest to write
+    the HTML page, which the same command writes.
     """
     comparison = document.comparison
     if full:
@@ -55,7 +56,7 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
         if comparison:
             _print_changes(console, comparison)
     console.print()
-    print_lines(console, labelled_paragraphs(_next_steps(document, full=full), console.width))
+    print_lines(console, labelled_paragraphs(_next_steps(document, full=full, has_page=has_page), console.width))
     print_headline(console, document)
     if comparison:
         console.print(f"\n{comparison.line}", markup=False, highlight=False)
@@ -203,32 +204,35 @@ def _counted(rest: Sequence[Finding], run: Run, width: int, summary: Summary | N
 
 
 def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
-    """Return the known issue or the case of a finding, its readers, and of known failures their issue and last day.
+    """Return the case of a finding, its readers, its known issue, and of known failures their issue and last day.
 
-    `cases` has the short name of each case.
+    Several cases with one known issue are named by that. `cases` has the short name of each case.
     """
     cells, cause = Cells(finding.results), finding.cause
     first, *others = dict.fromkeys(cases[result.case] for result in cells.results)
     also = f" and {plural(len(others), 'other case')}" if others else ""
     where = f" on {cause.platform}" if cause and cause.platform != "cpu" else ""
-    name = (
-        f"{cause.upstream if cause and cause.upstream else first + also} in {named_among(cells.readers, run.readers)}"
-    )
+    issue = cause.upstream if cause else ""
+    name = f"{issue if issue and others else first + also} in {named_among(cells.readers, run.readers)}"
     listed = listed_briefly(cells.results, run.policy, run.summary.as_of)
-    return f"{name}{where}{f' ({listed})' if listed else ''}"
+    facts = "; ".join(filter(None, ("" if others else issue, listed)))
+    return f"{name}{where}{f' ({facts})' if facts else ''}"
 
 
-def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
+def _next_steps(document: Document, *, full: bool, has_page: bool) -> list[tuple[str, str]]:
     """Return the commands to run next: the worst cell again, why it fails, what never ran, and the whole report."""
     deciding = _deciding(finding.kind for finding in document.findings)
     finding = next((one for one in document.findings if one.cause and one.kind in deciding), None)
     worst = finding.cause if finding else None
-    page = f"jaxexport report{judged_as(document.run)} --html report.html{'' if full else '  # or --full: every cell'}"
+    report = f"jaxexport report{judged_as(document.run)}"
+    page = f"{report} --html report.html{'' if full else '  # or --full: every cell'}"
+    if has_page:
+        page = "" if full else f"{report} --full  # every cell"
     summary = document.run.summary
     never_ran = summary.unplanned and summary.exit_code == ExitCode.INCOMPLETE
-    pages = [command_of_plan(document.run), page] if never_ran else [page]
+    pages = [*([command_of_plan(document.run)] if never_ran else []), *([page] if page else [])]
     if not finding or not worst or not worst.reproduce:
-        return [("next", "\n".join(pages))]
+        return [("next", "\n".join(pages))] if pages else []
     # Of a cell that did not run there is nothing to explain.
     examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
     why = [explain_command(example, document.run.folder) for example in examples[:1]]

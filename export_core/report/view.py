@@ -11,6 +11,7 @@ from pathlib import Path
 
 from export_core.base.feature import hooks
 from export_core.base.text import few, plural
+from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
@@ -42,7 +43,7 @@ from export_core.matrix.verdicts import (
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.entries import ALL
-from export_core.policy.known_issues import KnownIssue, source_of
+from export_core.policy.known_issues import KnownIssue, source_of, todo_about
 from export_core.readers.errors import STILL_STARTS
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import JAXLIB
@@ -180,7 +181,11 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
     if doubt:
         because = _OTHER_NUMBERS_TOO.format(stored_in_doubt(doubt))
     sentence = " ".join(filter(None, (cell_sentence(result), because if unfit else "")))
-    details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
+    details = (
+        ("known as", _issue_text(issue)),
+        *evidence(result),
+        ("to do", _todo_of(issue, result, goldens) if issue else ""),
+    )
     if result.fails_audit:
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
     elif unfit and result.judgement.is_breach:
@@ -307,9 +312,14 @@ def entry_text(example: Result, policy: Policy, as_of: datetime.date) -> str:
     return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {first_end([entry], as_of)})"
 
 
+def _todo_of(issue: KnownIssue, result: Result, goldens: str) -> str:
+    """Return what to do about a known issue that a cell shows; `goldens` is the folder of goldens."""
+    return todo_about(issue, f"{goldens}/{result.golden}/{ARTIFACT}")
+
+
 def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) -> str:
     if issue:
-        return issue.todo
+        return _todo_of(issue, example, asked_of(run).get("--goldens", run.policy.goldens))
     if not cause.judgement.is_urgent:
         return ""
     if cause.not_replayable:

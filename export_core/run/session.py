@@ -347,7 +347,7 @@ def plan_matrix(
     plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.targets_on(day))
     check_width(policy.known_failures, promised_scopes(plan.cells))
     warnings += tuple(unused_jax({cell.reader for cell in plan.cells}, plan.sources, calendar.jax))
-    return replace(plan, warnings=warnings, whole=is_whole(selection, policy))
+    return replace(plan, warnings=warnings, whole=is_whole(selection, policy, day))
 
 
 def plan_here(

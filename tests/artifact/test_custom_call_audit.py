@@ -36,8 +36,8 @@ NOT_STABLE = "mine (custom call) is not guaranteed stable by"
     ("lists", "allow", "judged", "message", "advice"),
     [
         ((frozenset(),), {}, ("unlisted", False), f"{NOT_STABLE} {OLD}; called in @main.", "allow: {mine:"),
-        ((None,), {}, ("unlisted", False), "its writer is not known; called in @main.", "Name the release that"),
-        ((None, MINE), {}, ("unlisted", False), "its writer is not known; called in @main.", "Name the release that"),
+        ((None,), {}, ("unchecked", False), "its writer is not known; called in @main.", "Name the release that"),
+        ((None, MINE), {}, ("unchecked", False), "its writer is not known; called in @main.", "Name the release that"),
         ((frozenset(), frozenset()), {}, ("unlisted", False), f"{NOT_STABLE} {OLD};", "Avoid it"),
         ((None, frozenset()), {}, ("unlisted", False), f"{NOT_STABLE} {NEW};", "Avoid it"),
         ((frozenset(), MINE), {}, ("unlisted", False), f"{NOT_STABLE} {OLD};", "Avoid it"),

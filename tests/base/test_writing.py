@@ -23,6 +23,7 @@ OTHERS = {
     "features/why/reduce/editing/editing_program features/why/reduce/failing_alike features/why/reduce/reduced_program "
     "numbers/measuring_noise numbers/shows_nothing numbers/user_code readers/cell readers/worker/calls "
     "readers/worker/first_run "
+    "features/backfill/backfill "
     "run/golden_writing runtimes/stablehlo_worker runtimes/tensorflow_worker ../pytest_jaxexport/second_export",
     "a scratch folder; texts of --dump-ir, no links followed": "readers/worker/jaxlib_worker",
     "a scratch folder; what modules a reader imports, in the user's cache, under a name that must be free": (

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -114,6 +115,9 @@ def test_a_flipped_byte_is_bad_input(command, name, jaxexport, project):
 def test_a_missing_file_of_a_golden_is_bad_input(jaxexport, project):
     (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "inputs.npz").unlink()
     assert_bad_input(jaxexport("matrix"), "inputs.npz: expected a file of this golden, found none")
+    listed = jaxexport("goldens", "list", code=0)
+    assert "no custom calls  lacks inputs.npz\n" in listed.out
+    assert listed.err == "warning: 1 golden lacks files: `jaxexport goldens verify` says what to do\n"
 
 
 def test_an_invalid_artifact_with_a_true_hash_is_bad_input(jaxexport, project):
@@ -575,13 +579,16 @@ main()
     assert (done.returncode, done.stderr) == (130, "jaxexport: error: interrupted.\n")
 
 
-def test_a_terminated_command_cleans_up_and_ends_with_code_143(jaxexport, monkeypatch):
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "as timeout sends it"])
+def test_a_terminated_command_cleans_up_and_ends_with_code_143(times, jaxexport, monkeypatch):
     """It would die at once: a process that it has started would go on, and a temporary folder would stay."""
     cleaned = []
 
     def terminate(*_: object) -> None:
+        kill = f"sleep 0.1; kill -TERM {os.getpid()}; "
         try:
-            os.kill(os.getpid(), signal.SIGTERM)
+            with subprocess.Popen(["/bin/sh", "-c", kill * times]):
+                time.sleep(30)
         finally:
             cleaned.append("up")
 

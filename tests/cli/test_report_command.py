@@ -315,6 +315,8 @@ def test_matrix_writes_reports_and_exits_as_judged(command, monkeypatch):
     ended = command("matrix", "t.*", "--html", "page.html", "--junit", "-", "--quiet")
     assert (ended.exit_code, Xml.fromstring(ended.stdout).tag) == (1, "testsuites")
     assert "BROKEN: 1 of 2 promised cells" in ended.stderr
+    assert "--html" not in ended.stderr  # no advice to write the page that was just written
+    assert "jaxexport report new --full  # every cell" in ended.stderr
     command("report", "new", "--html", "later.html")
     assert Path("page.html").read_bytes() == Path("later.html").read_bytes()
 

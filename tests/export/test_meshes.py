@@ -83,6 +83,14 @@ def test_too_few_specs_are_an_error(exported):
         exported(jnp.add, X, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
 
 
+def test_a_static_argument_has_no_entry_but_counts_as_a_position(exported):
+    function = jax.jit(lambda number, x: x * number, static_argnums=0)
+    exported(function, 2, X, symbolic_shapes=("a, 2",))
+    exported(function, 2, X, symbolic_shapes={1: "a, 2"})
+    with pytest.raises(ExportError, match="each of the 1 positional arguments that are not static, found 2"):
+        exported(function, 2, X, symbolic_shapes=(None, "a, 2"))
+
+
 def test_float64_arrays_of_symbolic_shape_are_exported_as_float32(exported):
     produced = exported(lambda x: x + 1, np.arange(4.0), symbolic_shapes="b")  # jax's warning would be an error
     assert [str(aval) for aval in produced.artifact.envelope.in_avals] == ["float32[b]"]

@@ -111,6 +111,25 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
     assert store.goldens() == store.cases() == []
 
 
+@pytest.mark.parametrize(
+    ("test", "how"),
+    [
+        (
+            "tests/test_a.py::test_f[b c]",
+            "write it again: `pytest --update-goldens 'tests/test_a.py::test_f[b c]'` with jaxlib 0.9.2 installed, "
+            "else `jaxexport goldens backfill --writers 0.9.2 -- 'tests/test_a.py::test_f[b c]'`.",
+        ),
+        ("", "add it again with `jaxexport goldens add`."),
+    ],
+)
+def test_a_missing_file_names_the_test_that_writes_it(store, test, how):
+    golden = write_golden(store, manifest(jaxlib="0.9.2", test=test))
+    (golden.folder / INPUTS).unlink()
+    with pytest.raises(GoldenError) as raised:
+        golden.verify()
+    assert str(raised.value).endswith(f"found none. Restore the golden from version control, or {how}")
+
+
 @pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])
 def test_a_flipped_bit_or_a_missing_file_is_found(store, name):
     golden = write_golden(store, manifest())
@@ -124,7 +143,7 @@ def test_a_flipped_bit_or_a_missing_file_is_found(store, name):
             golden.verify()
     path.unlink()
     with pytest.raises(
-        GoldenError, match=rf"{name}: expected a file of .* found none\. .*`jaxexport goldens backfill`"
+        GoldenError, match=rf"{name}: expected a file of .* found none\. .*`jaxexport goldens backfill "
     ):
         golden.verify()
     path.write_bytes(good)

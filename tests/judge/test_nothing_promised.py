@@ -10,7 +10,7 @@ from export_core.base.exit_code import ExitCode
 from export_core.judge import Judgement
 from export_core.matrix import Selection, Verdict
 from export_core.policy import Policy
-from export_core.policy.entries import KnownFailure
+from export_core.policy.entries import DeploymentTarget, KnownFailure
 from export_core.policy.run_options import Shard
 from export_core.report.page import html_page
 from export_core.report.wording import headline
@@ -26,6 +26,7 @@ LEFTOVER = KnownFailure(
     *(("t.gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", day("2026-10-01")), permanent=True, approver="a"
 )
 STALE = Policy(known_failures=(LEFTOVER,))
+SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2")
 ROOT = Path(__file__).parents[2]
 NOTHING = "NOTHING PROMISED: every cell is outside its window"
 IN_A_SHARD = "NOTHING PROMISED: every cell of this shard is outside its window"
@@ -153,6 +154,8 @@ def test_pytest_ends_with_a_note_that_nothing_was_promised():
         ({"readers": "window,0.9.2"}, Policy(), ""),
         ({"readers": "0.9.2,0.12.0.1"}, Policy(readers="0.12.0.1,0.9.2"), ""),
         ({"readers": "all"}, Policy(readers="0.9.2"), ""),
+        ({"readers": "0.9.2,0.12.0.1"}, Policy(readers="0.9.2,0.12.0.1", deployed=(SERVING,)), ""),
+        ({"readers": "0.12.0.1"}, Policy(readers="0.12.0.1", deployed=(SERVING,)), "only readers 0.12.0.1"),
         ({"readers": "all,iree==3.13.0"}, Policy(readers="window,newest,iree==3.13.0"), ""),
         ({"readers": "all"}, Policy(readers="window,iree==3.13.0"), "only readers all"),
         ({"touching": "iree==3.13.0"}, Policy(), "only cells that iree 3.13.0 wrote or reads"),

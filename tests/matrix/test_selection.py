@@ -108,6 +108,7 @@ SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2")
         ("window", Policy(readers="0.11.0,0.9.2"), True),
         ("0.11.0", Policy(readers="0.11.0", deployed=(SERVING,)), False),  # the policy selects its target as well
         ("0.11.0,deployed", Policy(readers="0.11.0", deployed=(SERVING,)), True),
+        ("0.11.0,0.9.2", Policy(readers="0.11.0,0.9.2", deployed=(SERVING,)), True),
     ],
 )
 def test_a_selection_is_whole_unless_narrower_than_the_policys(readers, policy, whole):
@@ -126,6 +127,13 @@ def test_a_selection_is_whole_unless_narrower_than_the_policys(readers, policy, 
 )
 def test_readers_that_only_the_policy_names_are_left_out(readers, policy, left_out):
     assert readers_left_out(readers, policy) == left_out
+
+
+def test_a_deployment_target_is_left_out_only_while_in_force():
+    ended = DeploymentTarget(name="serving", jaxlib="0.9.2", until=datetime.date(2026, 6, 1))
+    policy = Policy(readers="0.11.0", deployed=(ended,))
+    assert not is_whole(Selection("0.11.0"), policy, datetime.date(2026, 6, 1))
+    assert is_whole(Selection("0.11.0"), policy, datetime.date(2026, 6, 2))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Outputs of a golden whose noise is so large that a wrong number would not show."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -12,6 +13,7 @@ from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore
 from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord, Signature, UndecidedOutput
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, ComparedAs
+from export_core.numbers.leaf_paths import call_in_words
 from export_core.numbers.noise import (
     knows_inputs_only,
     left_to_noise,
@@ -21,7 +23,7 @@ from export_core.numbers.noise import (
     undecided_in,
     undecided_outputs,
 )
-from export_core.numbers.unseen_errors import NOT_SEEN_ADVICE, NotSeen, not_seen_advice, not_seen_text
+from export_core.numbers.unseen_errors import NOT_SEEN_ADVICE, NotSeen, not_seen, not_seen_advice, not_seen_text
 
 ONES = np.ones(2, np.float32)
 COUNTS = np.ones(2, np.int32)
@@ -272,3 +274,14 @@ def test_only_the_first_undecided_outputs_are_named():
 )
 def test_a_line_says_how_noise_was_measured(changes, text):
     assert noise_text(NoiseRecord("0.12.0.1", "AVX2", 6, (), **changes)) == text
+
+
+def test_an_output_of_a_further_call_is_named_by_what_the_test_calls():
+    project = Path(__file__).parents[2] / "examples" / "serving" / "models"
+    stored = GoldenStore(project).generations("training.test_models.test_rank")
+    assert any(name.endswith(" of call1 (exported.also)") for name in not_seen(stored[-1]))
+
+
+@pytest.mark.parametrize(("call", "words"), [("call2", "call2 (exported.also)"), ("vjp1", "vjp1"), ("", "")])
+def test_a_further_call_is_named_in_words(call, words):
+    assert call_in_words(call) == words

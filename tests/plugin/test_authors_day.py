@@ -175,7 +175,7 @@ def test_example_arguments_that_differ_by_rounding_get_no_note(falling):
     [
         ("9.8", "9.81", "args[1]"),
         ('export_golden(jax.jit(lambda state, g: g * state["t"]), {"t": X}', None, "args[0]['t']"),
-        ("np.float32(2))", "np.float32(3))", "call1"),
+        ("np.float32(2))", "np.float32(3))", "call1 (exported.also)"),
     ],
     ids=["a number", "an array in a tree", "a further call"],
 )

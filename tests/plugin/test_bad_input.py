@@ -216,6 +216,12 @@ def test_a_failure_names_the_damaged_file_or_the_writer(spoiled, kind, messages)
     assert "another exception" not in report.text
 
 
+@pytest.mark.parametrize("kind", ["flipped", "gone"])
+def test_a_damaged_golden_is_written_again_by_its_test_alone(spoiled, kind):
+    command = f"pytest --update-goldens 'test_bad.py::test_stored[{kind}]'"
+    assert f"or write it again: `{command}` with jaxlib" in spoiled.checked[f"test_stored[{kind}]"].text
+
+
 def test_undamaged_goldens_are_still_checked(spoiled):
     assert spoiled.checked["test_stored[whole]"].outcome == "passed"
     assert spoiled.checked["test_stored[older_alone]"].outcome == "passed"

@@ -132,6 +132,7 @@ def test_a_changed_constant_is_not_called_rounding(projects):
     assert "numbers: output 0 float32[64]: " in text
     assert "module: @main: constant: value: dense<1.5> : tensor<f32> → dense<1.5000050067901611>" in text
     assert "looks like: rounding" not in text
+    assert "random" not in text  # a number in the source was edited
 
 
 def test_unchanged_exports_pass(written):
@@ -289,6 +290,28 @@ def test_random_constants_are_named_when_written_and_when_they_differ(projects):
     project.pytest("--update-goldens")  # as if no second export had shown it
     text = project.pytest()["test_random"].text
     assert "constants: they differ from the golden's." in text
+
+
+ARGUMENTS = """
+import jax
+import numpy as np
+import pytest
+
+@pytest.mark.export_compat
+def test_random(export_golden):
+    export_golden(jax.jit(lambda x: x + 1), np.random.default_rng().random(6, np.float32))
+
+@pytest.mark.export_compat
+def test_seeded(export_golden):
+    export_golden(jax.jit(lambda x: x * 2), np.random.default_rng(1).random(6, np.float32))
+"""
+
+
+def test_random_arguments_are_named_when_written(projects):
+    run = projects(test_a=ARGUMENTS).pytest("--update-goldens", twice=True)
+    assert run.code == 0, run.text
+    other = "-cpu: a second process has other example arguments: if they are random, seed them"
+    assert [line.split("/")[0] for line in run.text.splitlines() if other in line] == ["  test_a.test_random"]
 
 
 def test_noise_later_postpones_the_second_export(projects):

@@ -86,6 +86,47 @@ def test_the_summary_lists_goldens_that_an_interrupted_test_wrote(projects):
     assert "1 golden new: test_a.test_two.n0/" in done.text
 
 
+def test_a_sigterm_that_timeout_repeats_has_the_summary(projects):
+    kill = 'subprocess.Popen(["sh", "-c", f"kill -TERM {os.getpid()}; sleep 0.1; kill -TERM {os.getpid()}"])'
+    done = projects(test_a=f"import subprocess\n{TWO_TESTS}    {kill}\n    time.sleep(120)\n").pytest(
+        "--update-goldens"
+    )
+    assert done.code == 143, done.text
+    assert "1 golden new: test_a.test_first/" in done.text
+    assert "interrupted: pytest --update-goldens=missing writes what is missing" in done.text
+
+
+def test_a_sigterm_in_a_destructor_ends_the_run(projects):
+    # As in a callback of a weak reference in jax: Python prints what it raises, and goes on.
+    ends = "import os, signal\n\nclass Ends:\n    def __del__(self):\n        os.kill(os.getpid(), signal.SIGTERM)\n\n"
+    tests = "def test_ends():\n    Ends()\n\ndef test_after():\n    print('it went on')\n"
+    done = projects(test_a=ends + tests).pytest("--update-goldens", "-s")
+    assert done.code == 143, done.text
+    assert "it went on" not in done.text
+    assert "--update-goldens: interrupted before a golden was written." in done.text
+
+
+@pytest.mark.parametrize(
+    ("step", "named"),
+    [
+        ("noise", "measuring the noise of test_a.test_two.n0/"),
+        ("first_call", "exporting test_a.test_two.n0 and running it"),
+        ("replay", "running test_a.test_two.n0/"),
+    ],
+)
+def test_an_interrupted_run_names_the_test_and_its_step(step, named, projects):
+    ends = "def end(*_, **__):\n    os.kill(os.getpid(), signal.SIGINT)\n"
+    default = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    patched = (
+        f"import os, signal\nfrom pytest_jaxexport.replayer import Replayer\n{default}{ends}Replayer.{step} = end\n"
+    )
+    done = projects(conftest=patched, test_a=TWO_CALLS).pytest("--update-goldens", "--no-second-export", "-q")
+    assert done.code == 2, done.text
+    assert f"test_a.py::test_two was interrupted while {named}" in done.text
+    assert ("--noise=later leaves it out" in done.text) == (step == "noise")
+    assert "--update-goldens: interrupted before a golden was written." in done.text
+
+
 def test_a_sigterm_before_the_first_golden_is_reported(projects):
     done = projects(test_a=ENDS).pytest("--update-goldens")
     assert done.code == 143, done.text
@@ -113,7 +154,7 @@ def on_a_terminal(project: Project, *words: str) -> str:
 def test_a_terminal_shows_which_golden_is_measured(projects):
     project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
     text = on_a_terminal(project, "--update-goldens", "--no-second-export")
-    shown = re.findall(r"\r?\nmeasuring the noise of test_a\.test_two\.(n\d)/\S+\r\x1b\[K\x1b\[A\x1b\[(\d+)C", text)
+    shown = re.findall(r"\r?\nmeasuring the noise of test_a\.test_two\.(n\d)/\S+ .*\r\x1b\[K\x1b\[A\x1b\[(\d+)C", text)
     assert shown == [("n0", str(len("test_a.py "))), ("n1", str(len("test_a.py ")))]
     assert "not seen" not in text
     for name in ("n0", "n1"):

@@ -77,7 +77,7 @@ def test_check_names_expired_entries_with_their_line(jaxexport, cwd):
     assert ended.out.splitlines()[1:] == [
         "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01; this is as of 2026-12-02. "
         "If it is still needed, write a new `expires`, at most 90 days after a new `added`; else delete it.",
-        "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 1 expired; "
+        "export_compat.yaml: 1 known-failure entry, 0 quirks, 0 comparison rules, 0 allowed custom calls; 1 expired; "
         "no golden in golden yet",
     ]
 
@@ -90,7 +90,7 @@ def test_check_reports_entries_that_were_added_in_the_future(jaxexport, cwd):
     assert jaxexport("policy", "check", code=4).out.splitlines()[1:] == [
         "export_compat.yaml:2: known_failures[0] (r; owner o, i): added in the future, on 2199-12-15. Write the day on "
         "which it was added.",
-        "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 0 expired, "
+        "export_compat.yaml: 1 known-failure entry, 0 quirks, 0 comparison rules, 0 allowed custom calls; 0 expired, "
         "1 added in the future; no golden in golden yet",
     ]
 

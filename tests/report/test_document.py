@@ -42,8 +42,8 @@ SENTENCES = [
     ),
     (
         "OTHER NUMBERS",
-        "; with such settings, JAX promises nothing. Only jaxlib 0.10.2[JAX_ENABLE_X64=true] (built 2026-06-17) ran "
-        "it: whether another release agrees is not known.",
+        "; with such settings, JAX promises nothing. Of jaxlib with such settings, only jaxlib "
+        "0.10.2[JAX_ENABLE_X64=true] (built 2026-06-17) ran it: whether another release agrees is not known.",
     ),
     ("OWED", " on cpu, failed, and deployment target serving must run it."),
     ("OVER BUDGET", f"1 cell over max_growth (export_compat.yaml:3): t.heavy/0.9.2-cpu in jaxlib 0.10.2: {BUDGET}."),

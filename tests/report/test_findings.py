@@ -418,7 +418,7 @@ def test_numbers_changed_in_the_same_release_are_one_finding():
         (
             [wrong(reader, case) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.10.2")],
             [("BROKEN PROMISE", 2), ("BROKEN PROMISE", 2)],
-            " No reader agrees with the writer.",
+            " None of the 2 releases of jaxlib that ran it agrees with the writer.",
         ),
         (
             [wrong(reader) for reader in ("0.9.2", "0.10.2", "0.11.0")],
@@ -625,6 +625,14 @@ def test_the_advice_for_rounding_is_reduce_and_not_a_report():
         assert f"`jaxexport explain {chosen}`" in to_do
         assert "to JAX" not in to_do
     assert "`jaxexport explain`" in dict(broken_cell(moved(reproduce="it's broken")).details)["to do"]
+
+
+def test_the_advice_to_inspect_names_the_artifact_of_the_cell():
+    """By the artifact, and not by the message, is it known which releases read it."""
+    one = crash(reader="0.9.2", upstream="stablehlo-too-new")
+    named = f"`jaxexport inspect golden/{one.golden}/artifact.jaxexport`"
+    for found in (broken_cell(one, known_issues()), findings(one)[0]):
+        assert f"Upgrade the reader to a release that {named} has under `loads in`" in dict(found.details)["to do"]
 
 
 VISIBLE = re.compile(r"<(script|style|template).*?</\1>|<[^>]*>", re.DOTALL)

@@ -201,6 +201,15 @@ def test_the_page_names_every_deployment_target():
     assert all(f"{name} (jaxlib 0.9.2, cpu): 1 of 1 cell works." in row for name in names)
 
 
+def test_a_command_in_a_finding_is_set_as_code_on_the_page():
+    policy = Policy(deployed=(DeploymentTarget(name="robot", jaxlib="0.8.1"),))
+    cells = [result(reader="0.9.2")]
+    page = html_page(document(cells, summarize(cells, policy=policy)))
+    (row,) = re.findall(r'<p class="finding"[^>]*><b>deployment targets</b>(.*)</p>', page)
+    assert "<code>jaxexport matrix --readers deployed</code> runs them" in row
+    assert "`" not in row
+
+
 def test_each_owed_cause_names_its_target_in_every_report():
     policy = Policy(
         deployed=tuple(DeploymentTarget(name=f"place-{reader}", jaxlib=reader) for reader in ("0.9.2", "0.10.2"))

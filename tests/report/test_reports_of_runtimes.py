@@ -277,12 +277,32 @@ def test_wrong_numbers_of_a_runtime_break_no_promise():
     assert "ran with different numbers; iree promises nothing." in finding.sentence
     assert "breaks the promise" not in finding.text
     assert finding.brief.endswith(
-        "Only iree 3.13.0 (built 2026-10-28) ran it: whether another release agrees is not known."
+        "Of iree, only iree 3.13.0 (built 2026-10-28) ran it: whether another release agrees is not known."
     )
     assert dict(finding.details)["to do"].startswith("This runtime promises nothing, and a silently wrong number")
     assert "jaxexport explain --case tests.test_a.test_f" in dict(finding.details)["to do"]
     assert report.headline[0].startswith("BROKEN: 1 cell with other numbers in runtimes that promise nothing")
     assert broken_cell(finding.results[0]).title == "OTHER NUMBERS"
+
+
+def test_numbers_of_one_runtime_are_one_cause_for_all_writers():
+    cells = [
+        of_runtime(
+            result(Verdict.NUMERICS, Judgement.BROKEN, case=case, writer=writer, promised=False),
+            "iree==3.13.0",
+            "2026-10-28",
+        )
+        for case in ("t.f", "t.g")
+        for writer in ("0.9.2", "0.10.2")
+    ]
+    report = document([*(result(case=case) for case in ("t.f", "t.g")), *cells])
+    causes = report.run.summary.causes
+    assert [(cause.cases, cause.writers, cause.cells) for cause in causes] == [
+        ((case,), ("0.9.2", "0.10.2"), 2) for case in ("t.f", "t.g")
+    ]
+    assert {cause.change for cause in causes} == {
+        "Of iree, only iree 3.13.0 (built 2026-10-28) ran it: whether another release agrees is not known"
+    }
 
 
 def test_a_known_issue_names_the_release_it_began_in(tmp_path):

@@ -478,6 +478,14 @@ def test_failures_outside_the_window_are_named_with_their_cases():
     assert f"outside the window  {counts}" in text
 
 
+def test_one_case_is_named_before_its_known_issue():
+    facts = {"message": "too new", "promised": False, "upstream": "stablehlo-too-new"}
+    failed = [result(Verdict.ERROR, Judgement.OUTSIDE, case=f"t.{name}", **facts) for name in "ab"]
+    counts = "outside the window  1 cause, 1 cell: a in 0.10.2 (stablehlo-too-new)\n"
+    assert counts in reported([result(case="t.c"), failed[0]])
+    assert "1 cause, 2 cells: stablehlo-too-new in 0.10.2\n" in reported([result(case="t.c"), *failed])
+
+
 def test_a_writer_with_broken_cells_is_shown_among_many_writers():
     results = [result(writer=writer, reader="0.12.0.1") for writer in load_calendar().versions()[-14:]]
     results[3] = result(Verdict.CRASH, Judgement.BROKEN, writer=results[3].writer.jaxlib, reader="0.12.0.1")

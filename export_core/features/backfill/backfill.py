@@ -30,6 +30,8 @@ SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
 
 The file has the number of goldens that the run has written.
 """
+COMMAND = "command"
+"""The name of the file beside that of `SESSION_ENDED` with the command of this backfill, for the advice of pytest."""
 CTRL_C_SECONDS = 2.0  # How long pytest gets to end after a Ctrl-C, which a terminal has sent to pytest too.
 STOP_SECONDS = 5.0  # How long it then gets to end after a SIGTERM. CI systems kill after 7.5 s (GitHub) or more.
 
@@ -124,9 +126,14 @@ def choose_writers(
     return chosen
 
 
-def title(release: Release) -> str:
-    """Return a writer as text for people: its jax, its jaxlib, and when that was built."""
-    return f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
+def title(release: Release, calendar: Calendar) -> str:
+    """Return a writer as text for people: its jax, its jaxlib, when that was built, and why it has another jax."""
+    text = f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
+    own = release.jaxlib
+    if release.jax == own or release.jax != calendar.release(own).jax or own in calendar.given_jax:
+        return text
+    same = f"; --writers {own}-jax{own} takes that of its number" if own in calendar.jax else ""
+    return f"{text}: the newest jax that works on this jaxlib{same}"
 
 
 def requirements_here(install: Sequence[str]) -> tuple[str, ...]:
@@ -160,16 +167,16 @@ def write_goldens(
     codes = []
     progress.left[:] = writers.chosen
     for release in writers.chosen:
-        echo(f"== writing goldens with {title(release)}")
+        echo(f"== writing goldens with {title(release, writers.calendar)}")
         try:
             # Locked until pytest has ended: `jaxexport environments clean` must not remove it meanwhile.
             with EnvironmentLocks() as locks:
                 with steps:
                     environment = _build_writer(release, writers, install, constraints, locks, steps)
                 steps("the environment is ready: running the marked tests in it")
-                words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
+                words = (update_option(pytest_args), "--record-packages", "-m", "export_compat", "-q")
                 command = [str(environment.python), "-m", "pytest", *_PLUGIN, *words, *pytest_args]
-                codes.append(_run_to_its_end(command, install, progress))
+                codes.append(_run_to_its_end(command, install, progress, release.jaxlib))
         except EnvironmentFailed as error:
             echo(with_prefix(EnvironmentFailed(f"jaxlib {release.jaxlib}: {error}")), err=True)
             codes.append(ExitCode.INCOMPLETE)
@@ -178,14 +185,26 @@ def write_goldens(
     return max(codes)
 
 
-def _run_to_its_end(command: Sequence[str], install: Sequence[str], progress: Progress) -> int:
+def update_option(pytest_args: Sequence[str]) -> str:
+    """Return the option with which pytest writes goldens: only missing ones, unless its arguments say otherwise.
+
+    What older writers have written is deployed, perhaps, and is replaced only if somebody asks for it.
+    """
+    given = [word for word in pytest_args if word.partition("=")[0] == "--update-goldens"]
+    return given[-1] if given else "--update-goldens=missing"
+
+
+def _run_to_its_end(command: Sequence[str], install: Sequence[str], progress: Progress, writer: str) -> int:
     """Run pytest, and return 0 if it passed, 1 if it failed, 3 if its process ended with 0 before its session ended.
 
     A process ends so if a test or a conftest.py calls `os._exit(0)`. `install` has the requirements of the tests: after
-    a failure, a message names the modules that they lack.
+    a failure, a message names the modules that they lack. `writer` is the jaxlib.
     """
     with scratch_folder() as folder:
         ended = folder / "ended"
+        options = [word for package in install for word in ("--install", package)]
+        words = ("jaxexport", "goldens", "backfill", "--writers", writer, *options, "--")
+        (folder / COMMAND).write_text(shlex.join(words), encoding="utf-8")
         # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
         variables = {**writer_variables(), SESSION_ENDED: str(ended)}
         code = progress.run(command, variables, ended)

@@ -28,8 +28,7 @@ from export_core.cli.help import command
     metavar="WRITER,…",
     type=RELEASES,
     required=True,
-    help="The jaxlib releases that write goldens, each as `jaxexport matrix --readers` takes it: 0.10.2, or a wheel "
-    "file.",
+    help="The jaxlib releases that write, each with the newest jax that works on it: 0.10.2, or a wheel file.",
 )
 @wheels_option
 @index_option
@@ -46,7 +45,7 @@ from export_core.cli.help import command
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file with the exact versions of all packages but jax and jaxlib, as `pip freeze` and `uv export` write it.",
 )
-@dry_run_option("Only show which releases would write goldens, and what would be installed beside jax.")
+@dry_run_option("Only show which releases would write, and what would be installed beside jax.")
 @quiet_option
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def backfill(
@@ -63,8 +62,8 @@ def backfill(
     """Write goldens with older jaxlib releases, by running your marked tests in an environment of each.
 
     Each environment has that jaxlib, its jax, pytest, and what the tests need. The marked tests run in it with
-    `pytest --update-goldens`; arguments after -- are passed to that pytest. Goldens by other releases do not change.
-    Each golden that is written records the versions of all installed packages.
+    `pytest --update-goldens=missing`: goldens that exist are checked and stay, unless `-- --update-goldens` replaces
+    them. Arguments after -- are passed to that pytest. Each golden records the versions of all installed packages.
 
     Exit codes: 0 every release wrote its goldens, 1 tests failed with one, 3 an environment could not be built, or a
     test ended pytest.
@@ -81,7 +80,7 @@ def backfill(
     chosen_packages = tuple(install) or policy.backfill_install
     if dry_run:
         for release in chosen.chosen:
-            echo(f"would write goldens with {title(release)}")
+            echo(f"would write goldens with {title(release, chosen.calendar)}")
         for line in foreseen_lines(chosen_packages, pytest_args):
             echo(line)
         return

@@ -161,15 +161,18 @@ def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: se
     now, then = run.plan, earlier.plan
     assert now
     assert then
+    whole = ["whole" if plan.selection.get("whole") else "partial" for plan in (then, now)]
+    keys = [key for key in {**now.selection, **then.selection} if key != "whole"]
     values: list[tuple[str, Any, Any]] = [
         ("as of", then.as_of, now.as_of),
-        *((key, then.selection.get(key), now.selection.get(key)) for key in {**now.selection, **then.selection}),
+        ("the run", whole[0], whole[1]),
+        *((key, then.selection.get(key), now.selection.get(key)) for key in keys),
         *((key, then.limits.get(key, type(value)()), value) for key, value in now.limits.items()),
         ("newest jaxlib", earlier.summary.calendar.get("newest_jaxlib"), run.summary.calendar.get("newest_jaxlib")),
     ]
     different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]
     if different:
-        yield f"another plan: {'; '.join(different)}"
+        yield f"the baseline was planned otherwise: {'; '.join(different)}"
     if parts := earlier.changed_since():
         yield f"the baseline was made by {parts}"
     if other_goldens:

@@ -101,7 +101,8 @@ def convert(
     """
     from export_core.cli.steps import Steps
     from export_core.features.convert.conversions import Conversions, check_targets, targets_of
-    from export_core.goldens.conversion_record import CONVERTED
+    from export_core.goldens.conversion_record import CONVERTED, record_file
+    from export_core.goldens.store import ARTIFACT
     from export_core.releases.names import title_of
 
     given = (values.pop("inputs"), values.pop("outputs"))
@@ -144,6 +145,9 @@ def convert(
         echo(f"  {origin.way}: {record.why}")
         for rewrite in origin.rewrites:
             echo(f"  - {rewrite}")
+        record_path = record_file(target.written / ARTIFACT if target.is_golden else target.written)
+        if record_path.exists():  # a golden that comes out unchanged has none
+            echo(f"  record: {record_path}")
     context.exit(min(codes, key=_WORST_FIRST.index))
 
 

@@ -31,8 +31,8 @@ from export_core.matrix import Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget
-from export_core.policy.known_issues import KnownIssue
-from export_core.policy.load_check import LoadCheck, check_load, find_reader
+from export_core.policy.known_issues import KnownIssue, todo_about
+from export_core.policy.load_check import LoadCheck, check_load, find_reader, not_promised
 from export_core.policy.run_options import RESULTS, ProjectOptions, Selection, option_words
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
@@ -179,7 +179,7 @@ def deployability(
             if own == target:
                 where = target.name, target.release, target.platform
                 answers.append(Deployment(pattern.pattern, *where, DeployAnswer.UNKNOWN, pattern.text, "policy"))
-        if any(each.outlook for each in answered):
+        if any(each.outlook for each in answered) and not target.has_ended(as_of):
             upgrades.append(_upgrade_of(target, answered, question))
     built = {target.name: built_on(target.release, question.calendar) or datetime.date.max for target in targets}
     upgrades.sort(key=lambda upgrade: (built[upgrade.target], upgrade.target))
@@ -256,21 +256,26 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question) 
     answer, why, result = _answer(subject, target, question)
     outlook = _outlook(subject, target, question) if answer is DeployAnswer.NO else None
     around = outlook.around(target.release) if outlook else ("", "", False)
-    run = ""
+    run = todo = ""
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
         if subject.stored:
             store = subject.stored.folder.parents[1]
             run = "; ".join(_asking_again(subject, subject.stored, store, target, question))
-            why += f"; it is the artifact of {subject.stored.id} in {store}: run that golden, and ask again"
+            why += f"; it is the artifact of {subject.stored.id} in {store}"
+            todo = "run that golden"
         elif subject.original and subject.origin and subject.origin.reader == target.release:
             # Its record is no evidence: anybody can write one. A golden that is converted too can be replayed.
             run = _converting_command(subject, subject.original, subject.origin, target, question)
-            why += f"; it was converted from {subject.original.id}: convert that golden too, run it, and ask again"
+            says = f" (its record, which is no evidence, says: {subject.verified})" if subject.verified else ""
+            why += f"; it was converted from {subject.original.id}{says}"
+            todo = "convert that golden too, run it"
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
-    run = run if answer is DeployAnswer.UNKNOWN else ""
+    if answer is not DeployAnswer.UNKNOWN:  # what is known needs no run
+        run = todo = ""
+    why += f": {todo}, and ask again" if todo else ""
     return _Answered(subject, Deployment(*named, answer, why, shown_by, *around, run), outlook)
 
 
@@ -305,14 +310,15 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if target.reader and check.unpromised:
         return DeployAnswer.NO, "; ".join(refusals), None
     if foreseen.spoiled.answer == NO:
-        return DeployAnswer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
+        return DeployAnswer.NO, f"{title_of(target.release)} {foreseen.in_words}: {_reasons(foreseen)}", None
     if result is not None and result.flaky:
         return DeployAnswer.UNKNOWN, f"it ran in {title_of(target.release)}, but not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
         return DeployAnswer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
-    doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
-    how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
-    if foreseen.doubt and not doubts:
+    how = f"may load ({'; '.join(check.reasons)})" if check.reasons else "should load"
+    if check.unpromised:
+        how += f"; {not_promised(check)}: {', '.join(check.unpromised)};"
+    elif foreseen.doubt and not check.reasons:
         how += f", but may {foreseen.doubt}: {_reasons(foreseen)};"
         if others := [str(reason) for reason in foreseen.doubts if reason not in foreseen.spoiled.reasons]:
             how += f" beside that, {'; '.join(others)};"
@@ -463,11 +469,12 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         names = few([subject.name for subject in calling])
         yield f"Calls what only jax registers: {names}. Compute that with jax.lax, and export again."
         done |= {subject.name for subject in calling}
-    known = dict[str, list[str]]()  # The names of artifacts that fail in a known way, by what to do about it.
+    known = dict[str, tuple[str, list[str]]]()  # What to do about a known issue, and the artifacts that show it.
     for subject in failing:
         if subject.name not in done and (issue := _issue_of(subject, target, question)):
-            known.setdefault(issue.todo, []).append(subject.name)
-    for todo, names_of in known.items():
+            todo = todo_about(issue, subject.golden.artifact) if subject.golden else issue.todo
+            known.setdefault(issue.id, (todo, []))[1].append(subject.name)
+    for todo, names_of in known.values():
         yield f"Fails in a known way: {few(names_of)}. {todo}"
         done |= {*names_of}
     taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]
@@ -592,7 +599,7 @@ def _asking_again(
     project = replace(question.project, goldens=store)
     # In a folder of its own: the run of the project's goldens for this target would be lost.
     there = replace(question, project=project, cases=(), to=f"{question.to} of {store}")
-    ask = ["jaxexport", "can-i-deploy", subject.file, "--to", target.name, *option_words(project)]
+    ask = ["jaxexport", "can-i-deploy", subject.file, "--to", question.to, *option_words(project)]
     if question.results != RESULTS:
         ask += ["--results", str(question.results)]
     return _command([replace(subject, golden=golden)], [target], there), shlex.join(ask)

@@ -14,7 +14,7 @@ from export_core.artifact.artifact import saved_model_in
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, few
 from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases, no_goldens
-from export_core.goldens.conversion_record import read_record
+from export_core.goldens.conversion_record import CONVERTED, read_record
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MANIFEST
 from export_core.judge import Result
@@ -34,7 +34,9 @@ from export_core.run.results import FINISHED, SUMMARY, WHOLE, read_run
 ASKED = "deploy"
 """The folder inside the results folder for the runs that answer what is unknown: that of `--to all`, and inside it a
 folder for each target that was named alone. In one folder, the run of a second question would replace the first's."""
-_EARLIER = (FINISHED, WHOLE)  # Folders inside that of a run, for an earlier run, which is no evidence.
+_EARLIER = (FINISHED, WHOLE)
+"""Folders inside that of a run, for an earlier run. It is no evidence, except for a whole run that a run of a part of
+its cells has moved out of the results folder."""
 _PLAIN = r"[a-z][a-z0-9_-]*"  # Names of targets that are the same on every file system, and no file of a run has.
 
 Place = tuple[str, str, str]  # A golden, a jaxlib and a platform.
@@ -61,7 +63,7 @@ class Subject:
     """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named.
 
     `stored` is the golden that has the file in another folder of goldens. Otherwise `original` is the golden of which
-    `jaxexport convert` made the file, and `origin` how, as its record says.
+    `jaxexport convert` made the file, and `origin` how, as its record says; `verified` is what that says it verified.
     """
 
     artifact: Artifact
@@ -70,6 +72,7 @@ class Subject:
     original: Golden | None = None
     origin: ConvertedFrom | None = None
     stored: Golden | None = None
+    verified: str = ""
 
     @property
     def name(self) -> str:
@@ -97,12 +100,14 @@ def answer_folder(results: Path, name: str) -> Path:
 def evidence_folders(results: Path, *, is_named: bool) -> tuple[list[Path], list[Path]]:
     """Return the folders whose runs are evidence, and others that may have an unfinished run.
 
-    They are a results folder, and those of the runs that answered questions. A folder that the user named (`is_named`)
+    They are a results folder, the last whole run that was moved inside it, and those of the runs that answered
+    questions. A folder that the user named (`is_named`)
     has to have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
     """
     answers = _folder_of_answers(results)
     inside = sorted(path for path in answers.iterdir() if path.name not in _EARLIER) if answers.is_dir() else []
-    folders = list(dict.fromkeys((results, answers, *inside)))
+    moved = () if results == answers else (results / WHOLE,)
+    folders = list(dict.fromkeys((*moved, results, answers, *inside)))
     found = [folder for folder in folders if (folder / SUMMARY).exists()]
     if is_named and results not in found and not (results == answers and found):
         found.insert(0, results)
@@ -263,11 +268,12 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
     `goldens` stands for its artifact.
 
     Raises:
-        DeployingError: A name is neither a case, a golden, a matching glob nor a file.
+        DeployingError: Names are neither a case, a golden, a matching glob nor a file.
         GoldenError: A golden was changed after it was written.
         ArtifactError: A file cannot be read.
     """
     subjects: list[Subject] = []
+    unknown: list[str] = []
     for name in names:
         meant = [golden for golden in goldens if _has_name(golden, name)]
         meant.sort(key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
@@ -278,16 +284,16 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
             name = str(Path(name) / ARTIFACT)
         if not meant and not Path(saved_model_in(name)).is_file():
             cases = dict.fromkeys(golden.manifest.case for golden in goldens)
-            raise DeployingError(
-                f"{name}: expected a case, a golden or an artifact file, found none of this name."
-                f"{hint_at_cases(name, cases)}"
-            )
-        if not meant:
+            problem = f"{name}: expected a case, a golden or an artifact file, found none of this name."
+            unknown.append(f"{problem}{hint_at_cases(name, cases)}")
+        elif not meant:
             artifact = read(name)
             same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]
             subjects += [Subject(artifact, golden, name) for golden in same] or [
                 _without_golden(artifact, name, goldens)
             ]
+    if unknown:
+        raise DeployingError("\n".join(unknown))
     return list({subject.name: subject for subject in subjects}.values())
 
 
@@ -300,11 +306,12 @@ def _without_golden(artifact: Artifact, name: str, goldens: Sequence[Golden]) ->
     if stored := _stored_elsewhere(artifact, Path(name)):
         return Subject(artifact, None, name, stored=stored)
     try:
-        made = read_record(artifact).converted_from
+        record = read_record(artifact)
     except GoldenError:  # most files have no record
         return Subject(artifact, None, name)
+    made, verified = record.converted_from, record.message if record.verdict == CONVERTED else ""
     originals = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == made.sha256]
-    return Subject(artifact, None, name, originals[0] if originals else None, made)
+    return Subject(artifact, None, name, originals[0] if originals else None, made, verified=verified)
 
 
 def _stored_elsewhere(artifact: Artifact, path: Path) -> Golden | None:
@@ -366,18 +373,40 @@ def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy,
     return {name: reason for name, reason in reasons.items() if reason}
 
 
+def require_obligation(targets: Sequence[DeploymentTarget], name: str, day: datetime.date) -> None:
+    """Raise `DeployingError` if `--to` names a target whose obligation has ended: it has to run nothing.
+
+    Args:
+        targets: The deployment targets that `--to` names.
+        name: The value of `--to`.
+        day: The day as of which is asked.
+    """
+    for target in targets:
+        if target.has_ended(day):
+            raise DeployingError(
+                f"--to {name}: expected a deployment target that has to run something on {day}, found that "
+                f"{target.out_of_force(day)}. To ask all the same, name a case, a golden or a file."
+            )
+
+
 def _example(name: str, file: Path | None) -> str:
-    """Return a deployment target as the policy's file has it, with the name or the release that the user typed."""
-    key, release, target = "jaxlib", "0.9.2", "serving"
+    """Return a deployment target as the policy's file has it, with the name or the release that the user typed.
+
+    What the user did not type is a word in capital letters: an invented release, pasted unread, would be tested as if
+    it were in use.
+    """
+    key, release, target = "jaxlib", "RELEASE", "NAME"
     if "==" in name:
         key, release = "reader", name
     elif name[:1].isdigit():
         release = name
     elif name != ALL:
         target = name
+    missing = {"NAME": "a name", "RELEASE": "the release that runs there"}
+    own = " and ".join(f"{what} for {word}" for word, what in missing.items() if word in (target, release))
     if file and file.suffix == ".toml":
-        return f'deployed = [{{name = "{target}", {key} = "{release}"}}]'
-    return f'deployed: [{{name: {target}, {key}: "{release}"}}]'
+        return f'deployed = [{{name = "{target}", {key} = "{release}"}}], with {own}.'
+    return f'deployed: [{{name: {target}, {key}: "{release}"}}], with {own}.'
 
 
 def _hint(name: str, known: Mapping[str, DeploymentTarget]) -> str:

@@ -29,8 +29,8 @@ from export_core.cli.output import echo, echo_json
     help="A deployment target of the policy (`deployed`); all: every one that is in force and has to run the case.",
 )
 @click_options.results_option(
-    "Folder of a finished run whose results count; runs in DIR/deploy count too. [default: .jaxexport, where there is "
-    "one]"
+    "Folder of a finished run whose results count; runs in DIR/whole and DIR/deploy too. [default: .jaxexport, where "
+    "there is one]"
 )
 @click_options.goldens_option
 @click_options.policy_option
@@ -57,11 +57,10 @@ def can_i_deploy(
     the same: this program, what the policy says about cells and comparisons, the source of your comparator, and the
     environment variables that cells get.
 
-    A target has to run the goldens that its `cases` match and that were exported for its platform. Others are listed.
-    They have an answer only where an exact name, or a pattern of `cases`, has no golden for that platform. So has the
-    newest golden of a case if only older ones are for it. A pattern of `cases` that matches no golden is unknown
-    too. If both a target and CASE or FILE are named, `cases` is not asked. Any other entry of the policy that matches
-    nothing is a warning.
+    A target has to run the goldens that its `cases` match, if they were exported for its platform. Other goldens are
+    listed. They are answered only where all of an exact name, or of a pattern of `cases`, lack that platform, or
+    where the newest of a case lost it. A pattern that matches no golden is unknown. If CASE or FILE is named beside a
+    target, `cases` does not count. Other entries of the policy that match nothing are warnings.
 
     Exit codes: 0 all answers are yes, 1 one is no, 2 bad input, 3 none is no, but one is unknown.
     """
@@ -86,6 +85,8 @@ def can_i_deploy(
     calendar = policy.calendar()
     day = click_options.day_of(as_of, calendar)
     targets = asked.targets_named(to, policy, day, named_file(Path(), policy_file))
+    if not names:
+        asked.require_obligation(targets, to, day)
     store = GoldenStore(goldens or policy.goldens)
     stored = store.goldens_so_far()
     check_dates(stored, calendar, all_known=False)

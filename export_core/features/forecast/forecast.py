@@ -116,6 +116,9 @@ class ForeseenReader(msgspec.Struct, frozen=True):
     in_doubt: dict[str, list[str]]
     """The goldens that it reads and may not run, by the first reason: it fails at some such artifacts, or no run of
     such an artifact is known."""
+    run_otherwise: dict[str, list[str]] = {}
+    """The goldens that it runs, and perhaps not as their writer does, by the first reason: it may give other numbers,
+    or accept what it should refuse."""
 
 
 class ForecastDay(msgspec.Struct, frozen=True):
@@ -408,7 +411,8 @@ def foreseen_readers(
 ) -> Iterator[ForeseenReader]:
     """Yield, for each of these releases, which goldens it is forecast to read and to run.
 
-    A jaxlib is left out unless it fails to run a golden. Raises `ReleaseError` for a release that is not known.
+    A jaxlib is left out unless there is a golden that it does not read or run. Raises `ReleaseError` for a release that
+    is not known.
     """
     terms = Terms(calendar_entries(calendar))
     read: dict[str, Artifact] = {}
@@ -424,6 +428,7 @@ def foreseen_readers(
         unread: dict[str, list[str]] = {}
         not_run: dict[str, list[str]] = {}
         in_doubt: dict[str, list[str]] = {}
+        otherwise: dict[str, list[str]] = {}
         for golden, artifact in artifacts.items():
             known = forecast_of(artifact, reader, own[0].platform if own else "cpu")
             if known.loads.answer != YES:
@@ -432,9 +437,11 @@ def foreseen_readers(
                 not_run.setdefault(str(known.runs.reasons[0]), []).append(golden)
             elif known.runs.answer != YES:
                 in_doubt.setdefault(str(known.runs.reasons[0]), []).append(golden)
-        if "==" in name or not_run:  # what a jaxlib loads follows from its window
+            elif known.numbers.answer != YES:
+                otherwise.setdefault(str(known.numbers.reasons[0]), []).append(golden)
+        if "==" in name or unread or not_run:
             targets_here = tuple(target.name for target in own)
-            yield ForeseenReader(name, targets_here, promise, len(artifacts), unread, not_run, in_doubt)
+            yield ForeseenReader(name, targets_here, promise, len(artifacts), unread, not_run, in_doubt, otherwise)
 
 
 def _promise_of(name: str, calendar: Calendar) -> tuple[datetime.date, datetime.date] | None:
@@ -508,9 +515,10 @@ def _obligation_lines(release: Obligations, before: Obligations | None) -> Itera
         yield "  what a jaxlib built on this day exports does not have to run in any release that exists"
     if release.unwritten and (before is None or release.unwritten != before.unwritten):
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
+        command = f"`jaxexport goldens backfill --writers {','.join(release.unwritten)}`"
         yield (
             "  a jaxlib built on this day also has to run what these writers export, though no golden of it exists: "
-            f"{', '.join(counts)}"
+            f"{', '.join(counts)}{'' if before else f'; {command} writes them'}"
         )
     if before is None:
         yield f"  with each new jaxlib, write a golden of each case, now {release.cases}: later ones have to run them"
@@ -545,6 +553,7 @@ def foreseen_line(reader: ForeseenReader) -> str:
         (reader.unread, "Not read"),
         (reader.not_run, "Read, but not run"),
         (reader.in_doubt, "Read, but perhaps not run"),
+        (reader.run_otherwise, "Run, but perhaps not as by the writer"),
     ):
         counted = sorted(((len(ids), reason) for reason, ids in by_reason.items()), reverse=True)
         shown = [f"{count} ({reason})" for count, reason in counted[:MOST]]

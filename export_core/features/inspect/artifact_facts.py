@@ -234,7 +234,9 @@ def describe(
         sha256=artifact.sha256,
         signature=_signature(artifact),
         custom_calls=tuple(finding for finding in findings if finding.standing != DISABLED),
-        foreseen=foreseen_everywhere(artifact, next(iter((*jaxlibs, *newest)), None)),
+        foreseen=foreseen_everywhere(
+            artifact, next(iter((*jaxlibs, *newest)), None), of_known_writer=bool(writer.possible)
+        ),
         modules=modules,
         writer=writer,
         readers=tuple(_reader(one, advised=advised) for one in known[: len(jaxlib)]),

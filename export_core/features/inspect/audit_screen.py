@@ -106,7 +106,8 @@ def audit_text(
     lines += [f"  FAIL  {problem}" for problem in problems]
     lines += [f"  note  {note}" for note in notes]
     if terms.releases and artifact.saved_model is None:
-        platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
+        reader = (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0]
+        platforms = foreseen_everywhere(artifact, reader, of_known_writer=bool(written_by.possible))
         lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
     ok = not problems and all(finding.ok for finding in findings)
     return ok, "".join(f"{printable(line)}\n" for line in lines)

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from export_core.artifact import Artifact, ArtifactError, read
+from export_core.artifact import Artifact, read
 from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.readers import Reader
+from export_core.base.errors import ExportCompatError
 from export_core.base.leaf_names import in_brackets, path_at
 from export_core.base.text import plural, printable
 from export_core.features.inspect.artifact_facts import (
@@ -18,6 +19,7 @@ from export_core.features.inspect.artifact_facts import (
     ModuleFacts,
     describe,
 )
+from export_core.features.inspect.audit_screen import PolicyOfGoldens
 from export_core.features.inspect.screen import (
     LINE,
     custom_call,
@@ -33,14 +35,19 @@ if TYPE_CHECKING:
     from export_core.policy.load_check import LoadCheck
 
 
-def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:
+def compare(
+    terms: Terms, readers: Sequence[Reader], of_goldens: PolicyOfGoldens, old: str, new: str, before: Artifact
+) -> tuple[bool | None, str]:
     """Return whether two artifacts are the same byte for byte, and lines on what differs.
+
+    If both are artifacts of goldens, their inputs and outputs are compared too, and have to be as allowed.
 
     The first value is None if the second artifact cannot be read; the text then says why.
 
     Args:
         terms: The releases and the allowed calls.
         readers: Readers for which it is compared whether they load the artifacts.
+        of_goldens: The policy by which outputs are compared.
         old: The first folder, or the first file.
         new: The second folder or file, in which the second artifact has the same place.
         before: The first artifact.
@@ -53,8 +60,10 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
         return False, printable(f"only in the first folder: {before.name}") + "\n"
     try:
         after = read(other)
+        is_fine, numbers = _numbers(before, after, of_goldens)
         if before.data == after.data:
-            return True, printable(f"{before.name} and {other} are the same, byte for byte") + "\n"
+            lines = [f"{before.name} and {other} are the same, byte for byte", *numbers]
+            return is_fine, "".join(f"{printable(line)}\n" for line in lines)
         from export_core.artifact.export_changes import operations_that_differ
 
         then, now = (describe(artifact, terms, whole=False, runtimes=False) for artifact in (before, after))
@@ -65,14 +74,22 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
             short = len(name) + len(was) + len(became) < LINE - 5
             lines += [f"{name}: {was} → {became}"] if short else [f"{name}:", f"  - {was}", f"  + {became}"]
         lines += operations_that_differ(before, after)
-    except ArtifactError as error:
+    except ExportCompatError as error:
         return None, str(error)
     if len(lines) == 2:
         lines.append(
             "The bytes differ, but everything that is compared is the same. "
             "Not compared: locations, and the names of private functions, arguments and results."
         )
-    return False, "".join(f"{printable(line)}\n" for line in lines)
+    return False, "".join(f"{printable(line)}\n" for line in (*lines, *numbers))
+
+
+def _numbers(before: Artifact, after: Artifact, of_goldens: PolicyOfGoldens) -> tuple[bool, list[str]]:
+    if {os.path.basename(one.name) for one in (before, after)} != {"artifact.jaxexport"}:  # noqa: PTH119 - as text
+        return True, []  # without NumPy: no artifact of a golden
+    from export_core.features.inspect.golden_numbers import compare_goldens
+
+    return compare_goldens(before, after, of_goldens.policy)
 
 
 _NUMBERED = r"(?:sharding of )?(argument|result) (\d+)"

@@ -326,12 +326,13 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     """Show what changed from the first of two artifacts to the second, with the releases and calls of the policy.
 
     Of two folders, the artifacts of the same name are compared, and those are named that only one of them has. CASE is
-    the newest golden of the case.
+    the newest golden of the case. Of two goldens, inputs and outputs are compared too, as the first one says.
 
-    Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
+    Exit codes: 0 the same bytes, and outputs within what is allowed; 1 different, 2 a file cannot be read.
     """
     from export_core.artifact import Artifact
     from export_core.artifact.folders import LeftOut, artifact_in, files_of, is_archive, read_folders
+    from export_core.features.inspect.audit_screen import PolicyOfGoldens
     from export_core.features.inspect.difference import compare
 
     if len(names) != 2 or len({*map(is_archive, names)}) != 1:
@@ -339,7 +340,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     old, new = (path.rstrip("/") or path for path in asked.files(names, newest=True))
     below = is_archive(old)
     terms = asked.terms()
-    comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
+    comparing = functools.partial(compare, terms, asked.readers_in(terms), PolicyOfGoldens(asked.policy_file), old, new)
     left_out = LeftOut()
     ended = _show_each(read_folders(comparing, [old], left_out, asked.jobs), below=below)
     for file in files_of([new] if below else []):

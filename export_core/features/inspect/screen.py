@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from export_core.artifact import Artifact, as_dict, read
 from export_core.artifact.artifact import saved_model_in
-from export_core.artifact.audit import AuditFinding, Payload, only_jax
+from export_core.artifact.audit import UNCHECKED, AuditFinding, Payload, only_jax
 from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy
@@ -154,6 +154,8 @@ def _rows(facts: Inspection) -> Rows:
     yield "written by", who_wrote(facts)
     formats = format_in_words(*facts.writer.formats) if facts.writer.formats else ""
     bytecode = f"{facts.writer.producer}, MLIR bytecode {facts.modules[0].bytecode_version}"
+    # The record of a conversion names the format that was written, which may be any of these.
+    formats += ": the file does not say which" if facts.converted and " or " in formats else ""
     yield "written as", f"{bytecode}; envelope format {formats}" if formats else bytecode
     yield from reader_rows(facts)
 
@@ -279,6 +281,8 @@ def custom_call(call: AuditFinding) -> str:
     why = call.message.removeprefix(f"{call.target} ({what})").strip()
     if call.standing == "stable":
         standing = why.removeprefix("is ").rstrip(".")
+    elif call.standing == UNCHECKED:
+        standing = why.replace("was not checked", "NOT CHECKED", 1)
     else:
         standing = f"{call.standing if call.ok else call.standing.upper()}: {why}"
     return f"{call.target}{times}: {what}; {standing}"

@@ -31,6 +31,12 @@ for (const room of document.querySelectorAll(".map, .scroll")) {
   if (today && room.matches(".scroll")) room.scrollLeft += middle.left - (names?.getBoundingClientRect().right ?? left) - 48;
   else room.scrollLeft += middle ? middle.right - right + 24 : room.scrollWidth;
   room.dispatchEvent(new Event("scroll")); // the browser's own comes later, and what follows asks where the names are
+  // Of a run with few readers, today may be far from the newest one: the map begins with that, and not with nothing.
+  const squares = [...room.querySelectorAll("a.square")].map((square) => square.getBoundingClientRect());
+  const edge = names?.getBoundingClientRect().right ?? left, newest = Math.max(...squares.map((square) => square.right));
+  if (!squares.length || squares.some((square) => square.left >= edge && square.right <= right)) continue;
+  room.scrollLeft += newest - (edge + right) / 2;
+  room.dispatchEvent(new Event("scroll"));
 }
 // What fails beyond an edge is counted: on a narrow screen the map begins with readers that may all be green.
 for (const room of document.querySelectorAll(".map")) {

@@ -82,7 +82,7 @@ def test_backfill_is_incomplete_if_pytest_exits_early(
 ) -> None:  # fmt: skip
     project = projects(test_a="def test_f(): pass", conftest=conftest)
     monkeypatch.chdir(project.folder)
-    assert backfill._run_to_its_end(PYTEST, (), backfill.Progress()) == code
+    assert backfill._run_to_its_end(PYTEST, (), backfill.Progress(), "0.10.2") == code
     assert message in capfd.readouterr().err
 
 
@@ -101,7 +101,7 @@ def test_backfill_says_how_to_install_a_missing_module(
     project = projects(**{file: text})
     (project.folder / "pyproject.toml").touch()
     monkeypatch.chdir(project.folder)
-    assert backfill._run_to_its_end(PYTEST, install, backfill.Progress()) == 1
+    assert backfill._run_to_its_end(PYTEST, install, backfill.Progress(), "0.10.2") == 1
     message = capfd.readouterr().err
     assert "this environment has no module eqnx, which the tests import" in message
     assert f"run this command with --install {options}, or write backfill_install: [{added}] into" in message
@@ -111,10 +111,49 @@ def test_a_missing_part_of_an_installed_package_is_not_installed(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(projects(test_a="import json.eqnx").folder)
-    assert backfill._run_to_its_end(PYTEST, (), backfill.Progress()) == 1
+    assert backfill._run_to_its_end(PYTEST, (), backfill.Progress(), "0.10.2") == 1
     printed = capfd.readouterr()
     assert "No module named 'json.eqnx'" in printed.out
     assert "this environment has no module" not in printed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("-k", "wave"), "--update-goldens=missing"),
+        (("--update-goldens",), "--update-goldens"),
+        (("--update-goldens=dry-run", "-x"), "--update-goldens=dry-run"),
+    ],
+)
+def test_backfill_replaces_goldens_only_if_asked(words: tuple[str, ...], option: str) -> None:
+    assert backfill.update_option(words) == option
+
+
+def test_backfill_names_what_it_left_and_how_to_replace_it(
+    projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A changed constant fails the test; the golden, which is pinned, is replaced only by the command that is named."""
+    project = projects(test_a=TESTS)
+    assert project.pytest("--update-goldens", "--noise=later", "-k", "wave").code == 0
+    before = project.stored()
+    golden = "test_a.test_wave/0.12.0.1-cpu"
+    (project.folder / "export_compat.yaml").write_text(
+        f"retention:\n  pinned:\n  - goldens: [{golden}]\n    reason: what users have\n"
+    )
+    project.write(test_a=TESTS.replace("jnp.sin(x)", "jnp.sin(2 * x)"))
+    monkeypatch.chdir(project.folder)
+    where = Path(backfill.__file__).parents[3]  # pytest gets no PYTHONPATH, and must import this package
+    run = ["env", f"PYTHONPATH={where}", *PYTEST, "-m", "export_compat", "--noise=later", "--no-second-export"]
+    command = [*run, backfill.update_option(())]
+    assert backfill._run_to_its_end(command, ("optax",), backfill.Progress(), "0.12.0.1") == 1
+    printed = capfd.readouterr().out
+    again = "jaxexport goldens backfill --writers 0.12.0.1 --install optax -- --update-goldens"
+    assert f"1 golden left unchanged: {golden}; {again} replaces it" in printed
+    assert f"If the change is intended: {again}" in printed
+    assert project.stored() == before
+    assert backfill._run_to_its_end([*run, "--update-goldens"], (), backfill.Progress(), "0.12.0.1") == 0
+    assert f"  {golden}: pinned by the policy (what users have); " in capfd.readouterr().out
+    assert project.stored() != before
 
 
 @pytest.mark.parametrize("named", ["", " , ", "window", "0.10.2,all"])
@@ -174,9 +213,12 @@ def test_a_dry_run_names_what_the_tests_will_lack(toml, install, lacking, jaxexp
 
 
 def test_a_dry_run_names_the_writers_and_builds_nothing(jaxexport, tmp_path):
-    words = ("--writers", "0.10.2,0.9.2", "--install", "flax", "--dry-run")
+    words = ("--writers", "0.10.2,0.9.2,0.10.1,0.10.0-jax0.10.0", "--install", "flax", "--dry-run")
     assert jaxexport("goldens", "backfill", *words, code=0).out.splitlines() == [
         "would write goldens with jax 0.9.2, jaxlib 0.9.2 (built 2026-03-18)",
+        "would write goldens with jax 0.10.0, jaxlib 0.10.0 (built 2026-04-16)",
+        "would write goldens with jax 0.10.2, jaxlib 0.10.1 (built 2026-05-18): the newest jax that works on this "
+        "jaxlib; --writers 0.10.1-jax0.10.1 takes that of its number",
         "would write goldens with jax 0.10.2, jaxlib 0.10.2 (built 2026-06-17)",
         "installed beside them: pytest, flax",
     ]

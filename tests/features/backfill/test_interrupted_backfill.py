@@ -42,8 +42,22 @@ backfill._build_writer = lambda *_: SimpleNamespace(python=python)
 backfill.STOP_SECONDS = float(seconds)
 main()
 """
-WAYS = {"SIGTERM": (os.kill, signal.SIGTERM), "SIGINT": (os.kill, signal.SIGINT), "Ctrl-C": (os.killpg, signal.SIGINT)}
-"""How a supervisor ends the command, how another does, and how a terminal interrupts it with its pytest."""
+
+
+def as_timeout(pid: int, number: int) -> None:
+    """Send a signal as `timeout` of coreutils does: to the process, then to its whole group."""
+    os.kill(pid, number)
+    time.sleep(0.1)
+    os.killpg(pid, number)
+
+
+WAYS = {
+    "SIGTERM": (os.kill, signal.SIGTERM),
+    "SIGINT": (os.kill, signal.SIGINT),
+    "Ctrl-C": (os.killpg, signal.SIGINT),
+    "timeout": (as_timeout, signal.SIGTERM),
+}
+"""How a supervisor ends the command, how another does, how a terminal interrupts it with its pytest, and `timeout`."""
 
 
 class Backfill:
@@ -123,7 +137,7 @@ def test_a_second_signal_kills_pytest_at_once(projects: Projects) -> None:
     run = Backfill(projects(test_a=CANNOT_END))
     pid = run.pytest()
     run.process.terminate()
-    time.sleep(0.5)
+    time.sleep(1)  # longer than a repeated signal counts as one
     run.process.terminate()
     run.process.communicate(timeout=10)
     assert run.process.returncode == 143

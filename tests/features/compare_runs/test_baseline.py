@@ -133,7 +133,7 @@ def test_two_runs_of_the_same_plan_have_no_caveats(tmp_path):
         ({}, {"planned": 2}, "this run is incomplete: 1 of 2"),
         ({"shard": Shard(1, 2)}, {}, "the baseline is only shard 1/2 of its plan"),
         ({"goldens": {KEPT.golden: "x"}}, {}, f"1 golden changed between the runs, such as {KEPT.golden}"),
-        ({"as_of": day("2026-10-01")}, {}, "another plan: as of 2026-10-01, now 2026-11-21"),
+        ({"as_of": day("2026-10-01")}, {}, "the baseline was planned otherwise: as of 2026-10-01, now 2026-11-21"),
         ({"tool": "0.9"}, {}, "the baseline was made by another version of pytest-jaxexport: 0.9, now "),
         (
             {"selection": {"whole": True, "readers": "all"}},
@@ -148,8 +148,9 @@ def test_two_runs_of_the_same_plan_have_no_caveats(tmp_path):
         (
             {"selection": {"whole": False, "only": "promised"}},
             {"selection": {"whole": False}},
-            "another plan: only promised, now none",
+            "the baseline was planned otherwise: only promised, now none",
         ),
+        ({"selection": {"whole": False}}, {"selection": {"whole": True}}, ": the run partial, now whole"),
         ({"limits": {"timeout": 1.0}}, {"limits": {"timeout": 2.0}}, "timeout 1.0, now 2.0"),
     ],
 )

@@ -51,6 +51,7 @@ def test_a_conversion_is_verified_against_its_golden(convert, refused_golden, tm
     assert record.converted_from.reader == here.jaxlib
     assert record.golden == refused_golden.id
     assert any("shape_assertions" in text for text in record.converted_from.rewrites)
+    assert ended.out.splitlines()[-1] == "  record: out/new.jaxexport.converted.json"
     shown = jaxexport("inspect", str(out)).out
     assert f"converted     for jaxlib {here.jaxlib}" in shown
     assert "promised      nothing" in shown

@@ -1,6 +1,7 @@
 """`jaxexport can-i-deploy` for an artifact in a file, for converted files and for folders."""
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -60,7 +61,7 @@ def converted_file(original: Golden, way: str, artifact: str = "0.9.2/mlp") -> N
     Path("a.jaxexport").write_bytes(content)
     origin = ConvertedFrom(original.manifest.files[ARTIFACT], "0.9.2", way, (), "pytest-jaxexport 0.2.0")
     Path("a.jaxexport.converted.json").write_bytes(
-        dump_record(ConversionRecord(CONVERTED, "", sha256(content), origin, ""))
+        dump_record(ConversionRecord(CONVERTED, "jaxlib 0.9.2 agrees", sha256(content), origin, ""))
     )
 
 
@@ -82,6 +83,9 @@ def test_a_converted_file_gets_commands_that_convert_its_golden(ask):
     assert run.startswith("jaxexport matrix ")
     assert run.endswith(f" --goldens converted/0.9.2 --results {OF_CONVERTED}")
     assert again == "jaxexport can-i-deploy a.jaxexport --to serving --goldens converted/0.9.2"
+    says = "(its record, which is no evidence, says: jaxlib 0.9.2 agrees): convert that golden too"
+    assert says in " ".join(ended.out.split())
+    assert "jaxexport can-i-deploy a.jaxexport --to all --goldens converted/0.9.2" in ask("a.jaxexport", "all").out
     assert "jaxexport goldens add" in ask("a.jaxexport", "edge").out  # it was made for another release
     Path("a.jaxexport.converted.json").write_text("{}")
     assert "jaxexport goldens add" in ask("a.jaxexport", "serving", code=3).out
@@ -109,6 +113,16 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
+def test_calls_of_a_file_of_unknown_writer_are_not_called_unloadable(ask):
+    data = (ARTIFACTS / "0.9.2" / "symbolic.jaxexport").read_bytes()
+    Path("new.bin").write_bytes(re.sub(rb"StableHLO_v1\.\d\d\.\d", b"StableHLO_v1.9.10", data))
+    (unknown,) = msgspec.json.decode(ask("new.bin", "serving", "--json", code=3).out, type=Deployability).answers
+    assert unknown.why == (
+        "it should load; not promised, since its writer is not known: shape_assertion; no stored result shows that it "
+        "runs"
+    )
+
+
 @pytest.mark.parametrize("folder", [f"golden/{CASE}/0.9.2-cpu", f"golden/{CASE}"], ids=["golden", "case"])
 def test_the_folder_of_a_golden_stands_for_it(ask, folder):
     stored(ran(Verdict.PASS, "0.9.2"))
@@ -129,6 +143,22 @@ def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
     words = f"--cases {OTHER} --writers 0.9.1 --goldens converted/0.9.2 --results {OF_CONVERTED}; "
     assert f"{words}jaxexport can-i-deploy {artifact} --to serving --goldens converted/0.9.2\n" in ended.out
     assert "jaxexport convert" not in ended.out
+
+
+def test_a_no_asks_for_no_run_of_a_golden_elsewhere(ask):
+    there = GoldenStore(Path("converted", "0.9.2"))
+    content = {**files(jaxlib="0.9.2"), ARTIFACT: (ARTIFACTS / "0.9.2" / "cholesky.jaxexport").read_bytes()}
+    artifact = write_golden(there, manifest(OTHER, "0.9.2"), content).artifact
+    (no,) = msgspec.json.decode(ask(artifact, "serving", "--json", code=1).out, type=Deployability).answers
+    assert no.why.endswith(f"; it is the artifact of {OTHER}/0.9.2-cpu in converted/0.9.2")
+    assert no.run == ""
+
+
+def test_a_forecast_no_names_the_release_that_does_not_run_it(ask):
+    artifact = ARTIFACTS / "0.9.2" / "cholesky.jaxexport"
+    assert f"{artifact}: jaxlib 0.9.2 does not run it: LAPACK calls crash" in " ".join(
+        ask(artifact, "serving").out.split()
+    )
 
 
 def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):

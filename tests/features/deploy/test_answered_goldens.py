@@ -205,3 +205,10 @@ def test_unmatched_patterns_warn_even_for_targets_not_asked_about(to, ended, pro
     asked = jaxexport("can-i-deploy", "--to", to, "--as-of", "2026-11-21", "--json", code=0)
     assert answers(asked) == [("serving", f"{CASE}/0.9.2-cpu", "yes")]
     assert "deployed[1] (edge): cases: 'slover' matches no golden." in asked.err
+
+
+def test_each_name_that_means_nothing_is_reported(ask):
+    first, second = ask("f", "all", "nobody", code=2).err.splitlines()
+    assert "f: expected a case" in first
+    assert "Did you mean 'tests.test_a.test_f'?" in first
+    assert "nobody: expected a case" in second

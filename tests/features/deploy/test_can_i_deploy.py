@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from asking import CASE, KEPT, NEW, POLICY, answers, ran
+from asking import CASE, KEPT, NEW, POLICY, answers, new_golden, ran
 from commands import assert_bad_input, stored
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +57,19 @@ def test_a_target_that_is_not_in_force_has_a_line(entry, day, why, ask):
         assert found == ({"serving": why} if why else {})
 
 
+def test_a_target_whose_obligation_has_ended_gets_no_upgrade(ask, jaxexport):
+    new_golden("new")
+    Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", "0.9.2, until: 2026-11-20}"))
+    for when, upgraded in (("2026-11-20", ["serving"]), ("2026-11-21", [])):
+        ended = json.loads(ask("new", "serving", "--json", "--as-of", when, code=1).out)
+        assert [upgrade["target"] for upgrade in ended["upgrades"]] == upgraded
+    assert_bad_input(
+        jaxexport("can-i-deploy", "--to", "serving", "--as-of", "2026-11-21"),
+        "--to serving: expected a deployment target that has to run something on 2026-11-21, found that its "
+        "obligation ended on 2026-11-20. To ask all the same, name a case, a golden or a file.",
+    )
+
+
 def test_a_target_whose_release_was_not_built_yet_is_left_out(ask):
     printed = ask(CASE, "all", "--as-of", "2026-04-01").out
     why = "edge: jaxlib 0.10.2 was not built by then, so it has to run nothing on 2026-04-01"
@@ -81,21 +94,23 @@ def test_bad_input_to_can_i_deploy_is_one_error(ask, words, texts):
 
 
 @pytest.mark.parametrize(
-    ("name", "example"),
+    ("name", "example", "own"),
     [
-        ("all", '[{name: serving, jaxlib: "0.9.2"}]'),
-        ("edge", '[{name: edge, jaxlib: "0.9.2"}]'),
-        ("0.10.2", '[{name: serving, jaxlib: "0.10.2"}]'),
-        ("litert==2.3.0", '[{name: serving, reader: "litert==2.3.0"}]'),
+        ("all", '[{name: NAME, jaxlib: "RELEASE"}]', "a name for NAME and the release that runs there for RELEASE"),
+        ("edge", '[{name: edge, jaxlib: "RELEASE"}]', "the release that runs there for RELEASE"),
+        ("0.10.2", '[{name: NAME, jaxlib: "0.10.2"}]', "a name for NAME"),
+        ("litert==2.3.0", '[{name: NAME, reader: "litert==2.3.0"}]', "a name for NAME"),
     ],
 )
-def test_a_policy_without_targets_shows_how_to_write_one(ask, name, example):
+def test_a_policy_without_targets_shows_how_to_write_one(ask, name, example, own):
     Path("export_compat.yaml").write_text("readers: window\n")
     ended = ask(CASE, name)
     assert_bad_input(ended, f"--to {name}: expected a deployment target of the policy, found none there.")
-    assert f"Add one to export_compat.yaml: deployed: {example}\n" in ended.err
+    assert f"Add one to export_compat.yaml: deployed: {example}, with {own}.\n" in ended.err
     Path("export_compat.yaml").write_text(f"deployed: {example}\n")
-    assert "found none there" not in ask(CASE, "all", code=None).err
+    assert ("RELEASE" in ask(CASE, "all", code=None).err) == ("RELEASE" in example)  # refused where it is pasted unread
+    Path("export_compat.yaml").write_text(f"deployed: {example.replace('RELEASE', '0.9.2')}\n")
+    assert not ask(CASE, "all", code=None).err
 
 
 def test_a_project_without_a_policy_shows_how_to_write_one(ask):
@@ -111,8 +126,8 @@ def test_a_policy_in_toml_shows_a_target_in_toml(named, ask):
     if not named:
         Path("export_compat.yaml").unlink()
     ended = ask(CASE, "litert==2.3.0", *(("--policy", file) if named else ()), code=2)
-    example = 'deployed = [{name = "serving", reader = "litert==2.3.0"}]'
-    assert f"Add one to {file}: {example}\n" in ended.err
+    example = 'deployed = [{name = "NAME", reader = "litert==2.3.0"}]'
+    assert f"Add one to {file}: {example}, with a name for NAME.\n" in ended.err
     with file.open("a") as text:
         text.write(example)
     assert "found none there" not in ask(CASE, "all", *(("--policy", file) if named else ()), code=None).err

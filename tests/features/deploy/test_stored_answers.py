@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from asking import CASE, POLICY, answers, ran
 from commands import assert_bad_input, finished, stored
 from making import files, manifest, write_golden
 
+from export_core.features.deploy.answers import Deployability
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import OUTPUTS
@@ -177,6 +179,20 @@ def test_runs_moved_aside_do_not_count_for_an_answer(ask):
         stored(ran(Verdict.PASS, "0.9.2"), folder=f".jaxexport/deploy/{earlier}")
     assert ask(CASE, "serving").code == 3
     assert_bad_input(ask(CASE, "serving", "--results", ".jaxexport/deploy"), "expected the summary of a finished")
+
+
+def test_a_whole_run_counts_after_a_part_of_it_was_run_again(ask):
+    crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
+    stored(crash, ran(Verdict.PASS, "0.10.2"), ran(Verdict.PASS, "0.12.0.1"), folder=".jaxexport/whole")
+    stored(ran(Verdict.CRASH, "0.12.0.1", stage=Stage.RUN))
+    (answer,) = msgspec.json.decode(ask(CASE, "serving", "--json", code=1).out, type=Deployability).answers
+    assert (answer.shown_by, answer.upgrade_to) == ("results", "0.10.2")
+    stored(ran(Verdict.PASS, "0.9.2"))
+    assert "YES: 1 yes." in ask(CASE, "serving", code=0).out  # the later run decides
+    changed = manifest(CASE, "0.9.2", comparison=Comparison(rtol=0.45))
+    shutil.rmtree("golden")
+    write_golden(GoldenStore(Path("golden")), changed, files(jaxlib="0.9.2"))
+    assert ask(CASE, "serving", code=3).err == ""
 
 
 def test_a_stored_failure_gives_no_and_names_a_working_release(ask):

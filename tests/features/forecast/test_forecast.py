@@ -25,9 +25,14 @@ from export_core.features.forecast.forecast import (
 )
 from export_core.features.forecast.windows_svg import windows_picture
 from export_core.goldens import Golden, GoldenError, GoldenStore
+from export_core.knowledge import YES, YES_BUT
+from export_core.knowledge import forecast as forecast_of
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk, Retention, WindowDays
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
 from export_core.releases import ReleaseError, load_calendar, promise
+from export_core.releases.calendar_entries import calendar_entries
 from tools.schemas import schema
 
 CALENDAR = load_calendar()
@@ -139,6 +144,18 @@ def test_the_forecast_counts_goldens_a_runtime_cannot_read(stored_goldens):
     )
 
 
+@pytest.mark.parametrize("as_target", [True, False])
+def test_a_jaxlib_that_only_fails_to_read_goldens_is_forecast(stored_goldens, as_target):
+    target = DeploymentTarget(name="serving", jaxlib="0.10.2")
+    policy, deployed = (Policy(deployed=(target,)), ()) if as_target else (Policy(), ("0.10.2", "0.12.0.1"))
+    goldens = [one for one in stored_goldens if "/0.12.0.1" in one.id]
+    (found,) = look_ahead(goldens, policy, deployed=deployed).foreseen  # not 0.12.0.1, which runs all of them
+    assert (found.reader, found.not_run, found.in_doubt) == ("0.10.2", {}, {})
+    ((reason, unread),) = found.unread.items()
+    assert reason == "jaxlib 0.10.2 has StableHLO 1.17.0, and custom_call_v2 came with 1.18"
+    assert "tests.compat.test_linear_algebra.test_cholesky/0.12.0.1-cpu" in unread
+
+
 def test_a_runtime_foreseen_to_read_no_golden_is_shown_as_reading_none():
     reasons = {f"reason {number}": [f"a{number}", *["b"] * number] for number in range(5)}
     nothing = ForeseenReader("litert==2.3.0", ("phone",), None, 15, reasons, {}, {})
@@ -171,6 +188,20 @@ def test_the_forecast_counts_goldens_that_may_not_run():
         f"but perhaps not run: {len(goldens)} (Branches that read or give different types are refused "
         "(litert-branches))"
     )
+
+
+def test_accepting_too_much_is_not_counted_as_not_running():
+    store = GoldenStore(Path(__file__).parents[3] / "golden")
+    goldens = store.generations("tests.compat.test_symbolic_shapes.test_one_dimension")[-1:]
+    target = DeploymentTarget(name="robot", reader="iree==3.13.0")
+    (iree,) = look_ahead(goldens, Policy(deployed=(target,))).foreseen
+    assert foreseen_line(iree) == (
+        "robot: iree 3.13.0 is foreseen to read 1 of 1 golden, and to run 1. Run, but perhaps not as by the writer: 1 "
+        "(Sizes that break a constraint of a symbolic shape are accepted (iree-unchecked-sizes))"
+    )
+    reader = find_reader("iree==3.13.0", Terms(calendar_entries(CALENDAR)), CALENDAR)
+    known = forecast_of(goldens[0].read_artifact(), reader)
+    assert (known.runs.answer, known.numbers.answer, known.doubt) == (YES, YES_BUT, "accept what it should refuse")
 
 
 def test_deployed_readers_and_their_goldens_never_retire():
@@ -321,7 +352,8 @@ def test_obligations_are_listed_only_on_days_they_change():
         f"{built} has to run the 3 goldens by 0.11.0, 0.12.0.1",
         f"{exports} has to run in 0.12.0, 0.12.0.1",
         f"{built} also has to run what these writers export, though no golden of it exists: 0.10.1 (2 cases), 0.10.2 "
-        "(2 cases), 0.11.0 (1 case), 0.11.1 (2 cases), 0.11.2 (2 cases), 0.12.0 (2 cases)",
+        "(2 cases), 0.11.0 (1 case), 0.11.1 (2 cases), 0.11.2 (2 cases), 0.12.0 (2 cases); `jaxexport goldens backfill "
+        "--writers 0.10.1,0.10.2,0.11.0,0.11.1,0.11.2,0.12.0` writes them",
         "  with each new jaxlib, write a golden of each case, now 2: later ones have to run them",
         f"{exports} has to run in 0.12.0.1",
         f"{exports} does not have to run in any release that exists",

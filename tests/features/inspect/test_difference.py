@@ -3,12 +3,17 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from artifacts import DATA, bare, changed, unlisted
+from making import manifest, write_golden
 
 from export_core.artifact import read
 from export_core.features.inspect.artifact_facts import ConstantFacts, Inspection, describe
 from export_core.features.inspect.difference import changes_between
+from export_core.goldens import GoldenStore
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries
 
@@ -100,7 +105,6 @@ def test_a_file_that_does_not_exist_exits_2(words, jaxexport):
 
 def exported(folder, function, name):
     import jax
-    import numpy as np
 
     path = folder / name
     path.write_bytes(jax.export.export(jax.jit(function))(np.ones((4, 4), np.float32)).serialize())
@@ -152,6 +156,62 @@ def test_readers_that_load_only_one_artifact_are_reported(jaxexport, goldens):
     place = lines.index("in 0.6.2:")
     assert lines[place + 1].startswith("  - jaxlib 0.6.2 loads it")
     assert lines[place + 2].startswith("  + jaxlib 0.6.2 cannot load it")
+
+
+def written(folder, factor, scale=1.0):
+    """Write a golden of `x * factor` for inputs of a scale, and return its folder."""
+    import jax
+
+    x = scale * np.arange(4, dtype=np.float32)
+    exported = jax.export.export(jax.jit(lambda x: x * factor))(x)
+    arrays = (to_npz([leaf_of(array)]) for array in (x, np.asarray(exported.call(x))))
+    content = dict(zip((ARTIFACT, INPUTS, OUTPUTS), (bytes(exported.serialize()), *arrays), strict=True))
+    return write_golden(GoldenStore(folder), manifest(), content).folder
+
+
+@pytest.mark.parametrize(
+    ("factor", "scale", "lines"),
+    [
+        (0.8, 1.0, ["inputs: the same", "outputs: differ: output 0 float32[4]: 3 of 4 elements differ (max abs error"]),
+        (0.7, 2.0, ["inputs: different in args[0]; outputs are not compared"]),
+        (0.7, 1.0, ["inputs: the same", "outputs: the same, bit for bit"]),
+    ],
+)
+@pytest.mark.parametrize("by", ["folder", "file"])
+def test_inputs_and_outputs_of_goldens_are_compared(jaxexport, tmp_path, factor, scale, lines, by):
+    """A changed constant is one line about the module; the outputs show how far it moves the numbers."""
+    old, new = written(tmp_path / "old", 0.7), written(tmp_path / "new", factor, scale)
+    if by == "file":
+        old, new = (folder / "artifact.jaxexport" for folder in (old, new))
+    ended = jaxexport("diff", old, new)
+    found = [line for line in ended.out.splitlines() if line.startswith(("inputs", "outputs"))]
+    assert len(found) == len(lines)
+    assert all(one.startswith(line) for one, line in zip(found, lines, strict=True)), found
+    assert ended.code == 1
+
+
+def test_outputs_within_what_is_allowed_say_so(jaxexport, tmp_path):
+    old, new = written(tmp_path / "old", 0.7), written(tmp_path / "new", 0.7000001)
+    out = jaxexport("diff", old, new, code=1).out
+    assert "outputs: within what is allowed (max abs error" in out
+    assert "; allowed " in out
+
+
+@pytest.mark.parametrize("fill", [None, 9.0])
+def test_other_outputs_of_the_same_artifact_exit_1(jaxexport, tmp_path, fill):
+    old = written(tmp_path / "old", 0.7)
+    content = {name: (old / name).read_bytes() for name in (ARTIFACT, INPUTS, OUTPUTS)}
+    if fill:
+        content[OUTPUTS] = to_npz([leaf_of(np.full(4, fill, np.float32))])
+    new = write_golden(GoldenStore(tmp_path / "new"), manifest(), content).folder
+    ended = jaxexport("diff", old / ARTIFACT, new / ARTIFACT, code=int(bool(fill)))
+    assert "are the same, byte for byte\ninputs: the same\noutputs: " in ended.out
+
+
+def test_a_damaged_golden_is_not_compared(jaxexport, tmp_path):
+    old, new = written(tmp_path / "old", 0.7), written(tmp_path / "new", 0.8)
+    (new / "outputs.npz").write_bytes(b"")
+    assert "outputs.npz: damaged" in jaxexport("diff", old, new, code=2).err
 
 
 def test_two_folders_are_compared_file_by_file(jaxexport, tmp_path):

@@ -159,7 +159,7 @@ def test_raw_stablehlo_bytecode_is_named_and_not_read(jaxexport, tmp_path):
             (
                 "jax 0.1.0, as it says; no jaxlib of the calendar fits",
                 "promised      unknown",
-                "was not checked, since its writer is not known",
+                "NOT CHECKED, since its writer is not known",
             ),
         ),
         (lambda folder: changed(folder, "0.12.0.1/mlp", fun_name="\x1b[2Jgone"), (r"\x1b[2Jgone",)),

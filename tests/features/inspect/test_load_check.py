@@ -298,8 +298,14 @@ def test_calls_of_an_unknown_writer_are_never_promised(readers, jaxexport, tmp_p
     path = of_unknown_writer(tmp_path)
     assert jaxexport("audit", path, *readers, code=1).out.count("was not checked, since its writer is not known") == 2
     shown = jaxexport("inspect", path, *readers, code=1 if readers else 0).out
-    assert shown.count("UNLISTED: was not checked, since its writer is not known") == 2
-    assert ("not promised: lapack_spotrf_ffi, lapack_strsm_ffi" in shown) == bool(readers)
+    assert shown.count("; NOT CHECKED, since its writer is not known") == 2
+    assert (
+        "foreseen      cpu: calls lapack_spotrf_ffi, lapack_strsm_ffi, all on the stable list of jaxlib 0.12.0.1"
+        in shown
+    )
+    promised = "; not promised, since its writer is not known: lapack_spotrf_ffi, lapack_strsm_ffi"
+    assert (promised in shown) == bool(readers)
+    assert "promised by" not in shown
 
 
 def test_a_call_that_the_policy_allows_passes_for_a_reader(jaxexport, tmp_path):

@@ -147,6 +147,16 @@ def test_a_known_refusal_names_the_cause_and_the_first_step():
     assert "Report it" not in str(found.steps)
 
 
+def test_the_advice_of_a_known_issue_replaces_that_of_the_message():
+    choice = choice_of("tests.compat.test_programs.test_scan", "0.12.0.1", "litert==2.3.0")
+    message = (
+        "a loop, which litert-converter cannot write: unroll it; without a loop, fix sizes\nFailed to export flatbuffer"
+    )
+    steps = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.LOWER, message=message)).steps
+    assert steps[0] == "Unroll the loop."
+    assert not [step for step in steps[1:] if "nroll" in step or "without a loop" in step]
+
+
 def test_what_a_conversion_leaves_in_the_way_is_the_cause():
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "iree==3.13.0")
     message = "Shardy's dialect, which IREE lacks: take it out with `jaxexport convert`"

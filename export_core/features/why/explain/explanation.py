@@ -35,7 +35,7 @@ from export_core.matrix.verdicts import (
     NOT_TO_ALLOW,
     RUN_CONTROL,
 )
-from export_core.policy.known_issues import KnownIssue, known_issues
+from export_core.policy.known_issues import KnownIssue, known_issues, todo_about
 from export_core.policy.load_check import find_reader
 from export_core.policy.project_terms import terms_of
 from export_core.policy.terms import Terms
@@ -403,7 +403,7 @@ def _steps(
         yield AUDIT_FAILED.to_do
         return
     if issue:
-        yield issue.todo
+        yield todo_about(issue, choice.cell.golden.artifact)
     # Of the same runtime: nobody can take a release of another one in its place.
     known = [row for row in rows if row.reader.family == result.reader.family]
     names = [name.in_words for name in _names(known).values()]
@@ -411,7 +411,9 @@ def _steps(
     if works := ranges(working, names):
         yield f"Read it with a release in which it works: {title_of(works)}."
     yield from converted.steps
-    if not converted.fails and (advice := _way_out(result)):  # the runtime's own message knows only its first obstacle
+    # The message knows only the runtime's first obstacle. It has advice for all programs that fail with it, and a known
+    # issue for those that have what this artifact has.
+    if not converted.fails and not issue and (advice := _way_out(result)):
         yield f"{advice[0].upper()}{advice[1:]}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."

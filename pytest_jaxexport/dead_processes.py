@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import os
 from collections.abc import Container
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,10 +33,9 @@ class RunningTest:
 
     def __init__(self, root: Path) -> None:
         """Open and lock the file of this process; `root` is the root directory of the run."""
-        import jax
         from filelock import FileLock, Timeout  # here, since `deaths_in` mostly needs none
 
-        self._root, self._jax = root, jax.__version__
+        self._root, self._jax = root, version("jax")
         self._path: Path | None = _folder() / os.urandom(12).hex()
         self._lock = FileLock(_lock_of(self._path))
         try:

@@ -241,7 +241,10 @@ class About:
             if (coded := _coded(text)) is not None:
                 kind, code = coded
                 codes = self.attribute_codes if kind == "attribute" else self.type_codes
-                answer = any(code in of_module for of_module in codes)
+                answer = False
+                for of_module in codes:  # Without `any`, as in `is_concerned`.
+                    if code in of_module:
+                        answer = True
             else:
                 answer = any(_contains(module, text) for module in self.artifact.modules)
             self._named[text] = answer

@@ -204,7 +204,9 @@ def forecasts(
         family, _, in_brackets = parts_of(runtime)
         key = family, release.with_settings or in_brackets
         if (consumer := consumers.get(key)) is None:
-            of_reader = _abilities(settings, release.x64) + release.settings
+            of_reader = tuple(settings)
+            if runtime or release.with_settings:
+                of_reader = _abilities(settings, release.x64) + release.settings
             consumer = consumers[key] = _Consumer(about, family or "jaxlib", platform, of_reader)
         consumer.forecasts.append(known)
         consumer.built.append(release.built)

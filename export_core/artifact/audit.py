@@ -43,9 +43,9 @@ class AuditFinding(NamedTuple):
     """A finding of the audit: about a custom-call target, a disabled check, or an unknown part of the file."""
 
     target: str  # The custom-call target, the target or kind of a disabled check, or the name of the unknown part.
-    standing: (
-        str  # stable, allowed, dropped, unlisted, unchecked, serializer, disabled check; unknown, foreign or conflict.
-    )
+    standing: str
+    """stable, allowed, dropped, unlisted, unchecked, serializer or disabled check; of a part of the file unknown,
+    foreign or conflict."""
     ok: bool
     """Whether the audit accepts it: false for an unlisted, unchecked or dropped target that no policy allows."""
     what: str  # The kind of the custom call or of the unknown part, in words.

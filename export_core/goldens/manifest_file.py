@@ -29,7 +29,7 @@ from export_core.goldens.manifest import FORMAT, Check, Manifest
 
 RESTORE = (
     "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "
-    "`jaxexport goldens backfill` with another."
+    "`jaxexport goldens backfill -- --update-goldens` with another."
 )
 """What to do about a golden whose manifest cannot be believed; `restoring` is about any other."""
 
@@ -43,12 +43,10 @@ def restoring(manifest: Manifest) -> str:
     """Return what to do about a damaged golden, in a sentence with the commands that write this golden again."""
     if not manifest.test:
         return "Restore the golden from version control, or add it again with `jaxexport goldens add`."
-    backfill = shlex.join(
-        ["jaxexport", "goldens", "backfill", "--writers", manifest.writer.jaxlib, "--", manifest.test]
-    )
+    version, test = manifest.writer.jaxlib, shlex.quote(manifest.test)
     return (
         f"Restore the golden from version control, or write it again: `{rewriting(manifest.test)}` with jaxlib "
-        f"{manifest.writer.jaxlib} installed, else `{backfill}`."
+        f"{version} installed, else `jaxexport goldens backfill --writers {version} -- --update-goldens {test}`."
     )
 
 

@@ -117,7 +117,7 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
         (
             "tests/test_a.py::test_f[b c]",
             "write it again: `pytest --update-goldens 'tests/test_a.py::test_f[b c]'` with jaxlib 0.9.2 installed, "
-            "else `jaxexport goldens backfill --writers 0.9.2 -- 'tests/test_a.py::test_f[b c]'`.",
+            "else `jaxexport goldens backfill --writers 0.9.2 -- --update-goldens 'tests/test_a.py::test_f[b c]'`.",
         ),
         ("", "add it again with `jaxexport goldens add`."),
     ],

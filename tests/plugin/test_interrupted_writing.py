@@ -87,10 +87,8 @@ def test_the_summary_lists_goldens_that_an_interrupted_test_wrote(projects):
 
 
 def test_a_sigterm_that_timeout_repeats_has_the_summary(projects):
-    kill = 'subprocess.Popen(["sh", "-c", f"kill -TERM {os.getpid()}; sleep 0.1; kill -TERM {os.getpid()}"])'
-    done = projects(test_a=f"import subprocess\n{TWO_TESTS}    {kill}\n    time.sleep(120)\n").pytest(
-        "--update-goldens"
-    )
+    kill = 'os.system(f"(kill -TERM {os.getpid()}; sleep 0.1; kill -TERM {os.getpid()}) &")'
+    done = projects(test_a=f"{TWO_TESTS}    {kill}\n    time.sleep(120)\n").pytest("--update-goldens")
     assert done.code == 143, done.text
     assert "1 golden new: test_a.test_first/" in done.text
     assert "interrupted: pytest --update-goldens=missing writes what is missing" in done.text

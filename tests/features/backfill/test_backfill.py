@@ -12,6 +12,7 @@ from projects import Projects
 
 from export_core.features.backfill import backfill
 from export_core.features.backfill.backfill import choose_writers
+from export_core.goldens import GoldenStore
 from export_core.readers.environment import requirements
 from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
 
@@ -136,7 +137,8 @@ def test_backfill_names_what_it_left_and_how_to_replace_it(
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "--noise=later", "-k", "wave").code == 0
     before = project.stored()
-    golden = "test_a.test_wave/0.12.0.1-cpu"
+    (stored,) = GoldenStore(project.goldens).goldens()
+    golden, writer = stored.id, stored.manifest.writer.jaxlib
     (project.folder / "export_compat.yaml").write_text(
         f"retention:\n  pinned:\n  - goldens: [{golden}]\n    reason: what users have\n"
     )
@@ -145,13 +147,13 @@ def test_backfill_names_what_it_left_and_how_to_replace_it(
     where = Path(backfill.__file__).parents[3]  # pytest gets no PYTHONPATH, and must import this package
     run = ["env", f"PYTHONPATH={where}", *PYTEST, "-m", "export_compat", "--noise=later", "--no-second-export"]
     command = [*run, backfill.update_option(())]
-    assert backfill._run_to_its_end(command, ("optax",), backfill.Progress(), "0.12.0.1") == 1
+    assert backfill._run_to_its_end(command, ("optax",), backfill.Progress(), writer) == 1
     printed = capfd.readouterr().out
-    again = "jaxexport goldens backfill --writers 0.12.0.1 --install optax -- --update-goldens"
+    again = f"jaxexport goldens backfill --writers {writer} --install optax -- --update-goldens"
     assert f"1 golden left unchanged: {golden}; {again} replaces it" in printed
     assert f"If the change is intended: {again}" in printed
     assert project.stored() == before
-    assert backfill._run_to_its_end([*run, "--update-goldens"], (), backfill.Progress(), "0.12.0.1") == 0
+    assert backfill._run_to_its_end([*run, "--update-goldens"], (), backfill.Progress(), writer) == 0
     assert f"  {golden}: pinned by the policy (what users have); " in capfd.readouterr().out
     assert project.stored() != before
 

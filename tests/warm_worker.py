@@ -134,7 +134,7 @@ def path_in(folder: Path | None, python: Path, usual: Path) -> Path | None:
     Args:
         folder: the folder of the environment, if it was built. Only those in the user's cache outlive a test.
         python: the interpreter of the environment.
-        usual: the socket of the process for this interpreter, which starts the other one if nobody has.
+        usual: the socket of the process for this interpreter, which starts the other process if it does not run yet.
     """
     if folder is None:
         return None

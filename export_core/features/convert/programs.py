@@ -159,7 +159,7 @@ def export_again(
                 return _export_in(environment, artifact, reader, allow)
         except (ConversionRefused, EnvironmentFailed) as error:
             problems.append(f"jaxlib {jaxlib}: {error.message().rstrip('.')}")
-            # What a release would do is unknown without its environment: then nobody has refused the artifact.
+            # Without its environment it is unknown what a release would do: the artifact was not refused.
             error_type = type(error) if isinstance(error, EnvironmentFailed) else error_type
     reason = "; ".join(problems) or "no known release both reads it and writes what that reader takes"
     raise error_type(f"{refusal}: {reason}.")

@@ -15,7 +15,7 @@ _AGAIN = {
 }
 
 REPEATED_SECONDS = 0.5
-"""How long the same signal counts as one: `timeout` sends it to its command, and then to the whole process group."""
+"""The seconds in which a repeated signal counts as one: `timeout` sends it to its command, then to the whole group."""
 
 
 class Interrupted(KeyboardInterrupt):

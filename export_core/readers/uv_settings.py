@@ -50,7 +50,7 @@ OTHER_VARIABLES = (
     *("UV_PYTHON_DOWNLOADS", "UV_PYTHON_INSTALL_MIRROR"),
 )
 _OFFLINE = re.compile(r"(?i)network (?:connectivity )?(?:is|was) disabled")
-"""What uv says where `UV_OFFLINE` or the key `offline` forbids the network."""
+"""The words of uv by which `UV_OFFLINE` or the key `offline` is known to forbid the network."""
 _CACHE_HINT = " When the network is disabled, registry packages may only be read from the cache."
 CREDENTIALS = ("_USERNAME", "_PASSWORD")
 """The endings of ``UV_INDEX_NAME_USERNAME`` and ``UV_INDEX_NAME_PASSWORD``, which uv reads for the index NAME."""

@@ -1,4 +1,4 @@
-"""What differs between two artifacts: the lines of `jaxexport diff`."""
+"""The lines of `jaxexport diff`: everything in which two artifacts differ."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import nox
 from export_core.readers.build import PREFERRED, find_python, uv_command
 from export_core.readers.errors import EnvironmentFailed
 from pytest_jaxexport.nox_sessions import register
+from tools.wheel import wheel_folder
 
 nox.options.sessions = ["lint", "typecheck", "tests"]
 nox.options.default_venv_backend = "uv"
@@ -130,8 +131,7 @@ def examples(session: nox.Session, folder: Path) -> None:
     """Run the commands of an example's README with the wheel, in a new environment. -- --renew writes their output."""
     scratch = Path(session.create_tmp()).resolve()
     shutil.rmtree(scratch)
-    session.run(uv_command(), "build", "--quiet", "--wheel", "--out-dir", str(scratch / "dist"), external=True)
-    (wheel,) = (scratch / "dist").glob("*.whl")
+    (wheel,) = wheel_folder().glob("*.whl")
     copy = shutil.copytree(folder, scratch / folder.name)
     project = tomllib.loads((copy / "pyproject.toml").read_text(encoding="utf-8"))
     words = ["--editable", "."] if "build-system" in project else []
@@ -189,7 +189,7 @@ def package(session: nox.Session) -> None:
     """Build sdist and wheel into dist/, check both, install the wheel, and run some tests of the sdist."""
     shutil.rmtree("dist", ignore_errors=True)
     session.install("--group", "package")
-    session.run("python", "-m", "build", "--outdir", "dist")  # the wheel is built from the sdist
+    session.run(uv_command(), "build", "--quiet", "--out-dir", "dist", external=True)  # the wheel from the sdist
     (sdist,), (wheel,) = Path("dist").glob("*.tar.gz"), Path("dist").glob("*.whl")
     session.run("twine", "check", "--strict", str(sdist), str(wheel))
     session.run("check-wheel-contents", str(wheel))

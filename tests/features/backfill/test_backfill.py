@@ -31,26 +31,16 @@ PYTEST = [sys.executable, "-m", "pytest", *backfill._PLUGIN, "-q", "-p", "no:cac
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize(
-    ("writer", "words", "judged", "shown"),
-    [
-        ("0.10.2", (), "2 kept", ""),
-        (
-            *("0.6.2", ("--noise=later",), "1 kept, 1 outside"),
-            "test_a.test_wave/0.6.2-cpu: stage deserialize: ValueError: Exported being",
-        ),
-    ],
-)
-def test_an_older_writer_writes_a_golden_that_pytest_judges(
-    projects: Projects, writer: str, words: tuple[str, ...], judged: str, shown: str
-) -> None:
+def test_an_older_writer_writes_a_golden_that_pytest_judges(projects: Projects) -> None:
+    """The jax of this test refuses goldens of 0.6.2; the README's page has one of a release that is promised here."""
+    writer = "0.6.2"
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "-k", "wave").code == 0
     own = project.stored()
     (project.folder / "held.txt").write_text("iniconfig==2.0.0\n")
     command = [sys.executable, "-m", "export_core", "goldens", "backfill", "--writers", writer, "--install", "numpy"]
     # A second export here would take two more interpreters; the README's page makes it.
-    command += ["--constraints", "held.txt", "--", "--no-second-export", *words]
+    command += ["--constraints", "held.txt", "--", "--no-second-export"]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(command, cwd=project.folder, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -59,11 +49,11 @@ def test_an_older_writer_writes_a_golden_that_pytest_judges(
     assert {name: data for name, data in project.stored().items() if name in own} == own
     packages = yaml.safe_load(older[f"test_a.test_wave/{writer}-cpu/golden.yaml"])["packages"]
     assert (packages["jaxlib"], packages["iniconfig"]) == (writer, "2.0.0")
-    assert (f"test_a.test_wave/{writer}-cpu/noise.npz" in older) is (not words)
+    assert f"test_a.test_wave/{writer}-cpu/noise.npz" in older
     held = project.pytest("-k", "wave")
     assert held.code == 0
-    assert f"1 case checked against 2 goldens: {judged}" in held.text
-    assert shown in held.text
+    assert "1 case checked against 2 goldens: 1 kept, 1 outside" in held.text
+    assert "test_a.test_wave/0.6.2-cpu: stage deserialize: ValueError: Exported being" in held.text
     place = str(project.folder.parent).encode()
     assert [name for name, data in older.items() if place in data] == []
 

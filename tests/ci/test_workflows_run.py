@@ -160,6 +160,7 @@ def plain(python: Path, **variables: str) -> dict[str, str]:
         "PATH": f"{python}{os.pathsep}{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",
+        "PIP_NO_COMPILE": "1",  # Python compiles what it imports
         "JAXEXPORT_CACHE": str(cache_folder()),
         **variables,
     }

@@ -211,7 +211,7 @@ def package(session: nox.Session) -> None:
             "-q",
             "tests/test_package.py",
             "tests/test_layers.py",
-            "tests/goldens/test_store.py",
+            "tests/goldens/test_rename.py",
         )
 
 

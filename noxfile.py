@@ -58,9 +58,9 @@ def run_tests(session: nox.Session, chosen: Sequence[str] = ()) -> None:
     session.env["PYTHONDONTWRITEBYTECODE"] = ""
     # Nothing here multiplies large matrices, and a thread for each core takes each of them a third of NumPy's import.
     session.env["OPENBLAS_NUM_THREADS"] = "1"
-    # One process more than there are cores, since some tests wait. In their order: files with the fewest tests, which
-    # would come last otherwise, are among the slowest.
-    processes = str((os.cpu_count() or 1) + 1)
+    # A process for each core: one more, for when tests wait, would collect all tests once more. In their order: files
+    # with the fewest tests, which would come last otherwise, are among the slowest.
+    processes = str(os.cpu_count() or 1)
     session.run("pytest", "-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *chosen, *session.posargs)
 
 

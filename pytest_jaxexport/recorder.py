@@ -25,7 +25,7 @@ from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, 
 from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
-from export_core.goldens.manifest_file import rewriting
+from export_core.goldens.restoring import rewriting, with_test
 from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement, Result
@@ -330,7 +330,9 @@ class Recorder:
                 self._write(produced, crash)
         except ExportCompatError as error:
             text, test = str(error), full_name(self._item)
-            for general in (rewriting(test), rewriting()):  # of a golden; of one whose golden.yaml cannot be read
+            for case in dict.fromkeys(self.cases):
+                text = with_test(text, case, test)
+            for general in (rewriting(test), rewriting()):
                 text = text.replace(f"`{general}`", f"`{self._remedy(test)}`")
             self._fail(text)
 

@@ -28,7 +28,7 @@ from export_core.base.untrusted import LARGEST, open_regular, read_named, read_r
 from export_core.goldens import manifest_file
 from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise_from_npz
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, as_stored
-from export_core.goldens.manifest_file import RESTORE, restoring
+from export_core.goldens.restoring import restoring, restoring_unread
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -505,7 +505,7 @@ def _refuse_links(folder: Path) -> None:
     """Raise `GoldenError` if a golden's folder, or that of its case, is a symbolic link."""
     for path in (folder.parent, folder):
         if path.is_symlink():
-            raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
+            raise GoldenError(f"{path}: expected a folder, found a symbolic link. {restoring_unread(folder)}")
 
 
 def no_goldens(root: Path, advice: str = "") -> str:

@@ -25,7 +25,8 @@ from export_core.base.untrusted import read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of
-from export_core.goldens.manifest_file import dump_manifest, restoring
+from export_core.goldens.manifest_file import dump_manifest
+from export_core.goldens.restoring import restoring
 from export_core.goldens.store import (
     ARTIFACT,
     INPUTS,

@@ -473,25 +473,27 @@ class GoldenStore:
         )
 
 
-def readable_goldens(store: GoldenStore) -> tuple[list[Golden], list[str]]:
+def readable_goldens(store: GoldenStore) -> tuple[list[Golden], dict[str, GoldenError]]:
     """Return every golden that can be read, in the order of `GoldenStore.goldens`, and why each other one cannot.
+
+    The reasons are by the id of the golden, or by the case if its folder cannot be searched.
 
     Raises `GoldenError` for a golden.yaml outside the folders of all cases.
     """
     goldens: list[Golden] = []
-    problems = []
+    problems: dict[str, GoldenError] = {}
     for case in store.cases():
         try:
             folders = store._folders_of(case)
         except GoldenError as error:
-            problems.append(str(error))
+            problems[case] = error
             continue
         of_case = []
         for folder in folders:
             try:
                 of_case.append(store._load(folder))
             except GoldenError as error:
-                problems.append(str(error))
+                problems[f"{case}/{folder.name}"] = error
         goldens += sorted(of_case, key=_by_writer)
     return goldens, problems
 

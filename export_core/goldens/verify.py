@@ -77,7 +77,8 @@ def verify_goldens(
     Raises:
         GoldenError: Goldens are not complete or not true, and the message names them; or there is no golden at all.
     """
-    goldens, problems = ([*chosen], []) if chosen else readable_goldens(store)
+    goldens, unreadable = ([*chosen], {}) if chosen else readable_goldens(store)
+    problems = [*map(str, unreadable.values())]
     if not goldens and not problems:
         raise GoldenError(no_goldens(store.root))
     for golden in goldens:

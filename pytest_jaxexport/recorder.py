@@ -39,6 +39,7 @@ from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, outputs_to_name
 from export_core.numbers.shows_nothing import (
     MEANT,
     Remark,
+    meant_line,
     remark_lines,
     remarks_without_runs,
     unknown_leaves,
@@ -532,8 +533,12 @@ class Recorder:
         noise = left_to_noise(golden, policy.tolerances)
         named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
-        if lines := self._remark_lines(golden, produced):
-            named, to_do = [*named, *lines], [*to_do, MEANT]
+        if remarks := self._remarks_on(golden):
+            constant, verbose = self._marked["constant"] or (), self._item.config.get_verbosity() > 0
+            leaves = [path for paths in leaf_paths(produced.manifest, produced.artifact) for path in paths]
+            if lines := remark_lines(remarks, constant, leaves, whole=verbose, how_to_see="-v"):
+                meant = meant_line(produced.manifest.test, remarks, constant, leaves, whole=verbose)
+                named, to_do = [*named, *lines], [*to_do, MEANT, meant]
         if produced.outputs is None:
             reason = produced.manifest.options.without_outputs
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
@@ -550,19 +555,17 @@ class Recorder:
             event["rounded"] = sorted(produced.rounded)
             event["named"] = [*named, *produced.lost]
 
-    def _remark_lines(self, golden: Golden, produced: ProducedGolden) -> list[str]:
-        """Return lines about what a golden does not show.
+    def _remarks_on(self, golden: Golden) -> Sequence[Remark]:
+        """Return the remarks on what a golden does not show.
 
-        If its noise was measured earlier, there are only lines that its files show without further runs, under `-v`.
+        If its noise was measured earlier, there are only those that its files show without further runs, under `-v`.
         """
         if self._marked["nothing_to_compare"]:  # a golden without values has a reason, which is in its marker
-            return []
-        verbose = self._item.config.get_verbosity() > 0
+            return ()
         remarks = self._remarks.get(golden.manifest.case)
         if remarks is None:
-            remarks = remarks_without_runs(golden) if verbose else ()
-        leaves = [path for paths in leaf_paths(produced.manifest, produced.artifact) for path in paths]
-        return remark_lines(remarks, self._marked["constant"] or (), leaves, whole=verbose, how_to_see="-v")
+            return remarks_without_runs(golden) if self._item.config.get_verbosity() > 0 else ()
+        return remarks
 
     @property
     def _measure(self) -> str:

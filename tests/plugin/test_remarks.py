@@ -91,9 +91,18 @@ def test_constant_outputs_and_unused_inputs_are_named(written):
     step, unused = remarks_on(written, "test_unused")
     assert step == "result['step']: it is 3 with all of 16 other inputs too: choose inputs on which it depends"
     assert unused == "args[1]['a']: no output depends on this input: is it meant to be unused?"
-    meant = 'export_compat(constant=("result[\'step\']", "args[1].error", "args[2]"))'
-    assert written.text.count("constant, unused, infinite or NaN, such as a step counter") == 1
-    assert written.text.count(meant) == 1
+
+
+def test_the_marker_that_names_these_leaves_is_printed(written):
+    lines = [line.strip() for line in written.text.splitlines()]
+    first = next(number for number, line in enumerate(lines) if line.startswith("Where a leaf is meant to be constant"))
+    assert lines[first].endswith("and leave out any other leaf:")
+    meant = lines[first + 1 : first + 4]
+    test = "test_a.py::TestAll::test_"
+    assert meant[0] == f'{test}dead: export_compat(constant=["result"])'
+    assert meant[1] == f"""{test}unused: export_compat(constant=["result['step']", "args[1]['a']"])"""
+    assert "constant, unused, infinite or NaN" not in "".join(lines[first + 1 :])
+    assert not any(f"{test}meant" in line for line in lines)
 
 
 def test_one_line_names_the_goldens_whose_inputs_were_rounded(written):

@@ -228,12 +228,16 @@ def _arrays(golden: Golden, name: str) -> list[str]:
 def _paths(golden: Golden, name: str) -> list[str]:
     """Return the path of each array in a file: an argument, a result or a derivative of one of the golden's calls.
 
-    Empty for an artifact without trees, and for one that cannot be read.
+    A path in the one file of the noise begins with the name of its call, but for the first call. Empty for an artifact without trees, and for one that cannot be read.
     """
     calls = (Check("", inputs=INPUTS, outputs=OUTPUTS), *golden.manifest.checks)
     try:
         if name == NOISE:
-            return [path for check in golden.calls.values() for path in call_paths(golden, check.vjp)[1]]
+            return [
+                (f"{check.name}: " if check.name else "") + path  # its other files are named by the call
+                for check in golden.calls.values()
+                for path in call_paths(golden, check.vjp)[1]
+            ]
         for check in calls:
             if name in (check.inputs, check.outputs):
                 arguments, results = call_paths(golden, check.vjp)

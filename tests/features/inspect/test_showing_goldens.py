@@ -232,7 +232,17 @@ def test_each_array_of_a_call_is_shown_with_its_path(copied, jaxexport):
     assert "              the cotangent of result['mean']  float32[]  -0.95675" in lines
     derivative = f"derivative by args[0]['x']  {from_npz(copied / case / '0.12.0.1-cpu' / 'vjp1.outputs.npz')[0]}  "
     assert any(line.startswith(f"vjp1.outputs  {derivative}") for line in lines)
-    assert any(line.strip().startswith("derivative by args[0]['x']  float64[2,3]") for line in lines), "its noise"
+    assert any(line.strip().startswith("vjp1: derivative by args[0]['x']  float64[2,3]") for line in lines), "its noise"
+
+
+def test_the_noise_of_a_further_call_names_the_call(copied, jaxexport):
+    case = "tests.compat.test_calls.test_model_and_a_symbolic_batch"
+    shutil.copytree(GOLDEN / case, copied / case)
+    lines = [line.strip() for line in jaxexport("inspect", case).out.splitlines() if "float64[" in line]
+    assert [line.removeprefix("noise").partition("  float64")[0].strip() for line in lines] == [
+        "result[0]", "result[1].weight", "result[1].bias",
+        "call1: result[0]", "call1: result[1].weight", "call1: result[1].bias",
+    ]  # fmt: skip
 
 
 def test_the_screen_counts_elements_moved_out_of_proportion(copied, jaxexport):

@@ -36,6 +36,7 @@ from export_core.numbers.elements import bits_of
 from export_core.numbers.leaf_paths import leaf_paths, output_paths
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, outputs_to_name
+from export_core.numbers.nothing_compared import calls_without_values
 from export_core.numbers.shows_nothing import (
     MEANT,
     Remark,
@@ -542,6 +543,8 @@ class Recorder:
         if produced.outputs is None:
             reason = produced.manifest.options.without_outputs
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
+        elif not self._marked["nothing_to_compare"]:
+            named = [*named, *calls_without_values(golden)]
         if not produced.manifest.reproducible:
             named = [*named, _NOT_REPRODUCIBLE]
         if case in self._with_other_inputs:

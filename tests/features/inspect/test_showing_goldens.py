@@ -7,12 +7,13 @@ from pathlib import Path
 
 import jsonschema
 import msgspec
+import numpy as np
 import pytest
 from commands import assert_bad_input
 
 from export_core.features.inspect.golden import _OF_NOISE, golden_screen
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.arrays import from_npz
+from export_core.goldens.arrays import Leaf, from_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.policy import Policy
 from tools.schemas import schema
@@ -243,6 +244,19 @@ def test_the_noise_of_a_further_call_names_the_call(copied, jaxexport):
         "result[0]", "result[1].weight", "result[1].bias",
         "call1: result[0]", "call1: result[1].weight", "call1: result[1].bias",
     ]  # fmt: skip
+
+
+def test_the_screen_says_of_which_call_no_number_is_compared(copied, jaxexport):
+    case = "tests.compat.test_derivatives.test_integer_inputs"
+    shutil.copytree(GOLDEN / case, copied / case)
+    assert "derivative by args[1]  float0[]  no values\n" in jaxexport("inspect", case).out
+    (golden,) = (
+        golden for golden in GoldenStore(copied).generations(case) if golden.manifest.writer.id == "0.12.0.1-cpu"
+    )
+    (golden.folder / "vjp1.outputs.npz").write_bytes(to_npz([Leaf("float0", np.zeros(2, bool))]))
+    assert "vjp1: no number is compared, since derivatives by integers" in " ".join(
+        jaxexport("inspect", case).out.split()
+    )
 
 
 def test_the_screen_counts_elements_moved_out_of_proportion(copied, jaxexport):

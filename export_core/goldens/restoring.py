@@ -49,7 +49,7 @@ def with_test(text: str, case: str, test: str) -> str:
 
 
 def _restoring(test: str, release: str) -> str:
-    again = shlex.join(["jaxexport", "goldens", "backfill", "--writers", release, "--", "--update-goldens", test])
+    again = f"jaxexport goldens backfill --writers {shlex.quote(release)} -- --update-goldens {shlex.quote(test)}"
     return (
         f"Restore the golden from version control, or write it again: `{rewriting(test)}` with jaxlib {release} "
         f"installed, else `{again}`"

@@ -228,6 +228,15 @@ def test_a_damaged_golden_is_written_again_by_its_test_alone(spoiled, kind):
     assert (f"pytest {test}", release, backfill) in words
 
 
+def test_from_a_subfolder_an_unread_golden_is_written_by_its_test(spoiled):
+    folder = spoiled.project.folder
+    (folder / "below").mkdir()
+    run = spoiled.project.pytest("-k", "stored and unread", f"--rootdir={folder}", str(folder), cwd=folder / "below")
+    test = "test_bad.py::test_stored[unread]"
+    assert f"or write it again: `pytest --update-goldens '../{test}'` with" in run.text
+    assert f" -- --update-goldens '{test}'`." in run.text
+
+
 def test_undamaged_goldens_are_still_checked(spoiled):
     assert spoiled.checked["test_stored[whole]"].outcome == "passed"
     assert spoiled.checked["test_stored[older_alone]"].outcome == "passed"

@@ -251,9 +251,7 @@ def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[Deploy
         return ""
     needed = [each for each in answered if _is_pending(each) or is_replaced(each)]
     named = {each.deployment.target for each in needed}
-    return _command(
-        [each.subject for each in needed], [target for target in targets if target.name in named], question
-    )
+    return _command([each.subject for each in needed], [target for target in targets if target.name in named], question)
 
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question) -> _Answered:

@@ -21,8 +21,23 @@ from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import few, shown
 from export_core.export.case import Case, case_id
-from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, require_values
-from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
+from export_core.export.golden_checks import (
+    MISMATCH,
+    ExtraCall,
+    GoldenChecks,
+    call_name,
+    inputs_file,
+    require_values,
+)
+from export_core.export.produce import (
+    LARGE,
+    ExportedAgain,
+    ProducedGolden,
+    Uncalled,
+    export_again,
+    free_caches,
+    produce,
+)
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.manifest_file import rewriting
@@ -127,6 +142,23 @@ class Exported:
                     self.checks.add(call)
             except ExportCompatError as error:
                 raise pytest.fail.Exception(shown(str(error)), pytrace=False) from None
+
+
+class SecondExported(Exported):
+    """What `export_golden` returns in a second process: further calls are not run, their inputs are hashed."""
+
+    def __init__(self, again: ExportedAgain, inputs: dict[str, str], ledger: Ledger) -> None:
+        """Store what further calls need; the hash of each call's inputs is added to `inputs`, by their file."""
+        super().__init__(None, ledger, to_write=False)
+        self._again = again
+        self._inputs = inputs
+        self._calls = 0
+
+    def _add(self, what: str, call: ExtraCall) -> None:
+        self._calls += 1
+        with self._ledger.enter(what), suppress(ExportCompatError):  # the first process has reported it
+            if call.refused is None and (sha256 := self._again.hash_inputs(call.args, call.kwargs)):
+                self._inputs[inputs_file(call_name(self._calls))] = sha256
 
 
 def _place(call: str) -> str:
@@ -817,10 +849,11 @@ class SecondRecorder(Recorder):
                 again = export_again(case)
                 artifact = read_bytes(again.data)
                 digest = export_digest(artifact)
-                self._exports[case.id] = (artifact.sha256, digest, again.flags, again.inputs_sha256)
+                inputs = dict(again.inputs)
+                self._exports[case.id] = (artifact.sha256, digest, again.flags, inputs)
             except ExportCompatError as error:  # the first process has reported it
                 self._fail(str(error))
-            return Exported(None, self._ledger, to_write=False)
+            return SecondExported(again, inputs, self._ledger)
 
     def finish(self) -> None:
         """Do nothing: the second pytest sends what was exported."""

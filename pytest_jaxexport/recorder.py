@@ -74,6 +74,7 @@ from pytest_jaxexport.changes import Changes, changed_inputs, changed_settings, 
 from pytest_jaxexport.comparing import comparison, correction, marked_now
 from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
 from pytest_jaxexport.ledger import Ledger
+from pytest_jaxexport.long_steps import shown_in_log
 from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replacing import replaced_parts
 from pytest_jaxexport.replayer import Replayer
@@ -791,13 +792,18 @@ class Recorder:
     def _shown(self, text: str) -> Iterator[None]:
         """Show a line below pytest's own output while the block runs, if the output is a terminal.
 
-        Nothing is shown in a log, under -q, or by a worker of xdist, which cannot print.
+        A log has a line only if the block takes long. Nothing is shown under -q, or by a worker of xdist, which cannot
+        print.
         """
         config = self._item.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         can_erase = reporter and reporter.isatty and config.get_terminal_writer().hasmarkup
-        if not can_erase or config.get_verbosity() < 0:
+        if not reporter or config.get_verbosity() < 0:
             yield
+            return
+        if not can_erase:
+            with shown_in_log(config, text):
+                yield
             return
         capture = config.pluginmanager.get_plugin("capturemanager")
 

@@ -305,8 +305,9 @@ class Recorder:
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
         """Return the golden by this writer with the same artifact, settings and inputs, or None.
 
-        Derivatives and refusals need not be checked again: equal bytes have equal ones, unless they call what no module
-        holds, such as a callback to Python. What this processor computes is compared when the golden is replayed.
+        The derivatives and refusals of equal bytes are equal, so they need not be checked again. It is None for a case
+        that allows custom calls: these may call what no module holds, such as a function of Python. What this processor
+        computes is compared when the golden is replayed.
         """
         now = produced.manifest
         if now.options.allow:

@@ -142,7 +142,7 @@ def report(
     others: dict[str, object] = {"open": is_opened, "full": full, **files, "annotations": annotations, "badge": badge}
     others |= {"baseline": baselines, "policy": policy_file, "as-of": as_of, "fail-on": fail_on}
     if trend and (other := next((name for name, value in others.items() if value), "")):
-        raise click.UsageError(f"--trend judges and writes nothing: it cannot be combined with --{other}.")
+        raise click.UsageError(f"--trend neither judges a run nor writes a file: it cannot be combined with --{other}.")
     click_options.check_fail_on(fail_on, baselines or folders[1:])
     runs = sorted(map(read_run, map(Path, folders or (results or RESULTS,))), key=lambda run: run.moment)
     run = runs[-1]

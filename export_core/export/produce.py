@@ -23,7 +23,14 @@ from export_core.export.closed_over import lost_integers
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
-from export_core.export.refusals import handlers_required, known_advice, lost_kind, refusal, unpromised_targets
+from export_core.export.refusals import (
+    handlers_required,
+    is_callback_without_words,
+    known_advice,
+    lost_kind,
+    refusal,
+    unpromised_targets,
+)
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import is_finite, to_npz
 from export_core.goldens.made_inputs import RULES
@@ -359,8 +366,9 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
         # without a number in the format with KeyError. Of other errors few are refusals: of RuntimeErrors, and of
         # InconclusiveDimensionOperation, which has no public name in all of them.
         except Exception as error:
-            of_jax = isinstance(error, ValueError | NotImplementedError | KeyError | TypeError)
-            if not (of_jax or known_advice(str(error))):
+            is_refusal = isinstance(error, ValueError | NotImplementedError | KeyError | TypeError)
+            is_refusal = is_refusal or bool(known_advice(str(error)))
+            if not (is_refusal or is_callback_without_words(error, lambda: _jaxpr(case, specs))):
                 raise
             refused = {*unpromised_targets(str(error))} & {*case.options.allow} - called
             if not refused:

@@ -518,7 +518,7 @@ def _issue_of(subject: Subject, target: DeploymentTarget, question: Question) ->
 
 
 def _is_forecast(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
-    """Return whether an artifact's bytes show that a target cannot load it, or that another runtime does not run it."""
+    """Return whether an artifact's bytes show that a jaxlib does not load it, or another runtime does not run it."""
     reader = find_reader(target.release, question.terms, question.calendar)
     check = check_load(subject.artifact, question.terms, reader, target.platform)
     if check.loads is False or not target.reader:

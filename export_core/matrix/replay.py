@@ -179,7 +179,7 @@ class _Replay:
             self.idle.close()
 
     def _note_longest(self) -> bool:
-        """Notify of the cell that runs longest, and return whether there is one."""
+        """Tell the user which cell runs longest, and return whether there is one."""
         running = sorted(self.begun.copy().values(), key=lambda pair: pair[0])
         for begun, cell in running[:1]:
             does = "compiling" if cell.mode is Mode.COMPILE else "running"

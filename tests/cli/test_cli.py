@@ -557,7 +557,7 @@ def test_a_note_printed_before_a_run_starts_is_left_out_with_quiet(capsys, quiet
 
 
 @pytest.mark.parametrize(("is_terminal", "seconds"), [(True, 10.0), (False, 60.0)])
-def test_a_terminal_names_a_cell_that_runs_long_sooner_than_a_log(is_terminal, seconds):
+def test_a_terminal_names_a_long_cell_sooner_than_a_log(is_terminal, seconds):
     screen = Console(force_terminal=is_terminal, force_interactive=is_terminal, _environ={"TERM": "xterm"})
     assert Follower(screen, RunOptions(), quiet=False).observer().silence == seconds
 

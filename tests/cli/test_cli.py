@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 from commands import Ended, assert_bad_input, process
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden
+from rich.console import Console
 
 from export_core.base.errors import PREFIX, with_prefix
 from export_core.base.exit_code import ExitCode
@@ -573,6 +574,12 @@ def test_a_note_printed_before_a_run_starts_is_left_out_with_quiet(capsys, quiet
     observer = Follower(click_options.console(), RunOptions(), quiet=quiet).observer()
     observer.note("waiting for the Dask scheduler at tcp://[::1]:9999")
     assert capsys.readouterr().out == ("" if quiet else "waiting for the Dask scheduler at tcp://[::1]:9999\n")
+
+
+@pytest.mark.parametrize(("is_terminal", "seconds"), [(True, 10.0), (False, 60.0)])
+def test_a_terminal_names_a_long_cell_sooner_than_a_log(is_terminal, seconds):
+    screen = Console(force_terminal=is_terminal, force_interactive=is_terminal, _environ={"TERM": "xterm"})
+    assert Follower(screen, RunOptions(), quiet=False).observer().silence == seconds
 
 
 def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):

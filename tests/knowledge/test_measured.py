@@ -175,6 +175,18 @@ def test_a_custom_call_that_nobody_ran_is_unknown():
         assert about.unmeasured(places) == ("", "", "", "custom call my_target")
 
 
+def test_of_a_release_newer_than_all_measured_only_what_counts_is_unknown():
+    about = About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"))
+    vars(about).update(calls=frozenset({"my_target"}), uses={**about.uses, CALL: frozenset({"my_target"})})
+    unknown = {
+        name: _Consumer(about, name, "cpu", ()).unmeasured(measured()[name].places("99.0.0")).unseen
+        for name in ("pjrt", "litert")
+    }
+    assert unknown["pjrt"] == "custom call my_target", "of XLA's compiler, which is that of its jaxlib"
+    assert unknown["litert"] == about.few_uses
+    assert "stablehlo.dot_general of f32->f32" in about.few_uses
+
+
 def test_a_custom_call_that_a_runtime_lacks_gives_a_no():
     known = forecast_of("test_safety_checks.test_allowed_target", "iree==3.13.0")
     assert known.runs.answer == NO

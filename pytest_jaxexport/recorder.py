@@ -21,11 +21,26 @@ from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import few, shown
 from export_core.export.case import Case, case_id
-from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, require_values
-from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
+from export_core.export.golden_checks import (
+    MISMATCH,
+    ExtraCall,
+    GoldenChecks,
+    call_name,
+    inputs_file,
+    require_values,
+)
+from export_core.export.produce import (
+    LARGE,
+    ExportedAgain,
+    ProducedGolden,
+    Uncalled,
+    export_again,
+    free_caches,
+    produce,
+)
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
-from export_core.goldens.manifest_file import rewriting
+from export_core.goldens.restoring import rewriting, with_test
 from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement, Result
@@ -36,9 +51,11 @@ from export_core.numbers.elements import bits_of
 from export_core.numbers.leaf_paths import leaf_paths, output_paths
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, outputs_to_name
+from export_core.numbers.nothing_compared import calls_without_values
 from export_core.numbers.shows_nothing import (
     MEANT,
     Remark,
+    meant_line,
     remark_lines,
     remarks_without_runs,
     unknown_leaves,
@@ -59,6 +76,7 @@ from pytest_jaxexport.changes import Changes, changed_inputs, changed_settings, 
 from pytest_jaxexport.comparing import comparison, correction, marked_now
 from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
 from pytest_jaxexport.ledger import Ledger
+from pytest_jaxexport.long_steps import shown_in_log
 from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replacing import replaced_parts
 from pytest_jaxexport.replayer import Replayer
@@ -127,6 +145,23 @@ class Exported:
                     self.checks.add(call)
             except ExportCompatError as error:
                 raise pytest.fail.Exception(shown(str(error)), pytrace=False) from None
+
+
+class SecondExported(Exported):
+    """What `export_golden` returns in a second process: further calls are not run, their inputs are hashed."""
+
+    def __init__(self, again: ExportedAgain, inputs: dict[str, str], ledger: Ledger) -> None:
+        """Store what further calls need; the hash of each call's inputs is added to `inputs`, by their file."""
+        super().__init__(None, ledger, to_write=False)
+        self._again = again
+        self._inputs = inputs
+        self._calls = 0
+
+    def _add(self, what: str, call: ExtraCall) -> None:
+        self._calls += 1
+        with self._ledger.enter(what), suppress(ExportCompatError):  # the first process has reported it
+            if call.refused is None and (sha256 := self._again.hash_inputs(call.args, call.kwargs)):
+                self._inputs[inputs_file(call_name(self._calls))] = sha256
 
 
 def _place(call: str) -> str:
@@ -272,8 +307,9 @@ class Recorder:
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
         """Return the golden by this writer with the same artifact, settings and inputs, or None.
 
-        Derivatives and refusals need not be checked again: equal bytes have equal ones, unless they call what no module
-        holds, such as a callback to Python. What this processor computes is compared when the golden is replayed.
+        The derivatives and refusals of equal bytes are equal, so they need not be checked again. It is None for a case
+        that allows custom calls: these may call what no module holds, such as a function of Python. What this processor
+        computes is compared when the golden is replayed.
         """
         now = produced.manifest
         if now.options.allow:
@@ -330,7 +366,9 @@ class Recorder:
                 self._write(produced, crash)
         except ExportCompatError as error:
             text, test = str(error), full_name(self._item)
-            for general in (rewriting(test), rewriting()):  # of a golden; of one whose golden.yaml cannot be read
+            for case in dict.fromkeys(self.cases):
+                text = with_test(text, case, test)
+            for general in (rewriting(test), rewriting()):
                 text = text.replace(f"`{general}`", f"`{self._remedy(test)}`")
             self._fail(text)
 
@@ -530,11 +568,17 @@ class Recorder:
         noise = left_to_noise(golden, policy.tolerances)
         named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
-        if lines := self._remark_lines(golden, produced):
-            named, to_do = [*named, *lines], [*to_do, MEANT]
+        if remarks := self._remarks_on(golden):
+            constant, verbose = self._marked["constant"] or (), self._item.config.get_verbosity() > 0
+            leaves = [path for paths in leaf_paths(produced.manifest, produced.artifact) for path in paths]
+            if lines := remark_lines(remarks, constant, leaves, whole=verbose, how_to_see="-v"):
+                meant = meant_line(produced.manifest.test, remarks, constant, leaves, whole=verbose)
+                named, to_do = [*named, *lines], [*to_do, MEANT, meant]
         if produced.outputs is None:
             reason = produced.manifest.options.without_outputs
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
+        elif not self._marked["nothing_to_compare"]:
+            named = [*named, *calls_without_values(golden)]
         if not produced.manifest.reproducible:
             named = [*named, _NOT_REPRODUCIBLE]
         if case in self._with_other_inputs:
@@ -548,19 +592,17 @@ class Recorder:
             event["rounded"] = sorted(produced.rounded)
             event["named"] = [*named, *produced.lost]
 
-    def _remark_lines(self, golden: Golden, produced: ProducedGolden) -> list[str]:
-        """Return lines about what a golden does not show.
+    def _remarks_on(self, golden: Golden) -> Sequence[Remark]:
+        """Return the remarks on what a golden does not show.
 
-        If its noise was measured earlier, there are only lines that its files show without further runs, under `-v`.
+        If its noise was measured earlier, there are only those that its files show without further runs, under `-v`.
         """
         if self._marked["nothing_to_compare"]:  # a golden without values has a reason, which is in its marker
-            return []
-        verbose = self._item.config.get_verbosity() > 0
+            return ()
         remarks = self._remarks.get(golden.manifest.case)
         if remarks is None:
-            remarks = remarks_without_runs(golden) if verbose else ()
-        leaves = [path for paths in leaf_paths(produced.manifest, produced.artifact) for path in paths]
-        return remark_lines(remarks, self._marked["constant"] or (), leaves, whole=verbose, how_to_see="-v")
+            return remarks_without_runs(golden) if self._item.config.get_verbosity() > 0 else ()
+        return remarks
 
     @property
     def _measure(self) -> str:
@@ -759,13 +801,18 @@ class Recorder:
     def _shown(self, text: str) -> Iterator[None]:
         """Show a line below pytest's own output while the block runs, if the output is a terminal.
 
-        Nothing is shown in a log, under -q, or by a worker of xdist, which cannot print.
+        A log has a line only if the block takes long. Nothing is shown under -q, or by a worker of xdist, which cannot
+        print.
         """
         config = self._item.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         can_erase = reporter and reporter.isatty and config.get_terminal_writer().hasmarkup
-        if not can_erase or config.get_verbosity() < 0:
+        if not reporter or config.get_verbosity() < 0:
             yield
+            return
+        if not can_erase:
+            with shown_in_log(config, text):
+                yield
             return
         capture = config.pluginmanager.get_plugin("capturemanager")
 
@@ -817,10 +864,11 @@ class SecondRecorder(Recorder):
                 again = export_again(case)
                 artifact = read_bytes(again.data)
                 digest = export_digest(artifact)
-                self._exports[case.id] = (artifact.sha256, digest, again.flags, again.inputs_sha256)
+                inputs = dict(again.inputs)
+                self._exports[case.id] = (artifact.sha256, digest, again.flags, inputs)
             except ExportCompatError as error:  # the first process has reported it
                 self._fail(str(error))
-            return Exported(None, self._ledger, to_write=False)
+            return SecondExported(again, inputs, self._ledger)
 
     def finish(self) -> None:
         """Do nothing: the second pytest sends what was exported."""

@@ -52,6 +52,25 @@ class Uses(tuple[tuple[str, str], ...]):
         return [(glob, pattern) for glob, pattern in self if not _operation_of(glob)[1]]
 
 
+class Names(tuple[str, ...]):
+    """Parts of attributes' texts, and names of attributes and types by code, sorted once for `has_one_of`."""
+
+    @cached_property
+    def attribute_codes(self) -> frozenset[tuple[str, int]]:
+        """The dialect and the code of each name such as ``sdy attribute 12``."""
+        return frozenset(code for name in self if (code := _coded(name, "attribute")) is not None)
+
+    @cached_property
+    def type_codes(self) -> frozenset[tuple[str, int]]:
+        """The dialect and the code of each name such as ``vhlo type 10``."""
+        return frozenset(code for name in self if (code := _coded(name, "type")) is not None)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """All other names."""
+        return [name for name in self if _coded(name, "attribute") is None and _coded(name, "type") is None]
+
+
 class About:
     """The properties of one artifact, with its nested derivatives, that entries of the knowledge base ask about."""
 
@@ -62,7 +81,7 @@ class About:
         # consumer, platform and settings; and whether an entry is about it, by the entry's id.
         self.asked: dict[tuple[str, str, tuple[str, ...]], list[Entry]] = {}
         self.concerned: dict[str, bool] = {}
-        self._named: dict[str, bool] = {}  # What `names` returned, by its text.
+        self._texts: dict[str, bool] = {}  # Whether a module's strings contain a text.
         self._typed: dict[str, bool] = {}  # What `has_type` returned, by its pattern.
 
     @cached_property
@@ -95,7 +114,8 @@ class About:
     @cached_property
     def operations(self) -> frozenset[str]:
         """The names of the artifact's operations, without VHLO's versions: ``stablehlo.sort``, ``sdy.mesh``."""
-        return frozenset[str]().union(*[module.contents.uses.names for module in self.artifact.modules])
+        names: frozenset[str] = frozenset()  # Not `frozenset[str]()`, which takes 1 µs.
+        return names.union(*[module.contents.uses.names for module in self.artifact.modules])
 
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
@@ -231,23 +251,22 @@ class About:
         main = self.artifact.module.main
         return main.inputs if main is not None else ()
 
-    def names(self, text: str) -> bool:
-        """Return whether a module of the artifact contains an attribute or a type.
+    def has_one_of(self, names: Iterable[str]) -> bool:
+        """Return whether a module of the artifact contains one of several attributes and types.
 
-        `text` is a part of the attribute's text, or names an attribute or a type by its code: ``sdy attribute 12``,
+        A name is a part of an attribute's text, or names an attribute or a type by its code: ``sdy attribute 12``,
         ``vhlo type 10``.
         """
-        if (answer := self._named.get(text)) is None:
-            if (coded := _coded(text)) is not None:
-                kind, code = coded
-                codes = self.attribute_codes if kind == "attribute" else self.type_codes
-                answer = False
-                for of_module in codes:  # Without `any`, as in `is_concerned`.
-                    if code in of_module:
-                        answer = True
-            else:
-                answer = any(_contains(module, text) for module in self.artifact.modules)
-            self._named[text] = answer
+        names = names if isinstance(names, Names) else Names(names)
+        if names.type_codes and _has_one(self.type_codes, names.type_codes):
+            return True
+        if names.attribute_codes and _has_one(self.attribute_codes, names.attribute_codes):
+            return True
+        return any(map(self._has_text, names.texts))
+
+    def _has_text(self, text: str) -> bool:
+        if (answer := self._texts.get(text)) is None:
+            answer = self._texts[text] = any(_contains(module, text) for module in self.artifact.modules)
         return answer
 
     @property
@@ -290,15 +309,21 @@ def _contains(module: Module, text: str) -> bool:
     return module.tables.data.find(text.encode(), strings.at, strings.end) >= 0
 
 
-@lru_cache(maxsize=256)
-def _coded(text: str) -> tuple[str, tuple[str, int]] | None:
-    """Return what a text such as ``sdy attribute 12`` names: "attribute" or "type", then its dialect and its code.
+def _has_one(sets: Iterable[Set[tuple[str, int]]], codes: Set[tuple[str, int]]) -> bool:
+    """Return whether one of the codes is in one of the sets."""
+    for each in sets:  # noqa: SIM110  # Without `any`, as in `is_concerned`.
+        if not codes.isdisjoint(each):
+            return True
+    return False
 
-    None for any other text.
+
+def _coded(name: str, kind: str) -> tuple[str, int] | None:
+    """Return the dialect and the code in a name such as ``sdy attribute 12``; None for any other name.
+
+    `kind` is "attribute" or "type".
     """
-    words = text.split(" ")
-    is_code = len(words) == 3 and words[1] in ("attribute", "type") and words[2].isdecimal()
-    return (words[1], (words[0], int(words[2]))) if is_code else None
+    dialect, middle, code = name.partition(f" {kind} ")
+    return (dialect, int(code)) if middle and code.isdecimal() else None
 
 
 @lru_cache(maxsize=1024)  # of the few hundred in the entries
@@ -369,8 +394,8 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "symbolic": lambda about, wanted: about.is_symbolic is wanted,
     "x64": lambda about, wanted: about.is_wide is wanted,
     "unreduced": lambda about, wanted: about.is_unreduced is wanted,
-    "attributes": lambda about, texts: any(map(about.names, texts)),
-    "lacks": lambda about, texts: not any(map(about.names, texts)),
+    "attributes": lambda about, names: about.has_one_of(names),
+    "lacks": lambda about, names: not about.has_one_of(names),
     "calls": lambda about, globs: _any_matches(about.calls, globs),
     "donated": lambda about, wanted: about.donates is wanted,
     "types": lambda about, pattern: about.has_type(pattern),
@@ -389,6 +414,14 @@ def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
         if not HOLDS[key](about, value):
             return False
     return True
+
+
+def prepared(concerns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `concerns` with values that many artifacts are compared with quickly, as their checks in `HOLDS` do it."""
+    return {key: _PREPARED[key](value) if key in _PREPARED else value for key, value in concerns.items()}
+
+
+_PREPARED: Mapping[str, Callable[[Any], Any]] = {"uses": Uses, "attributes": Names, "lacks": Names}
 
 
 def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:

@@ -124,8 +124,10 @@ class Measured(NamedTuple):
         """
         if not self.failed.keys().isdisjoint(needed):
             return True
-        kinds = self.failed.get("*", {})
-        different = set[str]().union(*needed.values()) if kinds else set[str]()  # Most operations have the same types.
+        if not (kinds := self.failed.get("*", {})):
+            return False
+        different: set[str] = set()
+        different.update(*needed.values())  # Most operations have the same types.
         return any(kind in kinds for of in different for kind in of.replace("->", ",").split(","))
 
     def _is_seen(self, seen: Mapping[str, int], of: str, places: int) -> bool:

@@ -1,7 +1,7 @@
 """What is known of LiteRT and IREE against the small programs that ran in them, one for each operation and dtype."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 from making import ARTIFACTS
@@ -30,8 +30,8 @@ class Program(About):
         vars(self).update(uses=of, operations={operation.partition("(")[0] for operation in of})
         vars(self).update(calls=of.get(CALL, frozenset()), types="", is_symbolic=name.startswith("symbolic_"))
 
-    def names(self, text: str) -> bool:
-        return text == "chlo.top_k" and self.name.startswith("top_k")
+    def has_one_of(self, names: Iterable[str]) -> bool:
+        return "chlo.top_k" in names and self.name.startswith("top_k")
 
 
 def outcomes(reader: str) -> Iterator[tuple[Program, bool]]:

@@ -24,6 +24,7 @@ from export_core.report.wording import (
     explain_command,
     judged_as,
     listed_briefly,
+    lost_cells,
     only_in_jax,
 )
 from export_core.run.run import Run
@@ -264,7 +265,10 @@ def table_lines(run: Run, width: int) -> list[Text]:
     newest_first = sorted(run.by_writer.items(), key=lambda group: group[0][0].date_order, reverse=True)
     for (writer, platform), cells in newest_first:
         name = f"{names[writer].name}{f' {platform}' if len(run.platforms) > 1 else ''}"
-        rows.append((name, str(len(cells.by_golden)), *_promised_and_others(cells, readers)))
+        promised, others = _promised_and_others(cells, readers)
+        # A missing shard may have promised cells of this writer.
+        none = Text("not known" if run.summary.missing_shards else "none")
+        rows.append((name, str(len(cells.by_golden)), promised or none, others))
         if any(judgement.fails_run for judgement in cells.by_judgement):
             bad_writers.add(name)
     shown = sorted((name for name, *_ in rows), key=lambda name: name not in bad_writers)[:MOST_ROWS]
@@ -286,11 +290,16 @@ def table_lines(run: Run, width: int) -> list[Text]:
         bad = len(bad_writers.intersection(rest))
         broken = f"{bad} with broken or missing cells" if bad else "none with a broken cell"
         lines.append(Text(f"and {plural(len(rest), 'more writer')}, {broken}: {few(rest)}"))
+    if lost := lost_cells(run.summary):
+        lines += [Text.assemble((line, Judgement.INCOMPLETE.facts.style)) for line in wrapped(lost, width, indent=2)]
     return lines
 
 
 def _promised_and_others(cells: Cells, names: Mapping[Release, MapRelease]) -> tuple[Text, Text]:
-    """Return two texts about a writer: how its promised cells ended, by reader; how many of its other cells work."""
+    """Return two texts about a writer: how its promised cells ended, by reader; how many of its other cells work.
+
+    A text is empty if the writer has no such cell.
+    """
     readers = [*dict.fromkeys(reader.in_words for reader in names.values())]
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()
@@ -310,7 +319,7 @@ def _promised_and_others(cells: Cells, names: Mapping[Release, MapRelease]) -> t
     total = sum(outside.values())
     others = [Text(f"{outside[Judgement.BONUS]:,} of {total:,} ok")] if total else []
     others += [Text(f"{outside[name]:,} {name}", name.facts.style) for name in bad if name.fails_run and outside[name]]
-    return Text("; ").join(parts or [Text("none")]), Text(", ").join(others)
+    return Text("; ").join(parts), Text(", ").join(others)
 
 
 def _wrapped(text: Text, width: int) -> list[Text]:

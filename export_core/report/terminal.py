@@ -27,7 +27,7 @@ from export_core.report.wording import (
     lost_cells,
     only_in_jax,
 )
-from export_core.run.run import Run
+from export_core.run.run import Run, command_to_continue
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
 _MOST_NAMED = 3  # Findings that a text with counts names.
@@ -221,7 +221,10 @@ def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
 
 
 def _next_steps(document: Document, *, full: bool, has_page: bool) -> list[tuple[str, str]]:
-    """Return the commands to run next: the worst cell again, why it fails, what never ran, and the whole report."""
+    """Return the commands to run next: the worst cell again, why it fails, what did not run, and the whole report.
+
+    Of a cell that did not run there is nothing to reproduce or to explain: the run is continued.
+    """
     deciding = _deciding(finding.kind for finding in document.findings)
     finding = next((one for one in document.findings if one.cause and one.kind in deciding), None)
     worst = finding.cause if finding else None
@@ -231,13 +234,16 @@ def _next_steps(document: Document, *, full: bool, has_page: bool) -> list[tuple
         page = "" if full else f"{report} --full  # every cell"
     summary = document.run.summary
     never_ran = summary.unplanned and summary.exit_code == ExitCode.INCOMPLETE
-    pages = [*([command_of_plan(document.run)] if never_ran else []), *([page] if page else [])]
-    if not finding or not worst or not worst.reproduce:
-        return [("next", "\n".join(pages))] if pages else []
-    # Of a cell that did not run there is nothing to explain.
-    examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
-    why = [explain_command(example, document.run.folder) for example in examples[:1]]
-    return [("next", "\n".join((worst.reproduce, *why, *pages)))]
+    # What has changed since the run continues no run.
+    not_run = Judgement.INCOMPLETE in summary.judgements and not document.run.changed
+    steps = [command_to_continue(document.run)] if not_run else []
+    steps += [command_of_plan(document.run)] if never_ran else []
+    if finding and worst and worst.reproduce and worst.verdict is not Verdict.NOT_RUN:
+        examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
+        why = [explain_command(example, document.run.folder) for example in examples[:1]]
+        steps = [worst.reproduce, *why, *steps]
+    steps = [*filter(None, (*steps, page))]
+    return [("next", "\n".join(steps))] if steps else []
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:

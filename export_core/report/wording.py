@@ -747,7 +747,8 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("flaky", result.flaky),
         *((label, "\n".join(lines)) for label, lines in labelled_facts(result.facts)),
         ("stderr", result.stderr if all_of_stderr else result.error_lines),
-        ("reproduce", result.reproduce),
+        # Of a cell that was not run, this would reproduce nothing: what to do names the command that continues the run.
+        ("reproduce", "" if result.verdict is Verdict.NOT_RUN else result.reproduce),
     ]
 
 

@@ -75,6 +75,12 @@ def command_again(run: Run) -> str:
     return command or "jaxexport matrix"
 
 
+def command_to_continue(run: Run) -> str:
+    """Return the shell command that runs the cells of a run that were not run; "" if none is known, as for shards."""
+    is_joined = bool(run.summary.not_run_shards)
+    return run.plan.command(run.folder) if run.plan and run.folder and not is_joined else ""
+
+
 class JudgeByRule(Protocol):
     """The hook `rule`: a rule of a feature that judges all results of a run together, once the run has ended."""
 

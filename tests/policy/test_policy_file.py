@@ -244,7 +244,7 @@ RULES = [
          "1: windows.backward: expected a whole number or text such as '180 days', found '180'."),
         ("windows: {backward: -1}", "1: windows.backward: expected 0 to 36500 days, found -1."),
         ("windows: {forward: 99999}", "1: windows.forward: expected 0 to 36500 days, found 99999."),
-        ("platforms: cpu", "1: platforms: expected a table or a list, found 'cpu'."),
+        ("platforms: cpu", "1: platforms: expected a table or a list of texts, found 'cpu'. Write [\"cpu\"]."),
         ("platforms:\n  cpu: runn",
          "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean 'run'?"),
         ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
@@ -256,7 +256,16 @@ RULES = [
          '2: known_failures[0].writers[0]: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10"'),
         (QUIRK.replace("'1'", "0.10"),
          '2: quirks[0].writer: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10"'),
-        ("readers: 12", "1: readers: expected text or a list, found 12. Put it in quotes."),
+        ("readers: 12", "1: readers: expected text or a list of texts, found 12. Put it in quotes."),
+        ("fail_on: outsid",
+         "1: fail_on: expected a list with some of bonus-lost, outside, found 'outsid'. Did you mean [\"outside\"]?"),
+        ("fail_on: outside", 'found \'outside\'. Write ["outside"].'),
+        ("fail_on: all", "1: fail_on: expected a list with some of bonus-lost, outside, found 'all'."),
+        ("fail_on: [outsid]",
+         "1: fail_on[0]: expected one of bonus-lost, outside, found 'outsid'. Did you mean 'outside'?"),
+        ("environment: MY_FLAG", "1: environment: expected a list of texts, found 'MY_FLAG'. Write [\"MY_FLAG\"]."),
+        ("known_failures: none", "1: known_failures: expected a list of tables, found 'none'."),
+        ("required: {platforms: gpu}", "expected a list with some of cpu, cuda, rocm, tpu, found 'gpu'."),
         ("readers: ''", "1: readers: expected window, all, newest, deployed or jaxlib versions, found none."),
         ("goldens: ''", "1: goldens: expected a folder, found none."),
         ("- a", "1: expected a table, found ['a']."),
@@ -364,8 +373,8 @@ def test_errors_are_reported_in_the_order_of_their_lines(error_of, tmp_path):
     message = error_of(f"windows:\n  backward: [1]\nreaders: 0.12\n{entry}golden: here")
     assert message.replace(f"{tmp_path}/export_compat.yaml:", "").splitlines() == [
         "export_compat.yaml:2: windows.backward: expected a whole number or text such as '180 days', found [1].",
-        '3: readers: expected text or a list, found 0.12. Put it in quotes as you wrote it, such as "0.10": without '
-        "them, YAML reads 0.10 as the number 0.1.",
+        '3: readers: expected text or a list of texts, found 0.12. Put it in quotes as you wrote it, such as "0.10": '
+        "without them, YAML reads 0.10 as the number 0.1.",
         "5: known_failures[0].verdict: expected one of crash, error, numerics, refused, timeout, found 'crahs'. Did "
         "you mean 'crash'?",
         "5: known_failures[0]: expected the key `owner`, found none.",

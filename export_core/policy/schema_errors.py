@@ -80,7 +80,7 @@ def _problems_of_table(
     misspelled = {_similar(name, schema.get("required", ())) for name in unknown}
     missing = [f"`{name}`" for name in schema.get("required", ()) if name not in table and name not in misspelled]
     if missing:
-        yield key, f"expected the key{'s' if missing[1:] else ''} {', '.join(missing)}, found none."
+        yield key, f"lacks the key{'s' if missing[1:] else ''} {', '.join(missing)}."
 
 
 def _has_type(schema: Any, value: Any) -> bool:

@@ -186,7 +186,7 @@ QUIRK = """quirks:
 KNOWN_FAILURES = [  # a text of the entry, what replaces it, the line of the error, and its message
     ("owner", "ownr", 3, ".ownr: unknown key. Did you mean `owner`?"),
     ("owner: o", "owner: o, place: x", 3, ".place: unknown key. "),
-    ("reason: r, ", "", 2, ": expected the key `reason`, found none."),
+    ("reason: r, ", "", 2, ": lacks the key `reason`."),
     ("verdict: crash", "verdict: crsh", 2, ".verdict: expected one of crash, error, numerics"),
     ("cases: [a]", "cases: []", 2, '.cases: expected at least one name or glob, found none. ["*"]'),
     ("message: m", "message: ''", 2, ".message: expected text, found none."),
@@ -266,6 +266,8 @@ RULES = [
         ("environment: MY_FLAG", "1: environment: expected a list of texts, found 'MY_FLAG'. Write [\"MY_FLAG\"]."),
         ("known_failures: none", "1: known_failures: expected a list of tables, found 'none'."),
         ("required: {platforms: gpu}", "expected a list with some of cpu, cuda, rocm, tpu, found 'gpu'."),
+        ("known_failures:\n  - {reason: r}",
+         "2: known_failures[0]: lacks the keys `cases`, `writers`, `readers`, `verdict`, `stage`, `message`, "),
         ("readers: ''", "1: readers: expected window, all, newest, deployed or jaxlib versions, found none."),
         ("goldens: ''", "1: goldens: expected a folder, found none."),
         ("- a", "1: expected a table, found ['a']."),
@@ -353,7 +355,7 @@ def test_a_wrong_value_is_one_error_with_its_line(error_of, text, message):
         ("[tool.jaxexport]\n\ngolden = 'x'", " golden: unknown key. Did you mean `goldens`?"),
         ("[tool]\njaxexport.windows.backwards = 3", " windows.backwards: unknown key. Did you mean `backward`?"),
         ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'",
-         " quirks[0]: expected the keys `writer`, "),
+         " quirks[0]: lacks the keys `writer`, "),
         ("[tool]\njaxexport = 3", " expected a table, found 3."),
         ("[[tool.jaxexport.quirks]]\nexpires = 2026-13-31",
          "2: expires: not TOML: Expected newline or end of document after a statement. A date is written as 2026-10"),
@@ -377,7 +379,7 @@ def test_errors_are_reported_in_the_order_of_their_lines(error_of, tmp_path):
         "without them, YAML reads 0.10 as the number 0.1.",
         "5: known_failures[0].verdict: expected one of crash, error, numerics, refused, timeout, found 'crahs'. Did "
         "you mean 'crash'?",
-        "5: known_failures[0]: expected the key `owner`, found none.",
+        "5: known_failures[0]: lacks the key `owner`.",
         "6: known_failures[0].raeson: unknown key. Did you mean `reason`?",
         "8: golden: unknown key. Did you mean `goldens`?",
     ]

@@ -164,7 +164,7 @@ def first_sentence(text: str) -> str:
 
 OUTDATED = (
     "What decides verdicts has changed since the run in {}: it was made by {}. `jaxexport judge` and `can-i-deploy` do "
-    "not count it. Run `{}` again."
+    "not count it. Run it again: `{}`."
 )
 """The sentence about a run that is shown although it does not count any more: its folder, what has changed, and its
 command."""

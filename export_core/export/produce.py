@@ -210,7 +210,10 @@ class ExportedAgain(NamedTuple):
 
     data: bytes  # The artifact.
     flags: Flags  # The settings of jax for the export.
-    inputs_sha256: str  # The hash of inputs.npz as a golden would have it; empty if the inputs are made by rule.
+    inputs: dict[str, str]
+    """The hash of inputs.npz as a golden would have it, by that name; empty if the inputs are made by rule."""
+    hash_inputs: Callable[[tuple[Any, ...], Mapping[str, Any]], str]
+    """A function that returns the hash of the inputs of a further call with these arguments; "" for ones by rule."""
 
 
 def export_again(case: Case) -> ExportedAgain:
@@ -220,8 +223,19 @@ def export_again(case: Case) -> ExportedAgain:
     Raises what `produce` raises.
     """
     export = _export_case(case, reproducible=True)
-    leaves = () if export.inputs_made else stored(export.arguments.flat(), export.exported.in_avals)
-    return ExportedAgain(export.data, export.flags, sha256(to_npz(leaves)) if leaves else "")
+
+    def hashed(arguments: Arguments) -> str:
+        return sha256(to_npz(stored(arguments.flat(), export.exported.in_avals)))
+
+    def hash_inputs(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        values, own = take_inputs(args, kwargs)
+        if values is None and has_structs((args, kwargs)):
+            return ""
+        passed = Arguments(*export.call.bind(args, own), export.arguments.static)
+        return hashed(with_values(case.test, passed, values))
+
+    inputs = {} if export.inputs_made else {INPUTS: hashed(export.arguments)}
+    return ExportedAgain(export.data, export.flags, inputs, hash_inputs)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from export_core.export.case import NO_LOWERING, OUTPUTS_ADVICE
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import inner_jaxprs
 
-_BAD_CAST = "std::bad_cast"  # All that jaxlib says of a callback whose result has a symbolic size.
+_BAD_CAST = "std::bad_cast"  # All that jaxlib says of a callback with an array of a symbolic size.
 _CALLBACK = re.compile(f"callback|which was not functionalized|{_BAD_CAST}")
 _TARGET = re.compile(r'custom_call @"?([\w.$-]+)')
 _ADVICE = {

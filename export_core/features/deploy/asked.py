@@ -63,7 +63,7 @@ class Subject:
     """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named.
 
     `stored` is the golden that has the file in another folder of goldens. Otherwise `original` is the golden of which
-    `jaxexport convert` made the file, and `origin` how, as its record says; `verified` is what that says it verified.
+    `jaxexport convert` made the file. The record of the conversion says how (`origin`), and what it verified.
     """
 
     artifact: Artifact

@@ -117,6 +117,16 @@ def test_printed_commands_pass_the_policys_variables(project, monkeypatch):
         assert command.startswith('OUR_TOKEN="${OUR_TOKEN?}" XLA_FLAGS=--xla_cpu_max_isa=AVX jaxexport ')
 
 
+@pytest.mark.parametrize("until", ["2026-12-31", "2026-10-31"])
+def test_the_cell_of_a_deployment_target_needs_no_accepted_run(until, project):
+    deployed = f"deployed: [{{name: farm, jaxlib: 0.12.0.1, until: {until}}}]\nwindows: {{backward: 1}}\n"
+    Path("export_compat.yaml").write_text(deployed)
+    choice = chosen(case=CASE, writer="0.9.2", reader="0.12.0.1")
+    in_force = until > "2026-11-21"
+    assert choice.cell.deployed == (("farm",) if in_force else ())
+    assert ("--unpromised" in choice.reproduce) is not in_force, "as the report of a run has it"
+
+
 def test_the_reproduce_command_repeats_day_and_reader(project):
     stored(failing(reproduce=f"{COMMAND} --as-of 2026-10-25 --timeout 5"), failing("0.11.0", reproduce=COMMAND))
     choice = choose(Asked(case=CASE, reader="0.10.2-jax0.10.2"))

@@ -206,7 +206,7 @@ def test_a_name_that_is_no_golden_is_bad_input(name, message, copied, jaxexport)
 def test_the_screen_shows_the_rule_that_compares_the_golden(policy, shown, copied, jaxexport):
     Path("export_compat.yaml").write_text(policy)
     out = " ".join(jaxexport("inspect", CASE).out.split())
-    out = re.sub(r"errors smaller than this fraction of the [^:]*: \S+ % in output \d+ \(\S+\) ", "", out)
+    out = re.sub(r"errors that rounding hides: up to \S+ % of the largest number in output \d+ \(\S+\) ", "", out)
     assert f" compared {shown} artifact " in out
 
 
@@ -269,4 +269,4 @@ def test_the_screen_counts_elements_moved_out_of_proportion(copied, jaxexport):
         "by the noise that its writer measured output 0 (result[0]): 2 of 9 elements jump: their last bit decides"
         in out
     )
-    assert "errors smaller than this fraction of the largest number pass unseen: " in out
+    assert "errors that rounding hides: up to " in out

@@ -130,8 +130,15 @@ def test_the_reproduce_command_repeats_day_and_reader(project):
     assert "--readers 0.11.2-jax0.11.2" in other.reproduce, "the jaxlib alone means another jax"
 
 
-@pytest.mark.parametrize("deployed", ["goldens: golden", 'deployed: [{name: farm, jaxlib: "0.12.0.1"}]'])
-def test_explain_and_matrix_reproduce_a_cell_by_one_command(deployed, tmp_path):
+@pytest.mark.parametrize(
+    ("deployed", "targets"),
+    [
+        ("goldens: golden", ()),
+        ("deployed: [{name: farm, jaxlib: 0.12.0.1}]", ("farm",)),
+        ("deployed: [{name: farm, jaxlib: 0.12.0.1, until: 2026-10-31}]", ()),  # it has ended
+    ],
+)
+def test_explain_and_matrix_reproduce_a_cell_by_one_command(deployed, targets, tmp_path):
     Path("export_compat.yaml").write_text(deployed)
     write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"), files(jaxlib="0.9.2"))
     choice = chosen(case=CASE, writer="0.9.2", reader="0.12.0.1")
@@ -139,10 +146,10 @@ def test_explain_and_matrix_reproduce_a_cell_by_one_command(deployed, tmp_path):
     plan = plan_matrix(find_policy("."), Selection(readers="0.12.0.1"), options)
     (cell,) = (cell for cell in plan.cells if cell.key == choice.cell.key)
     assert not cell.promised
-    assert cell.deployed == choice.cell.deployed == (("farm",) if "farm" in deployed else ())
+    assert cell.deployed == choice.cell.deployed == targets
     command = reproduce_command(plan, cell, reproduce_options(Selection(), options))
     assert choice.reproduce == command
-    assert ("--unpromised" in command) is ("farm" not in deployed)
+    assert ("--unpromised" in command) is not bool(targets)
 
 
 def test_a_cell_named_by_golden_or_case_needs_a_reader(project):

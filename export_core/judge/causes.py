@@ -239,9 +239,11 @@ def is_own_writer(result: Result) -> bool:
 def fails_in_own_writer(result: Result) -> bool:
     """Return whether a cell shows that the writer of its golden cannot replay the golden.
 
-    A cell that the audit stops shows nothing, since the artifact was not replayed.
+    A cell that the audit stops shows nothing, since the artifact was not replayed. Nor does one that ended by its time
+    limit: the machine may have been busy.
     """
-    return result.verdict.fails and is_own_writer(result) and not result.fails_audit
+    shows_nothing = result.fails_audit or result.verdict is Verdict.TIMEOUT
+    return result.verdict.fails and is_own_writer(result) and not shows_nothing
 
 
 def failing_alike_in_writer(result: Result, results: Iterable[Result]) -> Result | None:

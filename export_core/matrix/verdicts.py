@@ -332,7 +332,8 @@ class VerdictFacts:
     """Whether the message says what went wrong. If not, the release in which it began says more."""
     next_step: str = ""
     """The advice of what to do about a cell with this verdict. ``{}`` is the folder of the results as an argument,
-    ``{judged}`` the folder with the options of the judgement, and ``{again}`` how to run the cell again."""
+    ``{judged}`` the folder with the options of the judgement, and ``{again}`` how to run the cell again; ``{longer}``
+    is the command that runs it with a longer time limit, and ``{bisect}`` the command `bisect` with that limit."""
     advice: str = ""  # What to do if a golden gets this verdict in its own writer before it is stored.
 
 
@@ -371,7 +372,9 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         inside=Judgement.BROKEN,
         outside=Judgement.OUTSIDE,
         is_explained=False,
-        next_step="Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
+        next_step="Run it again, alone and with a longer limit: `{longer}`. A busy machine and an endless compilation "
+        "look alike. Only if it times out again on a quiet machine, find the release in which it began: `{bisect}`, "
+        "and report it to JAX.",
         advice="Export a smaller case: readers have the same time limit.",
     ),
     Verdict.ERROR: VerdictFacts(

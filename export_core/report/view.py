@@ -60,6 +60,7 @@ from export_core.report.wording import (
     first_lines,
     golden_folder,
     judged_as,
+    more_time,
     named_folder,
     no_rounding,
     only_in_jax,
@@ -175,7 +176,8 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
     if result.judgement.facts.works:
         return Finding(kind, 0, cell_sentence(result), tuple(evidence(result)), (result,))
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
-    unfit = is_own_writer(result) and issue is None and not result.fails_audit
+    timed_out = result.verdict is Verdict.TIMEOUT
+    unfit = is_own_writer(result) and issue is None and not (result.fails_audit or timed_out)
     because = _OF_PROCESSOR.format(result.processors) if result.processors else _UNFIT.format("")
     doubt = no_rounding(result) if unfit else ""
     if doubt:
@@ -184,7 +186,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
     details = (
         ("known as", _issue_text(issue)),
         *evidence(result),
-        ("to do", _todo_of(issue, result, goldens) if issue else ""),
+        ("to do", _todo_of(issue, result, goldens) if issue else more_time(result) if timed_out else ""),
     )
     if result.fails_audit:
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
@@ -322,6 +324,8 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
         return _todo_of(issue, example, asked_of(run).get("--goldens", run.policy.goldens))
     if not cause.judgement.is_urgent:
         return ""
+    if cause.verdict is Verdict.TIMEOUT:  # whatever its judgement: nothing shows yet that the release cannot run it
+        return more_time(example)
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
     if advice := only_in_jax(run.by_cause[cause.judgement, cause.id]):

@@ -360,3 +360,18 @@ def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
     result_of(replace(choice, not_counted=changed), lines.append)
     known = f"the stored result of {choice.cell.key} does not count any more, made with {changed}"
     assert f"{known}{ending}" in lines
+
+
+@pytest.mark.parametrize("reader", ["0.12.0.1", "0.11.0"], ids=["another reader", "its own writer"])
+def test_a_timeout_is_explained_by_its_limit_and_run_again(reader):
+    found = explained(CHOLESKY, "0.11.0", reader, Verdict.TIMEOUT, stage=Stage.COMPILE, message="after 120 s, killed")
+    assert found.cause is FailureCause.TIME_LIMIT
+    again, bisect, report = found.steps
+    assert again.startswith("Run it again, alone and with a longer limit: `jaxexport matrix ")
+    assert bisect.startswith("Only if it times out again on a quiet machine, ")
+    assert all(" --timeout 480" in step for step in found.steps)
+    assert " --no-cache " in again
+    assert "report it to JAX" in report
+    assert found.earlier == (), "no earlier matrix would have shown a busy machine"
+    texts = " ".join((found.because, *found.steps))
+    assert not any(words in texts for words in ("onversion", "convert", "goldens verify", "Read it with"))

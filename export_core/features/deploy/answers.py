@@ -17,7 +17,7 @@ from export_core.artifact.audit import calls_of_jax, only_jax
 from export_core.artifact.readers import fails_when_called, without_advice
 from export_core.artifact.writers import find_writer, is_rewritten
 from export_core.base.text import few
-from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, place_of, ran
+from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, place_of, ran, shows_failure
 from export_core.goldens import Golden
 from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.judge import Result
@@ -28,6 +28,7 @@ from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
 from export_core.knowledge import NO, Forecast, forecast, forecasts, forecasts_when_converted
 from export_core.matrix import Verdict
+from export_core.matrix.reproduce_command import longer_limit
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget
@@ -249,7 +250,10 @@ def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[Deploy
     written = answer_folder(question.results, question.to)
     named |= {each.deployment.target for each in answered if question.folders.get(place_asked(each)) == written}
     subjects = [each.subject for each in answered if each.deployment.target in named]
-    return _command(subjects, [target for target in targets if target.name in named], question)
+    stored = (question.evidence.get(place_asked(each)) for each in answered if _is_pending(each))
+    timed_out = [one.reproduce for one in stored if one is not None and one.verdict is Verdict.TIMEOUT]
+    limit = max(map(longer_limit, timed_out), key=float, default="")
+    return _command(subjects, [target for target in targets if target.name in named], question, limit)
 
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question) -> _Answered:
@@ -293,13 +297,13 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     check = check_load(subject.artifact, question.terms, reader, target.platform)
     foreseen = forecast(subject.artifact, reader, target.platform)
     refusals = _refusals(check, target, advised=not _is_rewritten(subject, question))
-    if result is not None and result.verdict.fails:
+    accepted = _accepted_as_known(result, question) if result else ""
+    if result is not None and (shows_failure(result) or accepted):
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
         # The runtime's own message does not explain how to export for it; the reasons of its facts do.
         reasons = "".join(f"; {reason}" for reason in refusals if target.reader)
-        accepted = _accepted_as_known(result, question)
         return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}{accepted}", result
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
@@ -311,8 +315,12 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return DeployAnswer.NO, "; ".join(refusals), None
     if foreseen.spoiled.answer == NO:
         return DeployAnswer.NO, f"{title_of(target.release)} {foreseen.in_words}: {_reasons(foreseen)}", None
+    if result is not None and result.verdict is Verdict.TIMEOUT:
+        may_run = "it may run with more time, or on a machine that is not busy"
+        return DeployAnswer.UNKNOWN, f"{result.verdict} in {result.ending}; {may_run}", result
     if result is not None and result.flaky:
-        return DeployAnswer.UNKNOWN, f"it ran in {title_of(target.release)}, but not each time: it {result.flaky}", None
+        why = f"it ran in {title_of(target.release)}, but not each time: it {result.flaky}"
+        return DeployAnswer.UNKNOWN, why, result
     if result is not None and result.mode is Mode.COMPILE:
         return DeployAnswer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     how = f"may load ({'; '.join(check.reasons)})" if check.reasons else "should load"
@@ -411,7 +419,7 @@ def _outlook(subject: Subject, target: DeploymentTarget, question: Question) -> 
         result = stored[version]
         if version in ran_in:
             return True
-        if (result is not None and result.verdict.fails) or foreseen[version].spoiled.answer == NO:
+        if shows_failure(result) or foreseen[version].spoiled.answer == NO:
             return False
         is_fixed = fixed_on is not None and built[version] >= fixed_on
         return True if by_loading or is_fixed else None
@@ -559,7 +567,7 @@ def _failing_in(
             continue
         today = ", which runs today," if each.deployment.answer is DeployAnswer.YES else ""
         result = _stored(each.subject, version, target.platform, question)
-        if result is not None and result.verdict.fails:
+        if result is not None and shows_failure(result):
             yield f"{each.subject.name}{today} fails there: {result.verdict} in {result.ending} (results)"
         elif result is None or not ran(result):
             reader = find_reader(version, question.terms, question.calendar)
@@ -567,7 +575,7 @@ def _failing_in(
             if foreseen.spoiled.answer == NO:
                 yield f"{each.subject.name}{today} fails there: {_reasons(foreseen)} (forecast)"
     for (golden, release, platform), result in question.evidence.items():
-        if (release, platform) != (version, target.platform) or golden in asked or not result.verdict.fails:
+        if (release, platform) != (version, target.platform) or golden in asked or not shows_failure(result):
             continue
         own = question.evidence.get((golden, target.release, platform))
         if own is not None and ran(own) and target.has_case(result.case):
@@ -605,10 +613,13 @@ def _asking_again(
     return _command([replace(subject, golden=golden)], [target], there), shlex.join(ask)
 
 
-def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:
+def _command(
+    subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question, limit: str = ""
+) -> str:
     """Return the `jaxexport matrix` command that replays the goldens of these artifacts in these targets.
 
-    It does not repeat a cell whose outcome is in the cache.
+    `limit` is its time limit for a cell; "" for the usual one. It does not repeat a cell whose outcome is in the cache,
+    which has neither that of a timeout nor that of a flaky pass.
     """
     goldens = [subject.golden.manifest for subject in subjects if subject.golden]
     # A compiled cell is no answer: where the hardware is missing, the cell is not run.
@@ -622,5 +633,6 @@ def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], q
     if {*selection.cases} == {*question.cases}:  # all of them: a command with every name is too long to read
         selection = replace(selection, cases=())
     words = [*option_words(selection, plan=True), *option_words(question.project)]
+    words += ["--timeout", limit] if limit else []
     words += ["--results", str(answer_folder(question.results, question.to))]
     return shlex.join(["jaxexport", "matrix", *words])

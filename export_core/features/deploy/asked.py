@@ -158,7 +158,7 @@ def stored_evidence(
     for run, folder in sorted(runs, key=lambda pair: pair[0].summary.identity.ended or before_all):
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
         # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
-        counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
+        counted.sort(key=lambda result: 0 if ran(result) else 2 if shows_failure(result) else 1)
         evidence |= {place_of(result): result for result in counted}
         found_in |= {place_of(result): folder for result in counted}
         other = [one for one in run.results if run.goldens.get(one.golden) != hashes.get(one.golden)]
@@ -174,6 +174,16 @@ def place_of(result: Result) -> Place:
 def ran(result: Result) -> bool:
     """Return whether a cell was executed and gave its golden's outputs each time, even if converted first."""
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
+
+
+def shows_failure(result: Result | None) -> bool:
+    """Return whether a stored result shows that a golden does not run in a release.
+
+    A cell that ended by its time limit shows nothing unless a known issue explains it: the machine may have been busy.
+    """
+    return (
+        result is not None and result.verdict.fails and (result.verdict is not Verdict.TIMEOUT or bool(result.upstream))
+    )
 
 
 def require_goldens(

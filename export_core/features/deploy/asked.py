@@ -26,6 +26,7 @@ from export_core.matrix.selection import reader_named
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
 from export_core.policy.load import FILE
+from export_core.policy.run_options import REPRODUCED
 from export_core.readers.placement import Mode
 from export_core.releases.names import title_of
 from export_core.run.plan_record import by_another_tool, hash_of
@@ -100,14 +101,14 @@ def answer_folder(results: Path, name: str) -> Path:
 def evidence_folders(results: Path, *, is_named: bool) -> tuple[list[Path], list[Path]]:
     """Return the folders whose runs are evidence, and others that may have an unfinished run.
 
-    They are a results folder, the last whole run that was moved inside it, and those of the runs that answered
-    questions. A folder that the user named (`is_named`)
-    has to have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
+    They are a results folder, the last whole run that was moved inside it, the cell that was run again there by its
+    printed command, and those of the runs that answered questions. A folder that the user named (`is_named`) has to
+    have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
     """
     answers = _folder_of_answers(results)
     inside = sorted(path for path in answers.iterdir() if path.name not in _EARLIER) if answers.is_dir() else []
-    moved = () if results == answers else (results / WHOLE,)
-    folders = list(dict.fromkeys((*moved, results, answers, *inside)))
+    own = (results,) if results == answers else (results / WHOLE, results, results / REPRODUCED)
+    folders = list(dict.fromkeys((*own, answers, *inside)))
     found = [folder for folder in folders if (folder / SUMMARY).exists()]
     if is_named and results not in found and not (results == answers and found):
         found.insert(0, results)

@@ -29,8 +29,8 @@ from export_core.cli.output import echo, echo_json
     help="A deployment target of the policy (`deployed`); all: every one that is in force and has to run the case.",
 )
 @click_options.results_option(
-    "Folder of a finished run whose results count; runs in DIR/whole and DIR/deploy too. [default: .jaxexport, where "
-    "there is one]"
+    "Folder of a finished run whose results count; runs in DIR/whole, DIR/reproduced and DIR/deploy too. [default: "
+    ".jaxexport, where there is one]"
 )
 @click_options.goldens_option
 @click_options.policy_option

@@ -76,3 +76,9 @@ def test_a_timeout_known_to_be_no_hiccup_is_a_no(ask, known):
     out = ask(CASE, "serving", code=1).out
     assert f"no      {GOLDEN}: timeout in stage compile" in out
     assert "\nrun " not in out
+
+
+def test_a_cell_run_again_by_its_printed_command_counts(ask):
+    stored(timed_out("0.9.2"))
+    stored(ran(Verdict.PASS, "0.9.2"), folder=".jaxexport/reproduced")
+    ask(CASE, "serving", code=0)

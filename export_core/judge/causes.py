@@ -4,7 +4,8 @@ Causes, bisection, reduction and baselines all take two failures for one by the 
 baselines, leave out its signal.
 
 A message says what went wrong, except that of a crash, of a timeout, and of different numbers: there the release in
-which it began says more. Timeouts are one cause wherever they began: a busy machine gives them too. A known upstream issue is one cause, whatever the message.
+which it began says more. Timeouts are one cause wherever they began: a busy machine gives them too. A known upstream
+issue is one cause, whatever the message.
 """
 
 from __future__ import annotations

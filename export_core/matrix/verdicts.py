@@ -174,7 +174,8 @@ class JudgementFacts:
     junit: str = ""  # The JUnit element in its test case, such as ``failure``; empty if the test case passes.
     kind: FindingKind | None = None  # The kind of a finding about such cells; None if there are no such findings.
     next_step: str = ""
-    """The advice about such a cell, whatever its verdict. ``{target}`` is the deployment target that must run it."""
+    """The advice about such a cell unless it timed out. ``{target}`` is the deployment target that must run it, and
+    ``{convert}`` the advice to convert the artifact, or "" where no conversion helps."""
     addition: str = ""
     """What a sentence about such a cell says after its verdict; ``{}`` is the names of its deployment targets."""
 
@@ -219,7 +220,7 @@ class Judgement(StrEnum):
             kind=failing("OWED"),
             addition=", and deployment target {} must run it",
             next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect "
-            "FILE`), convert it, or upgrade the deployment target: `jaxexport can-i-deploy --to {target}` says whether "
+            "FILE`){convert}, or upgrade the deployment target: `jaxexport can-i-deploy --to {target}` says whether "
             "a later release runs it.",
         ),
     )

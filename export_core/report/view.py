@@ -18,6 +18,7 @@ from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import NO_BASELINE
+from export_core.knowledge import conversion_may_help
 from export_core.matrix import Verdict
 from export_core.matrix.result import Cells, Control, by_build_date
 from export_core.matrix.verdicts import (
@@ -337,7 +338,15 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     # A proposal takes no baseline.
     judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
     target = shlex.quote(example.deployed[0] if len(example.deployed) == 1 else ALL)
-    step = step.format(named_folder(run.folder), judged=judged, again=_run_again(run), target=target)
+    group = run.by_cause[cause.judgement, cause.id]
+    may_help = any(conversion_may_help(one.forecast, one.reader.runtime) for one in group)
+    words = {
+        "judged": judged,
+        "again": _run_again(run),
+        "target": target,
+        "convert": ", convert it" if may_help else "",
+    }
+    step = step.format(named_folder(run.folder), **words)
     step = step.replace("report it to JAX", f"report it to {whose}")
     if cause.verdict is Verdict.NUMERICS:
         step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step

@@ -26,8 +26,9 @@ from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
-from export_core.knowledge import NO, Forecast, forecast, forecasts, forecasts_when_converted
+from export_core.knowledge import NO, Forecast, conversion_may_help, forecast, forecasts
 from export_core.matrix import Verdict
+from export_core.matrix.forecasts import in_words
 from export_core.matrix.reproduce_command import longer_limit
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
@@ -538,11 +539,9 @@ def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Q
     made = golden.manifest.converted_from if golden else subject.origin
     if made and made.reader == target.release:
         return False
-    if not target.reader:
-        return True
     reader = find_reader(target.release, question.terms, question.calendar)
-    (then,) = forecasts_when_converted(subject.artifact, [reader], target.platform)
-    return then.spoiled.answer != NO
+    known = forecast(subject.artifact, reader, target.platform)
+    return conversion_may_help(in_words(known.spoiled), reader.release.runtime)
 
 
 def _in_own_writer(subject: Subject, question: Question) -> Result | None:

@@ -88,6 +88,7 @@ NOT_DECIDED, NO_NOISE, LITTLE_NOISE = (
     FindingKind("LITTLE NOISE", 8),
 )
 ACCEPTED = FindingKind("accepted", 9)
+_RUN_TWICE = "Run the same command again: it runs flaky cells that work, and with `--no-cache` those that fail too."
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "
     "tolerance, which may not fit this program."
@@ -415,7 +416,8 @@ def _flaky(results: Sequence[Result]) -> Finding:
         f"{result.golden} in {result.reader.title} on {result.platform}: {result.verdict}, {result.flaky}"
         for result in results
     ]
-    return Finding(FLAKY, 0, sentence, (("cells", first_lines(cells)),), tuple(results))
+    details = ("cells", first_lines(cells)), ("to do", _RUN_TWICE)
+    return Finding(FLAKY, 0, sentence, details, tuple(results))
 
 
 def _change(change: JudgedChange) -> Finding:

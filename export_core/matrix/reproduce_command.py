@@ -85,12 +85,15 @@ def with_options(command: str, options: Mapping[str, str]) -> str:
 
 
 def longer_limit(command: str) -> str:
-    """Return, as a command has it, a time limit several times as long as that of the cell that `command` reproduces."""
+    """Return, as a command has it, a time limit several times as long as that of the cell that `command` reproduces.
+
+    It is at least the usual limit.
+    """
     _, words = command_parts(command)
     seconds = CellOptions.timeout
     with contextlib.suppress(ValueError):  # results of others may hold any text
         seconds = float(dict(itertools.pairwise(words)).get(_TIMEOUT, seconds))
-    return OPTIONS["timeout"].write(seconds * _MORE_TIME)
+    return OPTIONS["timeout"].write(max(seconds * _MORE_TIME, CellOptions.timeout))
 
 
 def with_more_time(command: str) -> str:

@@ -552,7 +552,8 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
         "2 cells had another verdict last time, with the same content. The judgement uses the verdict of this run.",
         "  cells      t.a/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20",
         "             t.c/0.9.2-cpu in jaxlib 0.10.2 on cpu: crash, was pass on 2026-11-19",
-        "  to do      Run the same command again: it runs flaky cells that work, and with `--no-cache` those that fail too.",
+        "  to do      Run the same command again: it runs flaky cells that work, and with `--no-cache` those that fail "
+        "too.",
     ]
     many = [result(case=f"t.{number}", flaky=was) for number in range(25)]
     (finding,) = findings(*many)

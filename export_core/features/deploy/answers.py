@@ -35,7 +35,7 @@ from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget
 from export_core.policy.known_issues import KnownIssue, todo_about
 from export_core.policy.load_check import LoadCheck, check_load, find_reader, not_promised
-from export_core.policy.run_options import RESULTS, ProjectOptions, Selection, option_words
+from export_core.policy.run_options import RESULTS, CellOptions, ProjectOptions, Selection, option_words
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -253,7 +253,7 @@ def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[Deploy
     subjects = [each.subject for each in answered if each.deployment.target in named]
     stored = (question.evidence.get(place_asked(each)) for each in answered if _is_pending(each))
     timed_out = [one.reproduce for one in stored if one is not None and one.verdict is Verdict.TIMEOUT]
-    limit = max(map(longer_limit, timed_out), key=float, default="")
+    limit = max(map(longer_limit, timed_out), key=float, default="")  # the others get it too: one run has one limit
     return _command(subjects, [target for target in targets if target.name in named], question, limit)
 
 
@@ -632,6 +632,6 @@ def _command(
     if {*selection.cases} == {*question.cases}:  # all of them: a command with every name is too long to read
         selection = replace(selection, cases=())
     words = [*option_words(selection, plan=True), *option_words(question.project)]
-    words += ["--timeout", limit] if limit else []
+    words += ["--timeout", limit] if limit and float(limit) > CellOptions.timeout else []
     words += ["--results", str(answer_folder(question.results, question.to))]
     return shlex.join(["jaxexport", "matrix", *words])

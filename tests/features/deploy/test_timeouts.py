@@ -41,9 +41,12 @@ def test_a_timeout_is_unknown_and_run_again_with_more_time(ask):
     )
 
 
-def test_the_next_run_has_more_time_than_the_last(ask):
-    stored(timed_out("0.10.2", reproduce=f"jaxexport matrix --cases {CASE} --timeout 30 --no-cache"))
-    assert " --timeout 120 " in run_line(ask(CASE, "edge", code=3).out)
+@pytest.mark.parametrize(("limit", "longer"), [("5", ""), ("30", ""), ("480", " --timeout 1920 ")])
+def test_the_next_run_has_more_time_than_the_last(ask, limit, longer):
+    stored(timed_out("0.10.2", reproduce=f"jaxexport matrix --cases {CASE} --timeout {limit} --no-cache"))
+    command = run_line(ask(CASE, "edge", code=3).out)
+    assert longer in command
+    assert ("--timeout" in command) is bool(longer), "the usual limit is longer, and other cells need it"
 
 
 def test_only_a_timeout_makes_the_limit_longer(ask):

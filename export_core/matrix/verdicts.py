@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     REFUSED = "refused"  # The reader refused it, by a message that this release is known to use.
     ERROR = "error"  # The reader raised another error.
     CRASH = "crash"  # Its process died by a signal.
-    TIMEOUT = "timeout"  # It took longer than the time limit of a cell.
+    TIMEOUT = "timeout"  # It reached its time limit: run it again with a longer one.
     NOT_RUN = "not_run"  # It was not run, for a reason that says nothing about the artifact, such as a full disk.
 
     @property

@@ -13,8 +13,6 @@ from itertools import starmap, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from export_core.artifact import ArtifactError, read_bytes
 from export_core.artifact.export_changes import (
     constant_arrays_differ,
@@ -23,7 +21,7 @@ from export_core.artifact.export_changes import (
     operations_that_differ,
 )
 from export_core.base.text import plural
-from export_core.base.tolerances import FLOATS, ROUNDING
+from export_core.base.tolerances import ROUNDING
 from export_core.base.untrusted import read_regular
 from export_core.export.produce import ProducedGolden, outputs_for
 from export_core.goldens import Check, Golden, GoldenError, Leaf
@@ -31,7 +29,7 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
 from export_core.numbers.compare import Difference, GoldenOutputs
-from export_core.numbers.elements import bits_of, ulp_distance
+from export_core.numbers.elements import bits_of, nearly_same
 from export_core.numbers.leaf_paths import call_in_words, leaf_paths
 from export_core.readers.hardware import instructions_used, processors
 
@@ -198,10 +196,6 @@ def _changed_numbers(
             yield f"numbers of {check.name}", difference
 
 
-NEARLY = 16
-"""The most units in the last place between inputs that count as equal, since another processor may compute them."""
-
-
 def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
     """Return which example arguments are not the golden's inputs: paths of leaves, then names of further calls.
 
@@ -213,27 +207,15 @@ def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
         return []
     paths, _ = leaf_paths(now, produced.artifact)
     pairs = zip(produced.inputs, reference.inputs(), strict=True)
-    other = [number for number, (new, old) in enumerate(pairs) if not _nearly_same(new, old)]
+    other = [number for number, (new, old) in enumerate(pairs) if not nearly_same(new, old)]
     names = [paths[number] if number < len(paths) else f"argument {number}" for number in other]
     for check in then.checks:
         if check.vjp or check.inputs is None or check.inputs not in produced.files:
             continue
         new_leaves, old_leaves = from_npz(produced.files[check.inputs]), from_npz(reference.folder / check.inputs)
-        if not all(starmap(_nearly_same, zip_longest(new_leaves, old_leaves))):
+        if not all(starmap(nearly_same, zip_longest(new_leaves, old_leaves))):
             names.append(call_in_words(check.name))
     return names
-
-
-def _nearly_same(new: Leaf | None, old: Leaf | None) -> bool:
-    """Return whether two inputs have the same type, and elements that differ at most in a float's last digits."""
-    if new is None or old is None or str(new) != str(old):
-        return False
-    if bits_of([new]) == bits_of([old]):
-        return True
-    if old.dtype not in FLOATS:
-        return False
-    one, other = new.numpy(), old.numpy()
-    return bool(((ulp_distance(one, other) <= NEARLY) | (np.isnan(one) & np.isnan(other))).all())
 
 
 def _listed(value: object) -> str:

@@ -446,7 +446,7 @@ def _goldens_folder(config: pytest.Config) -> Path:
 
 
 def _policy(config: pytest.Config) -> Policy | None:
-    """Return the policy; None if there is none, without loading what reads one.
+    """Return the policy; None if there is none, and then YAML and msgspec are not imported.
 
     Raises `pytest.UsageError` for a wrong policy.
     """

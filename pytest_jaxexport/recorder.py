@@ -21,8 +21,23 @@ from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import few, shown
 from export_core.export.case import Case, case_id
-from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, require_values
-from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
+from export_core.export.golden_checks import (
+    MISMATCH,
+    ExtraCall,
+    GoldenChecks,
+    call_name,
+    inputs_file,
+    require_values,
+)
+from export_core.export.produce import (
+    LARGE,
+    ExportedAgain,
+    ProducedGolden,
+    Uncalled,
+    export_again,
+    free_caches,
+    produce,
+)
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.manifest_file import rewriting
@@ -59,6 +74,7 @@ from pytest_jaxexport.changes import Changes, changed_inputs, changed_settings, 
 from pytest_jaxexport.comparing import comparison, correction, marked_now
 from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
 from pytest_jaxexport.ledger import Ledger
+from pytest_jaxexport.long_steps import shown_in_log
 from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replacing import replaced_parts
 from pytest_jaxexport.replayer import Replayer
@@ -127,6 +143,23 @@ class Exported:
                     self.checks.add(call)
             except ExportCompatError as error:
                 raise pytest.fail.Exception(shown(str(error)), pytrace=False) from None
+
+
+class SecondExported(Exported):
+    """What `export_golden` returns in a second process: further calls are not run, their inputs are hashed."""
+
+    def __init__(self, again: ExportedAgain, inputs: dict[str, str], ledger: Ledger) -> None:
+        """Store what further calls need; the hash of each call's inputs is added to `inputs`, by their file."""
+        super().__init__(None, ledger, to_write=False)
+        self._again = again
+        self._inputs = inputs
+        self._calls = 0
+
+    def _add(self, what: str, call: ExtraCall) -> None:
+        self._calls += 1
+        with self._ledger.enter(what), suppress(ExportCompatError):  # the first process has reported it
+            if call.refused is None and (sha256 := self._again.hash_inputs(call.args, call.kwargs)):
+                self._inputs[inputs_file(call_name(self._calls))] = sha256
 
 
 def _place(call: str) -> str:
@@ -272,8 +305,9 @@ class Recorder:
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
         """Return the golden by this writer with the same artifact, settings and inputs, or None.
 
-        Derivatives and refusals need not be checked again: equal bytes have equal ones, unless they call what no module
-        holds, such as a callback to Python. What this processor computes is compared when the golden is replayed.
+        The derivatives and refusals of equal bytes are equal, so they need not be checked again. It is None for a case
+        that allows custom calls: these may call what no module holds, such as a function of Python. What this processor
+        computes is compared when the golden is replayed.
         """
         now = produced.manifest
         if now.options.allow:
@@ -759,13 +793,18 @@ class Recorder:
     def _shown(self, text: str) -> Iterator[None]:
         """Show a line below pytest's own output while the block runs, if the output is a terminal.
 
-        Nothing is shown in a log, under -q, or by a worker of xdist, which cannot print.
+        A log has a line only if the block takes long. Nothing is shown under -q, or by a worker of xdist, which cannot
+        print.
         """
         config = self._item.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         can_erase = reporter and reporter.isatty and config.get_terminal_writer().hasmarkup
-        if not can_erase or config.get_verbosity() < 0:
+        if not reporter or config.get_verbosity() < 0:
             yield
+            return
+        if not can_erase:
+            with shown_in_log(config, text):
+                yield
             return
         capture = config.pluginmanager.get_plugin("capturemanager")
 
@@ -817,10 +856,11 @@ class SecondRecorder(Recorder):
                 again = export_again(case)
                 artifact = read_bytes(again.data)
                 digest = export_digest(artifact)
-                self._exports[case.id] = (artifact.sha256, digest, again.flags, again.inputs_sha256)
+                inputs = dict(again.inputs)
+                self._exports[case.id] = (artifact.sha256, digest, again.flags, inputs)
             except ExportCompatError as error:  # the first process has reported it
                 self._fail(str(error))
-            return Exported(None, self._ledger, to_write=False)
+            return SecondExported(again, inputs, self._ledger)
 
     def finish(self) -> None:
         """Do nothing: the second pytest sends what was exported."""

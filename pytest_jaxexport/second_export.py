@@ -18,7 +18,6 @@ import pytest
 from export_core.artifact import Artifact
 from export_core.artifact.export_changes import export_digest
 from export_core.export.produce import Flags, ProducedGolden
-from export_core.goldens.store import INPUTS
 
 SECOND_RUN_FILE = Path(__file__).with_name("second_run.py")
 _LONGEST_START = 60.0  # Seconds to wait for a fork that connects itself.
@@ -33,8 +32,11 @@ _OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-SecondArtifact: TypeAlias = tuple[str, str, Flags, str]
-"""The hash of an artifact, its digest without locations and names, the settings of jax, and the hash of the inputs."""
+SecondArtifact: TypeAlias = tuple[str, str, Flags, dict[str, str]]
+"""The hash of an artifact, its digest without locations and names, the settings of jax, and the hashes of the inputs.
+
+The inputs are those of the first call and of each further one, by the names of their files in a golden.
+"""
 
 SEEDS = (1, 2)
 """Hash seeds that are tried before a test fails.
@@ -140,10 +142,13 @@ class SecondExport:
     def makes_other_inputs(self, test: str, produced: ProducedGolden) -> bool | None:
         """Return whether the test's example arguments differ from those of this process; None if it is not known.
 
+        They are those of the first call and of each `also`.
+
         Another order of additions in a library may differ in the last digits: only an equal answer is sure.
         """
-        inputs = self._exported(test, produced.case.id)[3]
-        return inputs != produced.manifest.files[INPUTS] if inputs and not produced.manifest.inputs_made else None
+        files = produced.manifest.files
+        inputs = {name: sha for name, sha in self._exported(test, produced.case.id)[3].items() if name in files}
+        return any(files[name] != sha for name, sha in inputs.items()) if inputs else None
 
     def _exported(self, test: str, case: str) -> SecondArtifact:
         """Return what the process exports for a case of a test; without a hash if there is nothing."""
@@ -153,7 +158,7 @@ class SecondExport:
         except TimeoutError:
             self.close()
             exports = {}
-        sha256, digest, flags, inputs = exports.get(case, ("", "", {}, ""))
+        sha256, digest, flags, inputs = exports.get(case, ("", "", {}, {}))
         return sha256, digest, flags, inputs
 
     def close(self) -> None:

@@ -52,11 +52,16 @@ def replayed(
     limits: CellLimits | None = None,
     dump: Path | None = None,
     allow: Mapping[str, str] | None = None,
+    silence: float | None = None,
     **options: Any,
 ) -> Generator[Replayed, None, None]:
     """Replay cells, with an environment for each release."""
     rules = ReplayOptions(
-        calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or CellLimits(), dump=dump
+        calendar or load_calendar(),
+        Policy(allow=dict(allow or {})),
+        limits or CellLimits(),
+        dump=dump,
+        silence=silence,
     )
     return replay(cells, lambda placement: environment_of(placement.reader), rules, **options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -95,7 +96,7 @@ def judge(
         # A pattern such as `shards/*` matches one folder where the others are missing: it is the joining of shards.
         if recorded.summary.shard and not propose:
             recorded = merge_shards([folder])
-    run = judged_run(recorded, folder, policy_file, as_of, fail_on)
+    run = judged_run(recorded, folder, policy_file, as_of, fail_on, functools.partial(echo, err=True))
     comparison = None
     if baselines:
         comparison = compared(run, baselines)

@@ -210,6 +210,8 @@ class Follower:
 
     def observer(self) -> Observer:
         """Return the observer that prints during the run."""
+        from export_core.matrix.replay import AGAIN_SECONDS
+        from export_core.report.progress import TERMINAL_SILENCE, is_redrawn
         from export_core.run.session import Observer
 
         return Observer(
@@ -219,6 +221,7 @@ class Follower:
             note=lambda text: self._note(text),
             result=lambda result: self._progress.result(result),
             ended=self._end,
+            silence=TERMINAL_SILENCE if is_redrawn(self._screen) else AGAIN_SECONDS,
         )
 
     def _plan(self, plan: Plan, whole: Plan) -> None:

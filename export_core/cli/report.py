@@ -142,7 +142,7 @@ def report(
     others: dict[str, object] = {"open": is_opened, "full": full, **files, "annotations": annotations, "badge": badge}
     others |= {"baseline": baselines, "policy": policy_file, "as-of": as_of, "fail-on": fail_on}
     if trend and (other := next((name for name, value in others.items() if value), "")):
-        raise click.UsageError(f"--trend judges and writes nothing: it cannot be combined with --{other}.")
+        raise click.UsageError(f"--trend neither judges a run nor writes a file: it cannot be combined with --{other}.")
     click_options.check_fail_on(fail_on, baselines or folders[1:])
     runs = sorted(map(read_run, map(Path, folders or (results or RESULTS,))), key=lambda run: run.moment)
     run = runs[-1]
@@ -232,7 +232,12 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
 
 
 def judged_run(
-    recorded: Run, folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()
+    recorded: Run,
+    folder: Path,
+    policy_file: str | None,
+    as_of: str | None,
+    fail_on: Sequence[str] = (),
+    note: Callable[[str], None] | None = None,
 ) -> Run:
     """Judge the results of a run again by the policy that `judging_policy` finds, and return the run.
 
@@ -244,6 +249,7 @@ def judged_run(
         policy_file: the policy that was named; None for none.
         as_of: the day to judge as of; None uses the day of the run.
         fail_on: what also fails the run, added to `fail_on` of the policy.
+        note: gets a sentence about each two goldens of a case that hold other inputs or outputs.
 
     Raises:
         RunError: as `judging_policy` does; or each cell of the run has a writer or reader that was built after the day.
@@ -252,7 +258,9 @@ def judged_run(
 
     from export_core.judge import calendar_facts, judge_again
     from export_core.judge.gate import recorded_policy
+    from export_core.judge.generations import notes_on_generations
     from export_core.matrix.result import existed_on
+    from export_core.policy.run_options import ProjectOptions, option_words
     from export_core.run.plan_record import policy_hash
     from export_core.run.run import judge_run
 
@@ -284,6 +292,12 @@ def judged_run(
     # What reproduces a cell, and what explains it, has to say what this judgement says.
     named = {"--policy": str(file)} if file and (policy_file or "--policy" in options) else {}
     spelled = _spelled_on(day, policy.calendar()) if as_of else None
+    if note:
+        own = [golden for name, golden in goldens.items() if name in recorded.goldens and name not in later]
+        root = before.identity.goldens
+        project = ProjectOptions(Path(root) if root and Path(root) != Path(policy.goldens) else None, policy_file)
+        for text in notes_on_generations(own, policy, option_words(project)):
+            note(text)
     results = (
         replace(judged, reproduce=_judged_alike(judged, named, day, spelled))
         for judged in (judge_again(result, policy, day) for result in existing)

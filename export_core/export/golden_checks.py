@@ -288,7 +288,7 @@ def _call_check(
     if call.refused is not None:
         check = _stored_check(f"refused{number}", map(leaf_from, arguments.flat()), None, files)
         return structs.replace(check, refused=call.refused, mesh=axes, in_specs=specs), arguments
-    name = f"call{number}"
+    name = call_name(number)
     outputs = None if produced.outputs is None else results(case, arguments)
     if outputs is not None and values is None and has_structs((call.args, call.kwargs)):
         arguments, outputs, rule = in_domain(produced.case, passed, arguments, outputs)
@@ -386,12 +386,22 @@ def _type_of(value: object) -> str:
     return f"{dtype}[{','.join(map(str, jax.numpy.shape(value)))}]"
 
 
+def call_name(number: int) -> str:
+    """Return the name of a further call: `number` counts all calls that were added to a golden, from 1."""
+    return f"call{number}"
+
+
+def inputs_file(name: str) -> str:
+    """Return the name of the file with the inputs of a check."""
+    return f"{name}.inputs.npz"
+
+
 def _stored_check(
     name: str, inputs: Iterable[Leaf], outputs: Iterable[Leaf] | None, files: dict[str, bytes], vjp: int = 0
 ) -> Check:
     """Return a check with these inputs and, unless None, these outputs; their files are added to `files`."""
-    check = Check(name, vjp=vjp, inputs=f"{name}.inputs.npz")
-    files[f"{name}.inputs.npz"] = to_npz(inputs)
+    check = Check(name, vjp=vjp, inputs=inputs_file(name))
+    files[inputs_file(name)] = to_npz(inputs)
     if outputs is None:
         return check
     files[f"{name}.outputs.npz"] = to_npz(outputs)

@@ -23,7 +23,14 @@ from export_core.export.closed_over import lost_integers
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
-from export_core.export.refusals import handlers_required, known_advice, lost_kind, refusal, unpromised_targets
+from export_core.export.refusals import (
+    handlers_required,
+    is_callback_without_words,
+    known_advice,
+    lost_kind,
+    refusal,
+    unpromised_targets,
+)
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import is_finite, to_npz
 from export_core.goldens.made_inputs import RULES
@@ -203,7 +210,10 @@ class ExportedAgain(NamedTuple):
 
     data: bytes  # The artifact.
     flags: Flags  # The settings of jax for the export.
-    inputs_sha256: str  # The hash of inputs.npz as a golden would have it; empty if the inputs are made by rule.
+    inputs: dict[str, str]
+    """The hash of inputs.npz as a golden would have it, by that name; empty if the inputs are made by rule."""
+    hash_inputs: Callable[[tuple[Any, ...], Mapping[str, Any]], str]
+    """A function that returns the hash of the inputs of a further call with these arguments; "" for ones by rule."""
 
 
 def export_again(case: Case) -> ExportedAgain:
@@ -213,8 +223,19 @@ def export_again(case: Case) -> ExportedAgain:
     Raises what `produce` raises.
     """
     export = _export_case(case, reproducible=True)
-    leaves = () if export.inputs_made else stored(export.arguments.flat(), export.exported.in_avals)
-    return ExportedAgain(export.data, export.flags, sha256(to_npz(leaves)) if leaves else "")
+
+    def hashed(arguments: Arguments) -> str:
+        return sha256(to_npz(stored(arguments.flat(), export.exported.in_avals)))
+
+    def hash_inputs(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        values, own = take_inputs(args, kwargs)
+        if values is None and has_structs((args, kwargs)):
+            return ""
+        passed = Arguments(*export.call.bind(args, own), export.arguments.static)
+        return hashed(with_values(case.test, passed, values))
+
+    inputs = {} if export.inputs_made else {INPUTS: hashed(export.arguments)}
+    return ExportedAgain(export.data, export.flags, inputs, hash_inputs)
 
 
 @dataclass(frozen=True)
@@ -345,8 +366,9 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
         # without a number in the format with KeyError. Of other errors few are refusals: of RuntimeErrors, and of
         # InconclusiveDimensionOperation, which has no public name in all of them.
         except Exception as error:
-            of_jax = isinstance(error, ValueError | NotImplementedError | KeyError | TypeError)
-            if not (of_jax or known_advice(str(error))):
+            is_refusal = isinstance(error, ValueError | NotImplementedError | KeyError | TypeError)
+            is_refusal = is_refusal or bool(known_advice(str(error)))
+            if not (is_refusal or is_callback_without_words(error, lambda: _jaxpr(case, specs))):
                 raise
             refused = {*unpromised_targets(str(error))} & {*case.options.allow} - called
             if not refused:

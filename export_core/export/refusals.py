@@ -17,7 +17,8 @@ from export_core.export.case import NO_LOWERING, OUTPUTS_ADVICE
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import inner_jaxprs
 
-_CALLBACK = re.compile(r"callback|which was not functionalized")
+_BAD_CAST = "std::bad_cast"  # All that jaxlib says of a callback with an array of a symbolic size.
+_CALLBACK = re.compile(f"callback|which was not functionalized|{_BAD_CAST}")
 _TARGET = re.compile(r'custom_call @"?([\w.$-]+)')
 _ADVICE = {
     NO_LOWERING.pattern: (
@@ -108,6 +109,11 @@ def lost_kind(test: str, exported: Any) -> str:
 def unpromised_targets(message: str) -> list[str]:
     """Return the custom-call targets that an error of jax.export refuses, since JAX promises nothing for them."""
     return list(dict.fromkeys(_TARGET.findall(message))) if "no compatibility guarantees" in message else []
+
+
+def is_callback_without_words(error: Exception, jaxpr: Callable[[], Any]) -> bool:
+    """Return whether jaxlib has failed at a callback into Python without saying so; `jaxpr` is as for `refusal`."""
+    return _BAD_CAST in str(error) and any(equations(jaxpr(), _calls_back))
 
 
 def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:

@@ -186,7 +186,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def problem_of_plain_name(name: str) -> str:
-    """Return what of a name some system does not allow for a file or a folder, such as ``with '/'``; "" if nothing."""
+    """Return why some system does not allow this name for a file or a folder, such as ``with '/'``; "" if nothing."""
     wrong = next((letter for letter in name if letter in _NOT_IN_NAMES or not letter.isprintable()), "")
     if wrong or not name:
         return f"with {wrong!a}" if name else "empty"

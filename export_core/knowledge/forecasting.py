@@ -414,7 +414,7 @@ class _Consumer:
         return _answers(facts)
 
     def _by_entries(self, reader: Reader) -> Iterator[Found]:
-        """Yield what those entries say that hold for a reader by its build date."""
+        """Yield what follows from the entries that hold for a reader of its build date."""
         for entry in self.entries:
             if _holds_for(entry, reader.release.built):
                 yield from _by_entry(entry, self.about, reader)
@@ -479,7 +479,7 @@ class _Consumer:
 
 @lru_cache(maxsize=64)
 def _asked(name: str, platform: str, settings: tuple[str, ...]) -> tuple[tuple[Entry, frozenset[str]], ...]:
-    """Return a consumer's entries for a platform and settings, each with what `operations_of` says of it."""
+    """Return a consumer's entries for a platform and settings, each with operations of which an artifact needs one."""
     return tuple(
         (entry._replace(concerns=prepared(entry.concerns)), operations_of(entry.concerns))
         for entry in entries_of(name)

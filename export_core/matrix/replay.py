@@ -10,6 +10,7 @@ import contextlib
 import queue
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -40,6 +41,7 @@ from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStar
 
 _DEFECT = "a defect of pytest-jaxexport, please report it"
 LOOK_SECONDS = 0.5  # The longest time that the main thread waits for an outcome before it handles signals.
+AGAIN_SECONDS = 60.0  # The longest time between two lines about cells that run, while no cell ends.
 FIRST_SECONDS = 20.0  # The longest time that readers wait for the bytecode of the first one.
 FEW_JOBS = 4  # With more cells at once than this, readers do not wait for it: each has a processor to compile on.
 MOST_IDLE = 6
@@ -141,6 +143,8 @@ class _Replay:
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
         self.idle = _IdleWorkers()
         self.bytecode = _Bytecode(self.limits.jobs)
+        self.begun: dict[CellKey, tuple[float, Cell]] = {}
+        """The cells that run or are compared, each with the time at which its worker got it."""
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
         """Yield each cell with its outcome. Environments are built while cells of other environments run."""
@@ -158,10 +162,14 @@ class _Replay:
             for _ in cells:
                 # Never without a limit: Python handles signals in this thread, and one that arrives in another thread,
                 # or just before this one begins to wait, does not wake it.
-                ended = None
+                ended, silence = None, self.options.silence
+                silent_since = time.monotonic()
                 while ended is None:
                     with contextlib.suppress(queue.Empty):
                         ended = self.outcome_queue.get(timeout=LOOK_SECONDS)
+                    if ended is None and silence is not None and time.monotonic() - silent_since >= silence:
+                        silence = AGAIN_SECONDS if self._note_longest() else silence
+                        silent_since = time.monotonic()
                 yield ended
         finally:
             self.stopping.set()
@@ -169,6 +177,16 @@ class _Replay:
             builders.shutdown(cancel_futures=True)
             runners.shutdown(cancel_futures=True)
             self.idle.close()
+
+    def _note_longest(self) -> bool:
+        """Tell the user which cell runs longest, and return whether there is one."""
+        running = sorted(self.begun.copy().values(), key=lambda pair: pair[0])
+        for begun, cell in running[:1]:
+            does = "compiling" if cell.mode is Mode.COMPILE else "running"
+            others = f", beside {plural(len(running) - 1, 'other')}" if len(running) > 1 else ""
+            seconds = time.monotonic() - begun
+            self.notify(f"{cell.golden.id} in {cell.reader.title}: {does} for {seconds:.0f} s{others}")
+        return bool(running)
 
     def _build(self, placement: Placement) -> Environment:
         environment = self._environment_for(placement)
@@ -363,6 +381,7 @@ class _Replay:
             try:
                 lost.extend(self._finish_cells(attempt, environment, future, outputs, finish))
             finally:
+                self.begun.pop(attempt.cells[0].key, None)
                 shutil.rmtree(outputs, ignore_errors=True)
                 if not replied:
                     # Not before `lost` says that the worker has died: the thread that waits for this slot must see it.
@@ -372,6 +391,7 @@ class _Replay:
         try:
             outputs.mkdir()
             cell = attempt.cells[0]
+            self.begun[cell.key] = time.monotonic(), cell
             if self.options.dump:
                 make_dump_folders(cell, self.options.dump)
             request = request_of(cell, outputs, self.limits, self.options.dump)

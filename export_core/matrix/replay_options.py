@@ -27,6 +27,8 @@ class ReplayOptions:
     user_code: UserCode | None = None  # The process for users' comparators; None starts one for the replay alone.
     forecast: Callable[[Cell], str] | None = None
     """Returns what a cell is forecast to do, which is stored with its outcome; None stores no forecast."""
+    silence: float | None = None
+    """The seconds without an outcome after which a line names the cell that runs longest; None for no such line."""
 
 
 class ConvertCell(Protocol):

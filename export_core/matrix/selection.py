@@ -1,5 +1,6 @@
 """The selection of a run: which goldens, readers and platforms, and where releases that are not published come from."""
 
+import contextlib
 import dataclasses
 import datetime
 import re
@@ -17,7 +18,7 @@ from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import COMPARISONS, GROUPS, Selection
 from export_core.readers.environment import Sources
-from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, ReleaseError, Windows, promise
 from export_core.releases.calendar import date_in_version, version_key
 from export_core.releases.jaxlib_settings import jaxlib_settings
 from export_core.releases.project_releases import NIGHTLY_DAYS
@@ -75,18 +76,36 @@ def readers_left_out(readers: str, policy: Policy, day: datetime.date | None = N
     """Return the readers that a policy selects and the text `readers` lacks, each as the policy names it.
 
     `deployed` is left out only if a release is that runs in a deployment target in force on `day`; if that is None,
-    in any.
+    in any. A release that is in a range, or that is the newest, is not left out.
     """
     named = Selection(readers=readers)
     missing = {*selection_by_policy(policy).named}.difference(named.named)
     if named.has_group:  # a group has those of the deployment targets
         missing.discard(DEPLOYED)
-    targets = policy.deployed if day is None else policy.targets_on(day)
-    if {target.release for target in targets} <= {*named.named}:
-        missing.discard(DEPLOYED)
+    if DEPLOYED in missing:
+        targets = policy.deployed if day is None else policy.targets_on(day)
+        if {target.release for target in targets} <= _names_meant(named.named, policy, day):
+            missing.discard(DEPLOYED)
     if "all" in named.named:  # every jaxlib, and no other runtime
         missing = {name for name in missing if name not in WORDS and names_runtime(name)}
     return missing
+
+
+def _names_meant(named: Iterable[str], policy: Policy, day: datetime.date | None) -> set[str]:
+    """Return the parts of --readers, and the names of the releases that ranges and `newest` mean among them.
+
+    They mean the releases that exist on `day`; if that is None, all of the calendar.
+    """
+    names = {*named}
+    wide = [text for text in names if text == NEWEST or text[0] in COMPARISONS or names_runtime(text)]
+    if wide:
+        calendar = policy.calendar() if day is None else policy.calendar().as_of(day)
+        for text in wide:
+            with contextlib.suppress(MatrixError, ReleaseError):  # nothing is in the range on that day
+                names |= {
+                    release.name for release in _releases_named(calendar.newest() if text == NEWEST else text, calendar)
+                }
+    return names
 
 
 def is_whole(selection: Selection, policy: Policy, day: datetime.date | None = None) -> bool:

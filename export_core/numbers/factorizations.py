@@ -87,7 +87,7 @@ class Sides:
         return Part(what, make(self.expected), make(self.actual), "bool")
 
     def excess(self, what: str, make: Callable[[Factors], Array], of: int, scale: Array) -> Part:
-        """Return a part for the amounts by which something is too large, which must be 0 in a right factorization.
+        """Return a part of a comparison: the amounts by which something is too large, all 0 if the factors are right.
 
         `make` computes these amounts; negative ones count as 0. `scale` times the relative tolerance is allowed.
         """

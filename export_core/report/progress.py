@@ -19,6 +19,7 @@ from export_core.releases import Release
 from export_core.report.wording import counts_line
 
 SILENCE_SECONDS = 30.0  # The longest time without a line in a log: a run that writes nothing looks like one that hangs.
+TERMINAL_SILENCE = 10.0  # The seconds without a result after which a terminal shows which cell runs.
 SPEED_SECONDS = 60.0  # The speed is measured over the last 60 s, or over the last half of the run if that is longer.
 OF_PROMISED = 0.7  # The expected cost of an unpromised cell, as a part of a promised cell's, until some have run.
 START_FACTOR, END_FACTOR = 2.0, 1.15
@@ -30,6 +31,11 @@ NARROWING = 4  # The factor falls with this power of the part of cells left: wit
 BUILDING = 1 / 4  # The part of a build's time by which it delays cells: environments are built while cells run.
 LEAST_OF_CELLS = 1 / 3  # At least this part of the time counts as that of cells, however many environments were built.
 MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each kind; the report at the end has all.
+
+
+def is_redrawn(console: Console) -> bool:
+    """Return whether a console shows a progress bar. A dumb terminal cannot redraw a line: it gets those of a log."""
+    return console.is_interactive and not console.is_dumb_terminal
 
 
 class TimeLeft:
@@ -150,8 +156,7 @@ class RunProgress:
         self._ready: set[str] = set()
         self._last_line = clock()
         self._time_left = TimeLeft(Counter((cell.reader.pair, cell.promised) for cell in plan.cells), clock)
-        # A dumb terminal cannot redraw a line: it gets the lines of a log.
-        self._has_bar = console.is_interactive and not console.is_dumb_terminal and not quiet
+        self._has_bar = is_redrawn(console) and not quiet
         self._bar = Progress(
             TextColumn("{task.fields[state]}"),
             BarColumn(bar_width=None),

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import structs
 
@@ -114,6 +114,8 @@ class Observer:
     """Gets a line about what happens beside the cells; called from several threads."""
     result: Callable[[Result], None] = ignore  # Gets each result, once it is written.
     ended: Callable[[Summary], None] = ignore  # Gets the summary, once it is written.
+    silence: float | None = None
+    """The seconds without a result after which `note` gets a line about the cell that runs longest; None for never."""
 
 
 SILENT = Observer()  # An observer that does nothing.
@@ -151,8 +153,9 @@ def failing_softly(observer: Observer) -> Observer:
 
         return run
 
-    calls = {of.name: soft(of.name, getattr(observer, of.name)) for of in fields(observer)}
-    return Observer(**calls)
+    values = {of.name: getattr(observer, of.name) for of in fields(observer)}
+    calls: dict[str, Any] = {name: soft(name, value) for name, value in values.items() if callable(value)}
+    return replace(observer, **calls)
 
 
 class ExtendResults(Protocol):
@@ -235,7 +238,15 @@ def run_matrix(
         # A run of pytest has one reader, and no time to read artifacts again.
         forecast = None if interpreter else CellForecasts(plan.cells, plan.calendar).of
         how = ReplayOptions(
-            plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code, forecast
+            plan.calendar,
+            policy,
+            limits,
+            plan.sources,
+            options.cache,
+            options.dump_ir,
+            user_code,
+            forecast,
+            observer.silence,
         )
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(replay_cells(left, how, notify=observer.note)) as outcomes:

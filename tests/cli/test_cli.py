@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 from commands import Ended, assert_bad_input, process
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden
+from rich.console import Console
 
 from export_core.base.errors import PREFIX, with_prefix
 from export_core.base.exit_code import ExitCode
@@ -250,7 +251,9 @@ def test_help_lists_every_command_without_jax_and_numpy():
 
 def test_releases_are_listed_by_date_with_their_windows(jaxexport):
     ended = jaxexport("releases", "list", "--as-of", "2026-10-25", code=0)
-    *rows, withdrawn = (line.split() for line in ended.out.splitlines()[1:])
+    head, *lines = ended.out.splitlines()
+    assert head.endswith(" promised to jaxlibs built until 0.12.0.1 runs them")
+    *rows, withdrawn = map(str.split, lines)
     assert " ".join(rows[-1]) == "0.12.0.1 2026-10-20 5 0.12.0.1 0.10.1 … 0.12.0.1 (7) 2027-04-18 promised"
     assert [row[1] for row in rows] == sorted(row[1] for row in rows)
     assert "0.9.2 2026-03-18 221 0.9.2 0.8.0 … 0.9.2 (8) 2026-09-14 outside" in [" ".join(row) for row in rows]
@@ -551,6 +554,12 @@ def test_a_note_printed_before_a_run_starts_is_left_out_with_quiet(capsys, quiet
     observer = Follower(click_options.console(), RunOptions(), quiet=quiet).observer()
     observer.note("waiting for the Dask scheduler at tcp://[::1]:9999")
     assert capsys.readouterr().out == ("" if quiet else "waiting for the Dask scheduler at tcp://[::1]:9999\n")
+
+
+@pytest.mark.parametrize(("is_terminal", "seconds"), [(True, 10.0), (False, 60.0)])
+def test_a_terminal_names_a_long_cell_sooner_than_a_log(is_terminal, seconds):
+    screen = Console(force_terminal=is_terminal, force_interactive=is_terminal, _environ={"TERM": "xterm"})
+    assert Follower(screen, RunOptions(), quiet=False).observer().silence == seconds
 
 
 def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):

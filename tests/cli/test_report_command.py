@@ -90,7 +90,7 @@ def test_full_prints_every_cell_even_if_reports_go_to_files(words, stream, comma
 def test_trend_refuses_options_that_it_would_ignore(words, command):
     ended = command("report", "new", *words, "--trend")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert f"--trend judges and writes nothing: it cannot be combined with {words[0]}." in ended.stderr
+    assert f"--trend neither judges a run nor writes a file: it cannot be combined with {words[0]}." in ended.stderr
     assert not Path("r.html").exists()
 
 

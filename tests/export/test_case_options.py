@@ -61,10 +61,15 @@ def printing(x):
     return x
 
 
+def calling_back(x):
+    return jax.pure_callback(lambda array: array, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+
 @pytest.mark.parametrize(
     ("function", "argument", "options", "message"),
     [
         (printing, X, {}, "calls back into Python, .* Leave the call out when exporting"),
+        (calling_back, X, {"symbolic_shapes": ("b, 3",)}, r"(?s)calls back into Python, .*\npure_callback at "),
         (jnp.copy, jnp.zeros(3, "int2"), {}, "refused this function: .*int2"),
         (jnp.copy, jnp.zeros(3, "uint2"), {}, "refused this function: .*uint2"),
         (jnp.sin, X, {"calling_convention_version": 3}, "version"),

@@ -15,6 +15,7 @@ from making import ARTIFACTS, day
 import export_core
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.fields import DisabledCheck
 from export_core.artifact.readers import Reader, readers_of, readers_of_runtime, without_advice
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
@@ -109,6 +110,15 @@ def test_an_artifact_not_exported_for_a_platform_does_not_compile_there():
     assert str(known.compiles.reasons[0]) == "it was exported for cpu, and not for tpu"
 
 
+def test_without_the_check_of_the_platform_an_artifact_may_run_on_another():
+    own = stored_artifact("mlp").envelope
+    lifted = read_bytes(encode(own._replace(platforms=("tpu",), disabled_checks=(DisabledCheck("platform"),))))
+    assert of(lifted, "0.12.0.1", "cpu").runs.answer == YES
+    assert of(read_bytes(encode(own._replace(platforms=("tpu",)))), "0.12.0.1", "cpu").compiles.answer == NO
+    bare = read_bytes(bytes(stored_artifact("mlp").module.serialized()))
+    assert of(bare, "0.12.0.1", "cpu").compiles.answer == YES
+
+
 def test_whether_an_artifact_runs_on_an_accelerator_is_unknown():
     platforms = stored_artifact("platforms")
     assert usual_platform(platforms) == "cpu"
@@ -161,7 +171,10 @@ def test_shardy_of_older_releases_refuses_unreduced_maxima():
     artifact = golden_of("test_reduced_axes.test_partial_extremes").read_artifact()
     answered = {name: of(artifact, name).loads.answer for name in ("0.9.1", "0.10.0", "0.10.2", "0.11.0", "0.12.0.1")}
     assert answered == {"0.9.1": NO, "0.10.0": NO, "0.10.2": NO, "0.11.0": YES, "0.12.0.1": YES}
-    assert of(artifact, "0.10.2").loads.reasons[0].entry == "unreduced-by-max"
+    refused = of(artifact, "0.10.2")
+    assert refused.loads.reasons[0].entry == "unreduced-by-max"
+    assert (refused.load.ok, refused.load.reasons) == (False, (refused.loads.reasons[0].text,))
+    assert of(artifact, "0.11.0").load.ok is True
 
 
 @pytest.mark.parametrize("side", ["in_shardings", "out_shardings"])
@@ -443,3 +456,13 @@ def test_no_conversion_is_advised_that_ends_in_a_refusal():
     # IREE and StableHLO's interpreter run it without Shardy's operations, which the latter fails on.
     for reader in ("iree==3.13.0", "stablehlo==0.6.2"):
         assert of(random, reader).by_bytes.reasons[-1].endswith(f"`jaxexport convert FILE --for {reader} -o OUT`")
+
+
+def test_no_conversion_is_advised_where_an_operation_failed_in_each_program():
+    bits = golden_of("test_primitives.test_bits").read_artifact()
+    (reason,) = of(bits, "iree==3.9.0").by_bytes.reasons  # which no entry explains
+    assert reason == (
+        "iree 3.9.0 has StableHLO 1.12, and composite_v2 came with 1.14, and does not run what `jaxexport convert` "
+        "makes of it: this release failed in each program with stablehlo.composite that was run"
+    )
+    assert of(bits, "iree==3.10.0").by_bytes.reasons[-1].endswith("`jaxexport convert FILE --for iree==3.10.0 -o OUT`")

@@ -54,6 +54,54 @@ def test_an_operation_not_measured_in_a_release_is_unknown(needed, release, unse
     assert TABLE.unseen(needed, TABLE.places(release)) == unseen
 
 
+@pytest.mark.parametrize(
+    ("release", "places"),
+    [
+        *(("1.0", 0b001), ("1.2", 0b010), ("1.10", 0b100)),  # measured
+        *(("1.1", 0b011), ("1.4", 0b110), ("1.9", 0b110)),  # between two that were
+        *(("0.9", 0b1000), ("1.11", 0b1000), ("2.0", 0b1000)),  # older or newer than all
+    ],
+)
+def test_a_release_is_stood_for_by_itself_or_by_both_neighbours(release, places):
+    assert TABLE.places(release) == places
+    assert TABLE.is_outside(places) == (places == 0b1000)
+
+
+@pytest.mark.parametrize(
+    ("needed", "ran"),
+    [
+        ({}, -1),  # all releases, also those that were not measured
+        ({"stablehlo.add": {"f32->f32"}}, 0b111),
+        ({"stablehlo.add": {"f32->f32", "i8->i8"}}, 0b010),
+        ({"stablehlo.add": {"f32->f32"}, "stablehlo.while": set()}, 0b100),
+        ({"stablehlo.add": {"f64->f64"}}, 0),
+        ({"stablehlo.sort": {"f32->f32"}}, 0),
+    ],
+)
+def test_the_releases_that_ran_all_operations_are_known(needed, ran):
+    assert TABLE.ran_all(needed) == ran
+
+
+def test_a_release_that_ran_an_operation_in_some_forms_did_not_run_all():
+    table = TABLE._replace(some={"stablehlo.add": {"f32->f32": 0b010}, "stablehlo.sort": {"": 0b001}})
+    assert table.ran_all({"stablehlo.add": {"f32->f32"}}) == 0b101
+
+
+@pytest.mark.parametrize(
+    ("failed", "may"),
+    [
+        ({}, False),
+        ({"stablehlo.add": {"i8->i8": 0b001}}, True),  # its name is enough
+        ({"stablehlo.sort": {"*": 0b111}}, False),
+        ({"*": {"i8": 0b001}}, True),
+        ({"*": {"f8": 0b001}}, False),
+    ],
+)
+def test_an_operation_or_type_that_failed_in_a_release_may_fail(failed, may):
+    needed = {"stablehlo.add": frozenset({"f32,i8->f32"}), "stablehlo.while": frozenset[str]()}
+    assert TABLE._replace(failed=failed).may_fail(needed) is may
+
+
 def test_where_all_types_share_a_kernel_each_pair_need_not_be_run():
     table = TABLE._replace(types={"f32": 0b111, "i8": 0b010})
     needed = {"stablehlo.add": frozenset({"i8->f32"})}
@@ -99,6 +147,9 @@ def test_operations_failing_in_all_asked_releases_are_found():
     everything = {"stablehlo.sort": {"f32->f32"}, "stablehlo.add": {"f8->f32"}, CALL: {"mine"}}
     assert table.failing(unseen, table.places("1.0")) == everything
     assert table.failing(unseen, table.places("1.10")) == {"stablehlo.add": {"f8->f32"}}
+    assert table.failing(unseen, table.places("1.11")) == {}, "nothing is known of a release outside"
+    without_kinds = table._replace(failed={"stablehlo.sort": {"*": 0b011}})
+    assert without_kinds.failing(unseen, table.places("1.0")) == {"stablehlo.sort": {"f32->f32"}}
 
 
 def approximate_maximum(*platforms):
@@ -122,6 +173,18 @@ def test_a_custom_call_that_nobody_ran_is_unknown():
         vars(about.about).update(calls=frozenset({"my_target"}), uses={CALL: frozenset({"my_target"})})
         places = about.table.places(name.partition("==")[2])
         assert about.unmeasured(places) == ("", "", "", "custom call my_target")
+
+
+def test_of_a_release_newer_than_all_measured_only_what_counts_is_unknown():
+    about = About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"))
+    vars(about).update(calls=frozenset({"my_target"}), uses={**about.uses, CALL: frozenset({"my_target"})})
+    unknown = {
+        name: _Consumer(about, name, "cpu", ()).unmeasured(measured()[name].places("99.0.0")).unseen
+        for name in ("pjrt", "litert")
+    }
+    assert unknown["pjrt"] == "custom call my_target", "of XLA's compiler, which is that of its jaxlib"
+    assert unknown["litert"] == about.few_uses
+    assert "stablehlo.dot_general of f32->f32" in about.few_uses
 
 
 def test_a_custom_call_that_a_runtime_lacks_gives_a_no():

@@ -286,6 +286,25 @@ def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
     assert not closing.is_alive(), "it waits for a cell that has no limit and never ends"
 
 
+@pytest.mark.parametrize(("silence", "is_noted"), [(0.0, True), (None, False)])
+def test_a_cell_that_runs_long_is_named(goldens, here, silence, is_noted):
+    noted, seen = [], threading.Event()
+
+    def note(line):
+        if ": running for " in line:
+            noted.append(line)
+            seen.set()
+
+    def ends_when_seen(cell, reply, outputs):
+        assert not is_noted or seen.wait(60)
+
+    cells = [Cell(goldens["waves"], here, "cpu")]
+    ((_, outcome),) = replayed(cells, this_interpreter, silence=silence, notify=note, look=ends_when_seen)
+    assert outcome.verdict is Verdict.PASS
+    assert bool(noted) is is_noted
+    assert all(line.startswith(f"{goldens['waves'].id} in {here.title}: running for ") for line in noted)
+
+
 def test_the_next_cell_runs_while_outputs_are_compared(run, monkeypatch):
     submitted, waited = threading.Semaphore(0), []
     submit, compare = ForkingWorker.submit, matrix_run.outcome_of

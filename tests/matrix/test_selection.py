@@ -14,6 +14,7 @@ from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import comma_separated
 from export_core.readers.environment import requirements
 from export_core.releases import Release, ReleaseError, Windows, load_calendar
+from export_core.releases.runtimes import runtime_readers
 
 TODAY = day("2026-11-21")
 NIGHTLY = "0.13.0.dev20261120"
@@ -95,6 +96,8 @@ def test_a_range_names_all_releases_in_it():
 
 
 SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2")
+AT_THE_EDGE = DeploymentTarget(name="edge", jaxlib=load_calendar().newest())
+IN_IREE = DeploymentTarget(name="iree", reader=runtime_readers("iree", load_calendar())[-1].name)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,12 @@ SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2")
         ("0.11.0", Policy(readers="0.11.0", deployed=(SERVING,)), False),  # the policy selects its target as well
         ("0.11.0,deployed", Policy(readers="0.11.0", deployed=(SERVING,)), True),
         ("0.11.0,0.9.2", Policy(readers="0.11.0,0.9.2", deployed=(SERVING,)), True),
+        (">=0.9,<0.10", Policy(readers=">=0.9,<0.10", deployed=(SERVING,)), True),  # the range has it
+        (">=0.11", Policy(readers=">=0.11", deployed=(SERVING,)), False),
+        ("newest", Policy(readers="newest", deployed=(AT_THE_EDGE,)), True),
+        ("newest", Policy(readers="newest", deployed=(SERVING,)), False),
+        ("newest,iree", Policy(readers="newest,iree", deployed=(IN_IREE,)), True),
+        ("newest,iree>=99", Policy(readers="newest,iree>=99", deployed=(IN_IREE,)), False),
     ],
 )
 def test_a_selection_is_whole_unless_narrower_than_the_policys(readers, policy, whole):
@@ -134,6 +143,12 @@ def test_a_deployment_target_is_left_out_only_while_in_force():
     policy = Policy(readers="0.11.0", deployed=(ended,))
     assert not is_whole(Selection("0.11.0"), policy, datetime.date(2026, 6, 1))
     assert is_whole(Selection("0.11.0"), policy, datetime.date(2026, 6, 2))
+
+
+@pytest.mark.parametrize(("day", "whole"), [("2026-04-01", True), ("2026-11-21", False)])
+def test_the_newest_release_of_the_day_may_be_a_targets(day, whole):
+    policy = Policy(readers="newest", deployed=(SERVING,))
+    assert is_whole(Selection("newest"), policy, datetime.date.fromisoformat(day)) is whole
 
 
 @pytest.mark.parametrize(

@@ -304,6 +304,21 @@ def test_random(export_golden):
 @pytest.mark.export_compat
 def test_seeded(export_golden):
     export_golden(jax.jit(lambda x: x * 2), np.random.default_rng(1).random(6, np.float32))
+
+def further(export_golden, generator):
+    exported = export_golden(jax.jit(lambda x: x * 3), np.ones(6, np.float32))
+    exported.refused(generator.random(7, np.float32))
+    exported.also(np.zeros(6, np.float32))
+    exported.also(generator.random(6))
+    exported.also(jax.ShapeDtypeStruct((6,), np.float32))
+
+@pytest.mark.export_compat
+def test_random_call(export_golden):
+    further(export_golden, np.random.default_rng())
+
+@pytest.mark.export_compat
+def test_seeded_call(export_golden):
+    further(export_golden, np.random.default_rng(1))
 """
 
 
@@ -311,7 +326,10 @@ def test_random_arguments_are_named_when_written(projects):
     run = projects(test_a=ARGUMENTS).pytest("--update-goldens", twice=True)
     assert run.code == 0, run.text
     other = "-cpu: a second process has other example arguments: if they are random, seed them"
-    assert [line.split("/")[0] for line in run.text.splitlines() if other in line] == ["  test_a.test_random"]
+    assert [line.split("/")[0] for line in run.text.splitlines() if other in line] == [
+        "  test_a.test_random",
+        "  test_a.test_random_call",
+    ]
 
 
 def test_noise_later_postpones_the_second_export(projects):

@@ -169,6 +169,16 @@ def test_a_terminal_shows_what_a_check_runs(projects):
         assert f"running the goldens of test_a.test_two.{name} in new processes\r\x1b[K" in text
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_log_names_a_step_that_takes_long(projects, quiet):
+    at_once = "\nfrom pytest_jaxexport import long_steps\n\nlong_steps.SILENCE_SECONDS = 0.05\n"
+    project = projects(conftest=SLOW_NOISE + at_once, test_a=TWO_CALLS)
+    done = project.pytest("--update-goldens", "--no-second-export", *["-q"] * quiet)
+    named = re.findall(r"^measuring the noise of test_a\.test_two\.(n\d)/.*: for \d+ s$", done.text, re.MULTILINE)
+    assert (done.code, sorted({*named})) == (0, [] if quiet else ["n0", "n1"]), done.text
+    assert "not seen" not in done.text
+
+
 def test_a_quiet_run_on_a_terminal_has_no_line_of_progress(projects):
     project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
     text = on_a_terminal(project, "--update-goldens", "--no-second-export", "-q")

@@ -226,7 +226,8 @@ def _run_to_its_end(command: Sequence[str], install: Sequence[str], progress: Pr
 def foreseen_lines(install: Sequence[str], pytest_args: Sequence[str]) -> Iterator[str]:
     """Yield what the environments of a backfill will have beside jax, and which modules the tests will lack there."""
     requirements = requirements_here(install)
-    yield f"installed beside them: {', '.join(('pytest', *requirements))}"
+    none = "" if requirements else "; the working folder has no pyproject.toml"
+    yield f"installed beside them: {', '.join(('pytest', *requirements))}{none}"
     for text in requirements:
         if own := project_dependencies(text):
             yield f"the project in {text.removeprefix('-e')} brings along {', '.join(own)}"

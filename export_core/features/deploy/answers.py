@@ -143,6 +143,7 @@ class Question:
 
 _CONVERTED = Path("converted")
 """The folder for converted goldens, in the command that answers for a converted file: in a folder for each reader."""
+_MOST_NAMED = 5  # The most cases that a printed command names; for more, it runs all cases.
 _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a release cannot load an artifact.
 
 
@@ -238,23 +239,25 @@ def _is_pending(answered: _Answered) -> bool:
 def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[DeploymentTarget], question: Question) -> str:
     """Return the command that runs what is unknown; empty if nothing is that a run would show.
 
-    A target without an unknown answer is in it only if its results are in the folder that the command replaces.
+    What is known is in it only if its results are in the folder that the command replaces, or if the options cannot
+    leave it out: they name readers, cases and writers, and the command runs every golden of these in each reader.
     """
+    written = answer_folder(question.results, question.to)
 
     def place_asked(each: _Answered) -> Place:
         golden = each.subject.golden
         return golden.id if golden else "", each.deployment.jaxlib, each.deployment.platform
 
-    named = {each.deployment.target for each in answered if _is_pending(each)}
-    if not named:
+    pending = [each for each in answered if _is_pending(each)]
+    if not pending:
         return ""
-    written = answer_folder(question.results, question.to)
-    named |= {each.deployment.target for each in answered if question.folders.get(place_asked(each)) == written}
-    subjects = [each.subject for each in answered if each.deployment.target in named]
-    stored = (question.evidence.get(place_asked(each)) for each in answered if _is_pending(each))
+    stored = (question.evidence.get(place_asked(each)) for each in pending)
     timed_out = [one.reproduce for one in stored if one is not None and one.verdict is Verdict.TIMEOUT]
     limit = max(map(longer_limit, timed_out), key=float, default="")  # the others get it too: one run has one limit
-    return _command(subjects, [target for target in targets if target.name in named], question, limit)
+    needed = [each for each in answered if _is_pending(each) or question.folders.get(place_asked(each)) == written]
+    named = {each.deployment.target for each in needed}
+    chosen = [target for target in targets if target.name in named]
+    return _command([each.subject for each in needed], chosen, question, limit)
 
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question) -> _Answered:
@@ -525,7 +528,7 @@ def _issue_of(subject: Subject, target: DeploymentTarget, question: Question) ->
 
 
 def _is_forecast(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
-    """Return whether an artifact's bytes show that a target cannot load it, or that another runtime does not run it."""
+    """Return whether an artifact's bytes show that a jaxlib does not load it, or another runtime does not run it."""
     reader = find_reader(target.release, question.terms, question.calendar)
     check = check_load(subject.artifact, question.terms, reader, target.platform)
     if check.loads is False or not target.reader:
@@ -629,7 +632,8 @@ def _command(
         tuple(dict.fromkeys(manifest.case for manifest in goldens)),
         tuple(dict.fromkeys(manifest.writer.jaxlib for manifest in goldens)),
     )
-    if {*selection.cases} == {*question.cases}:  # all of them: a command with every name is too long to read
+    # A command with many names is too long to read. The user's own names stay: a run of all cases is another question.
+    if question.cases and ({*selection.cases} == {*question.cases} or len(selection.cases) > _MOST_NAMED):
         selection = replace(selection, cases=())
     words = [*option_words(selection, plan=True), *option_words(question.project)]
     words += ["--timeout", limit] if limit and float(limit) > CellOptions.timeout else []

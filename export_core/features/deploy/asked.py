@@ -64,7 +64,7 @@ class Subject:
     """An artifact that is asked about: `golden` is None if no golden has it, `file` is empty if no file was named.
 
     `stored` is the golden that has the file in another folder of goldens. Otherwise `original` is the golden of which
-    `jaxexport convert` made the file, and `origin` how, as its record says; `verified` is what that says it verified.
+    `jaxexport convert` made the file. The record of the conversion says how (`origin`), and what it verified.
     """
 
     artifact: Artifact
@@ -101,9 +101,9 @@ def answer_folder(results: Path, name: str) -> Path:
 def evidence_folders(results: Path, *, is_named: bool) -> tuple[list[Path], list[Path]]:
     """Return the folders whose runs are evidence, and others that may have an unfinished run.
 
-    They are a results folder, the last whole run that was moved inside it, the cell that was run again there by its
-    printed command, and those of the runs that answered questions. A folder that the user named (`is_named`) has to
-    have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
+    They are a results folder, and those inside it: of the last whole run that was moved there, of a cell that was run
+    again by its printed command, and of the runs that answered questions. A folder that the user named (`is_named`) has
+    to have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
     """
     answers = _folder_of_answers(results)
     inside = sorted(path for path in answers.iterdir() if path.name not in _EARLIER) if answers.is_dir() else []

@@ -71,6 +71,7 @@ def can_i_deploy(
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_claims, check_dates
     from export_core.judge.gate import calendar_age
+    from export_core.judge.generations import notes_on_generations
     from export_core.judge.unmatched import unmatched_patterns
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.entries import ALL
@@ -78,7 +79,7 @@ def can_i_deploy(
     from export_core.policy.load import find_locations
     from export_core.policy.load import policy_file as named_file
     from export_core.policy.project_terms import terms_of
-    from export_core.policy.run_options import RESULTS, ProjectOptions
+    from export_core.policy.run_options import RESULTS, ProjectOptions, option_words
     from export_core.run.results import unfinished_run
 
     policy = click_options.policy_of(policy_file)
@@ -126,6 +127,11 @@ def can_i_deploy(
     subjects = asked.subjects_named(names or asked.cases_of(targets, compared), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs, left_out = asked.asked_pairs(subjects, targets, to, names, compared)
+    of_subjects = {subject.golden.id: subject.golden for subject, _ in pairs if subject.golden}
+    for text in notes_on_generations(
+        of_subjects.values(), policy, option_words(ProjectOptions(project.goldens, policy_file))
+    ):
+        echo(text, err=True)
     lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched, pairs)
     newest = question.calendar.newest()
     old = calendar_age(str(calendar.built(newest)), day, policy)

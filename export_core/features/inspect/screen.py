@@ -320,7 +320,7 @@ def need_in_words(module: ModuleFacts) -> str:
 
 
 def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
-    """Yield the releases that do not load the artifact, or may not, by their reason; the latest first."""
+    """Yield a line for each reason why releases do not load the artifact, or may not; the latest releases first."""
     groups: dict[tuple[bool, str], list[ReaderFacts]] = {}
     for reader in readers:
         if reader.loads:

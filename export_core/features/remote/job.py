@@ -52,7 +52,7 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     return Job(
         tuple(packed),
         tuple(files),
-        replace(options, user_code=None, forecast=None),
+        replace(options, user_code=None, forecast=None, silence=None),
         tool(),
         _own_parts(packed, options),
     )

@@ -506,7 +506,7 @@ class Operands:
         return bool(given) and all(map(self._is_one_number, given))
 
     def _given(self, argument: Any) -> list[Any]:
-        """Return the values that calls of a function pass for its argument; empty unless calls of it are walked.
+        """Return the values that the `calls` of a function pass for its argument; empty for a function without calls.
 
         Arguments of `main`, of loops and of branches get no values by calls.
         """

@@ -801,7 +801,7 @@ def written_pages(memory: list[tuple[int, int]]) -> list[int]:
 def copy_pages(ranges: list[int]) -> None:
     """Copy these pages now, as if this process had written to them. Their content does not change.
 
-    `ranges` are address, length, address, length … Nothing is copied of what is not mapped, and by Linux before 5.14.
+    `ranges` are address, length, address, length … What is not mapped is left out. Linux before 5.14 copies nothing.
     """
     populate_write = 23
     madvise = ctypes.CDLL(None).madvise

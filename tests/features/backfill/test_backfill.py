@@ -210,6 +210,9 @@ def test_a_dry_run_names_what_the_tests_will_lack(toml, install, lacking, jaxexp
     words = [word for package in install for word in ("--install", package)]
     out = jaxexport("goldens", "backfill", "--writers", "0.10.2", "--dry-run", *words, code=0).out
     assert out.count("warning: ") == bool(lacking)
+    assert ("installed beside them: pytest; the working folder has no pyproject.toml" in out) == (
+        not toml and not install
+    )
     assert f"warning: the tests import {lacking}, which none of these packages brings along" in out or not lacking
     assert ("brings along hypothesis>=6" in out) == (toml == TOML and install != ("optax", "hypothesis"))
 

@@ -1,6 +1,7 @@
 """`jaxexport can-i-deploy` from stored results: yes, no and unknown, and the results that do not count."""
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -138,6 +139,19 @@ def test_the_command_repeats_cells_only_if_it_replaces_their_results(ask):
         stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
         (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
         assert f"--readers {readers} " in command
+
+
+@pytest.mark.parametrize(("unknown", "named"), [(1, True), (5, True), (6, False)])
+def test_the_command_runs_only_what_is_unknown(unknown, named, project, jaxexport):
+    """With more names than can be read, it runs all cases, but still only the writers of what is unknown."""
+    store, cases = GoldenStore(project / "golden"), [f"tests.test_b.test_{number}" for number in range(unknown)]
+    for case in cases:
+        write_golden(store, manifest(case, "0.11.0"))
+    stored(ran(Verdict.PASS, "0.9.2"))
+    ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
+    (command,) = [line for line in ended.out.splitlines() if line.startswith("run ")]
+    assert "--writers 0.11.0 --results" in command
+    assert re.findall("--cases ([^ ]+)", command) == (cases if named else [])
 
 
 def test_results_in_the_folder_of_the_printed_command_are_found(ask):

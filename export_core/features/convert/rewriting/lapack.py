@@ -116,7 +116,7 @@ def _shape(kind: Any) -> Any:
         raise NotRewritableError("it has a dynamic shape")
     dtype = _DTYPES.get(str(tensor.element_type))
     if dtype is None:
-        raise NotRewritableError(f"it has the element type {tensor.element_type}")
+        raise NotRewritableError(f"its element type {tensor.element_type} is none of {', '.join(_DTYPES)}")
     return jax.ShapeDtypeStruct(tuple(tensor.shape), np.dtype(dtype))
 
 

@@ -106,7 +106,7 @@ class Bisection(msgspec.Struct, frozen=True):
 
 
 def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:
-    """Return the parts that differ between two releases; `good` may be the younger one."""
+    """Return which of the packages and of StableHLO have another version in `bad`; `good` may be the younger one."""
 
     def stablehlo(release: Release) -> str:
         if release.runtime:

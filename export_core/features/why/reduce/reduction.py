@@ -127,7 +127,7 @@ class ReductionFolder:
             if others := [name for name in names if name not in _OWN and not name.endswith(".register.py")]:
                 raise WhyError(
                     f"{self.path}: expected only the files of a reduction, found {few(others)} too, which would be "
-                    "deleted. Move it away first."
+                    "deleted. First move what is to be kept to another folder."
                 )
             return earlier
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):

@@ -1,0 +1,88 @@
+"""Generations of a case that hold other numbers: a gate compares each golden with its own outputs, and sees nothing."""
+
+import itertools
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from export_core.goldens import Check, Golden, GoldenError
+from export_core.goldens.arrays import from_npz
+from export_core.goldens.store import INPUTS, OUTPUTS
+from export_core.numbers.compare import GoldenOutputs
+from export_core.numbers.elements import nearly_same
+from export_core.numbers.leaf_paths import call_in_words
+from export_core.policy import Policy
+
+_SHOWN = 5  # How many pairs of goldens are named.
+
+
+def notes_on_generations(goldens: Iterable[Golden], policy: Policy, options: Sequence[str] = ()) -> Iterator[str]:
+    """Yield a note for each golden whose inputs or expected outputs are not those of the golden before it.
+
+    Goldens of one case by writers on one platform are compared, in the order of the writers' build dates. The outputs
+    are compared as the earlier golden is, so that noise is no difference. No code of a user runs.
+
+    Args:
+        goldens: The goldens, with the comparisons that the policy gives them.
+        policy: The policy, whose tolerances count.
+        options: The options with which `jaxexport diff` finds these goldens.
+    """
+    pairs = _differing(goldens, policy)
+    for old, new, what in itertools.islice(pairs, _SHOWN):
+        writers = f"{old.manifest.writer.id} and {new.manifest.writer.id}"
+        command = shlex.join(["jaxexport", "diff", old.id, new.id, *options])
+        yield (
+            f"note: {old.manifest.case}: the goldens by {writers} have {what}, and each is compared with its own "
+            f"outputs: `{command}` shows what differs"
+        )
+    if more := sum(1 for _ in pairs):
+        yield f"note: {more} more with other inputs or outputs than the golden before"
+
+
+def _differing(goldens: Iterable[Golden], policy: Policy) -> Iterator[tuple[Golden, Golden, str]]:
+    """Yield each two successive goldens that have other inputs or outputs, and what differs."""
+
+    def series(golden: Golden) -> tuple[str, str]:
+        return golden.manifest.case, golden.manifest.writer.platform
+
+    for _, of_case in itertools.groupby(
+        sorted(goldens, key=lambda one: (*series(one), one.manifest.writer.built, one.id)), series
+    ):
+        for old, new in itertools.pairwise(of_case):
+            try:
+                what = _difference(old, new, policy)
+            except GoldenError:  # a damaged file, of which what reads the golden tells
+                continue
+            if what:
+                yield old, new, what
+
+
+def _difference(old: Golden, new: Golden, policy: Policy) -> str:
+    """Return what differs between two goldens of a case, as words; "" if nothing does that is compared.
+
+    Raises `GoldenError` if a file cannot be read.
+    """
+    then, now = old.manifest, new.manifest
+    others = {check.name: check for check in now.checks}
+    first = Check("", inputs=INPUTS, outputs=OUTPUTS)
+    wanted = GoldenOutputs(old, now.writer.platform, policy.tolerances)
+    for check in (first, *then.checks):
+        other = others.get(check.name) if check.name else first
+        if other is None or check.inputs is None or other.inputs is None:
+            continue
+        of_call = f" of {call_in_words(check.name)}" if check.name else ""
+        if then.files.get(check.inputs) != now.files.get(other.inputs):
+            if then.inputs_made or now.inputs_made or check.vjp:  # the rule, not the test, may have changed
+                continue
+            leaves = [from_npz(golden.folder / name) for golden, name in ((old, check.inputs), (new, other.inputs))]
+            if not all(itertools.starmap(nearly_same, itertools.zip_longest(*leaves))):
+                return f"other inputs{of_call}"
+            continue
+        files = [manifest.files.get(one.outputs or "") for manifest, one in ((then, check), (now, other))]
+        if None in files or files[0] == files[1] or ":" in old.compared_as.comparison.compare:
+            continue
+        assert check.outputs
+        assert other.outputs
+        expected, actual = from_npz(old.folder / check.outputs), from_npz(new.folder / other.outputs)
+        if not wanted.compare(check, expected, actual).ok:
+            return f"other outputs{of_call} for the same inputs"
+    return ""

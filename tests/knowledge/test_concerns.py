@@ -1,0 +1,105 @@
+"""Whether an entry of the knowledge base is about an artifact, by one property of the artifact at a time."""
+
+import jax
+import pytest
+from jax.export import SymbolicScope, export, symbolic_shape
+from making import ARTIFACTS
+
+from export_core.artifact import read, read_bytes
+from export_core.knowledge.concerns import About, Names, is_concerned, operations_of
+
+DERIVED = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")  # with two nested derivatives
+
+
+def bare_module(*shapes):
+    """Return an artifact that is the module of an elementwise sum alone, without an envelope."""
+    scope = SymbolicScope()
+    arguments = [jax.ShapeDtypeStruct(symbolic_shape(shape, scope=scope), "float32") for shape in shapes]
+    return read_bytes(bytes(export(jax.jit(lambda *arrays: sum(arrays)))(*arguments).mlir_module_serialized))
+
+
+def test_names_are_sorted_into_codes_and_texts():
+    names = Names(("sdy attribute 12", "vhlo type 10", "an attribute of mine", "mhlo.sharding", "12"))
+    assert names.attribute_codes == {("sdy", 12)}
+    assert names.type_codes == {("vhlo", 10)}
+    assert names.texts == ["an attribute of mine", "mhlo.sharding", "12"]
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "expected"),
+    [
+        ("attributes", ["builtin attribute 8"], True),
+        ("attributes", ["builtin type 8"], False),
+        ("attributes", ["vhlo attribute 8"], False),
+        ("attributes", ["vhlo type 999", "builtin attribute 8"], True),
+        ("attributes", ["jit(fun_vjp_jax)"], True),  # in the modules of the derivatives only
+        ("attributes", ["no such text", "result"], True),
+        ("attributes", ["no such text"], False),
+        ("lacks", ["no such text", "builtin attribute 999"], True),
+        ("lacks", ["no such text", "builtin attribute 8"], False),
+    ],
+)
+def test_an_attribute_in_any_module_of_an_artifact_counts(key, names, expected):
+    assert is_concerned(About(DERIVED), {key: names}) is expected
+
+
+def test_operations_and_dialects_of_derivatives_count():
+    about = About(DERIVED)
+    first = About(read_bytes(bytes(DERIVED.module.serialized())))
+    assert about.operations > first.operations
+    assert is_concerned(about, {"dialects": ["sdy", "vhlo"]})
+    assert not is_concerned(about, {"dialects": ["sdy", "mhlo"]})
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"), [(("b", "1"), True), (("1", "b"), True), (("1", "1"), False), (("b", "b"), True)]
+)
+def test_a_module_without_an_envelope_is_symbolic_by_its_inputs(shapes, expected):
+    about = About(bare_module(*shapes))
+    assert is_concerned(about, {"symbolic": expected})
+    assert not is_concerned(about, {"symbolic": not expected})
+    assert is_concerned(about, {"x64": False})
+
+
+@pytest.mark.parametrize(
+    ("uses", "expected"),
+    [
+        ([["stablehlo.ta*", ""]], True),
+        ([["stablehlo.ta*", "f32"]], True),
+        ([["stablehlo.ta*", "f16"]], False),
+        ([["stablehlo.so*", ""]], False),
+        ([["stablehlo.t?nh", "^f32->f32$"]], True),
+        ([["stablehlo.reduce(*d*)", "f32"]], True),
+        ([["stablehlo.reduce(maximum)", "f32"]], False),
+    ],
+)
+def test_globs_of_uses_match_any_operation_or_body(uses, expected):
+    assert is_concerned(About(DERIVED), {"uses": uses}) is expected
+
+
+@pytest.mark.parametrize(
+    ("concerns", "operations"),
+    [
+        ({"calls": ["lapack_*"]}, {"stablehlo.custom_call"}),
+        ({"operations": ["stablehlo.sort", "stablehlo.while"], "devices": 2}, {"stablehlo.sort", "stablehlo.while"}),
+        ({"operations": ["stablehlo.sort", "sdy.*"]}, set()),  # any operation of a dialect may be meant
+        ({"uses": [["stablehlo.reduce(add)", "f16"], ["stablehlo.tanh", ""]]}, {"stablehlo.reduce", "stablehlo.tanh"}),
+        ({"types": "f16"}, set()),
+    ],
+)
+def test_an_entry_names_the_operations_of_which_an_artifact_needs_one(concerns, operations):
+    assert operations_of(concerns) == operations
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("8x3xf32", True),
+        (r"tensor<(\d+x){2}f32>", True),
+        ("f64", False),
+        (r"(?m)^\(tensor<4x8xf32>, tensor<8x3xf32>\)", True),
+        (r"(?m)^\(tensor<8x3xf32>, tensor<4x8xf32>\)", False),
+    ],
+)
+def test_a_pattern_may_match_types_of_values_and_of_functions(pattern, expected):
+    assert is_concerned(About(DERIVED), {"types": pattern}) is expected

@@ -28,6 +28,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.numbers.leaf_paths import leaf_paths, output_paths
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.noise import left_to_noise, outputs_to_name
+from export_core.numbers.nothing_compared import calls_without_values
 from export_core.numbers.shows_nothing import remark_lines, unknown_leaves
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, PolicyError, find_policy
@@ -161,7 +162,7 @@ def write_golden(
     noise = left_to_noise(compared, rules.tolerances)
     remarks = [remark for one in measured if isinstance(one, MeasuredNoise) for remark in one.remarks]
     lines = remark_lines(remarks, values["constant"] or (), leaves, whole=True)
-    shown = [] if values["nothing_to_compare"] else lines
+    shown = [] if values["nothing_to_compare"] else [*lines, *calls_without_values(golden)]
     if status is not WriteStatus.UNCHANGED:
         shown += (*map(rounded_text, sorted(produced.rounded)), *produced.lost)
     return WrittenGolden(

@@ -40,7 +40,7 @@ from export_core.export.produce import (
 )
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest import Manifest
-from export_core.goldens.manifest_file import rewriting
+from export_core.goldens.restoring import rewriting, with_test
 from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement, Result
@@ -51,9 +51,11 @@ from export_core.numbers.elements import bits_of
 from export_core.numbers.leaf_paths import leaf_paths, output_paths
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, outputs_to_name
+from export_core.numbers.nothing_compared import calls_without_values
 from export_core.numbers.shows_nothing import (
     MEANT,
     Remark,
+    meant_line,
     remark_lines,
     remarks_without_runs,
     unknown_leaves,
@@ -364,7 +366,9 @@ class Recorder:
                 self._write(produced, crash)
         except ExportCompatError as error:
             text, test = str(error), full_name(self._item)
-            for general in (rewriting(test), rewriting()):  # of a golden; of one whose golden.yaml cannot be read
+            for case in dict.fromkeys(self.cases):
+                text = with_test(text, case, test)
+            for general in (rewriting(test), rewriting()):
                 text = text.replace(f"`{general}`", f"`{self._remedy(test)}`")
             self._fail(text)
 
@@ -564,11 +568,17 @@ class Recorder:
         noise = left_to_noise(golden, policy.tolerances)
         named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
-        if lines := self._remark_lines(golden, produced):
-            named, to_do = [*named, *lines], [*to_do, MEANT]
+        if remarks := self._remarks_on(golden):
+            constant, verbose = self._marked["constant"] or (), self._item.config.get_verbosity() > 0
+            leaves = [path for paths in leaf_paths(produced.manifest, produced.artifact) for path in paths]
+            if lines := remark_lines(remarks, constant, leaves, whole=verbose, how_to_see="-v"):
+                meant = meant_line(produced.manifest.test, remarks, constant, leaves, whole=verbose)
+                named, to_do = [*named, *lines], [*to_do, MEANT, meant]
         if produced.outputs is None:
             reason = produced.manifest.options.without_outputs
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
+        elif not self._marked["nothing_to_compare"]:
+            named = [*named, *calls_without_values(golden)]
         if not produced.manifest.reproducible:
             named = [*named, _NOT_REPRODUCIBLE]
         if case in self._with_other_inputs:
@@ -582,19 +592,17 @@ class Recorder:
             event["rounded"] = sorted(produced.rounded)
             event["named"] = [*named, *produced.lost]
 
-    def _remark_lines(self, golden: Golden, produced: ProducedGolden) -> list[str]:
-        """Return lines about what a golden does not show.
+    def _remarks_on(self, golden: Golden) -> Sequence[Remark]:
+        """Return the remarks on what a golden does not show.
 
-        If its noise was measured earlier, there are only lines that its files show without further runs, under `-v`.
+        If its noise was measured earlier, there are only those that its files show without further runs, under `-v`.
         """
         if self._marked["nothing_to_compare"]:  # a golden without values has a reason, which is in its marker
-            return []
-        verbose = self._item.config.get_verbosity() > 0
+            return ()
         remarks = self._remarks.get(golden.manifest.case)
         if remarks is None:
-            remarks = remarks_without_runs(golden) if verbose else ()
-        leaves = [path for paths in leaf_paths(produced.manifest, produced.artifact) for path in paths]
-        return remark_lines(remarks, self._marked["constant"] or (), leaves, whole=verbose, how_to_see="-v")
+            return remarks_without_runs(golden) if self._item.config.get_verbosity() > 0 else ()
+        return remarks
 
     @property
     def _measure(self) -> str:

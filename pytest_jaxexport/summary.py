@@ -110,11 +110,12 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
             yield f"  {why}"
     if parts := {name: part for event in events for name, part in event["not_seen"].items()}:
         # NumPy: 100 ms in xdist's controller; what wrote has it.
-        from export_core.numbers.unseen_errors import NotSeen, not_seen_advice, not_seen_text
+        from export_core.numbers.unseen_errors import LITTLE_NOT_SEEN, NotSeen, not_seen_advice, not_seen_text
 
         hidden = {name: NotSeen(*part) for name, part in parts.items()}  # a list, if it comes from another process
-        yield f"  {not_seen_text(hidden, most=3)}"
-        yield from (f"  {advice}" for advice in not_seen_advice(hidden.values()))
+        advice = not_seen_advice(hidden.values())
+        yield f"  {not_seen_text(hidden, most=3)}{'' if advice else f'. {LITTLE_NOT_SEEN}'}"
+        yield from (f"  {text}" for text in advice)
     yield from (f"  {text}" for text in dict.fromkeys(text for event in events for text in event["to_do"]))
 
 

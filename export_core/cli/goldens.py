@@ -42,15 +42,21 @@ def goldens_group() -> None:
 def list_goldens(project: click_options.Project, coverage: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     from export_core.goldens import GoldenError, no_goldens
+    from export_core.goldens.manifest_file import UnreadableManifestError
+    from export_core.goldens.store import MANIFEST, readable_goldens
     from export_core.report.wording import with_asked
 
-    goldens = project.store.goldens_so_far()
     if coverage:
+        goldens = project.store.goldens_so_far()
         if not goldens:  # an empty table would look like goldens that cover nothing
             raise GoldenError(no_goldens(project.store.root, "Name their folder with --goldens."))
         echo(click_options.hook_of("coverage", CoverageText, "--coverage")(goldens), nl=False)
         return
-    lacking = 0
+    goldens, unreadable = readable_goldens(project.store) if project.store.root.is_dir() else ([], {})
+    for problem in unreadable.values():
+        if not isinstance(problem, UnreadableManifestError):  # such as of a newer version, which is no damage
+            raise problem
+    lacking = unread = 0
     for golden in goldens:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
@@ -60,13 +66,21 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
         lacking += bool(missing)
         damage = f"  lacks {', '.join(missing)}" if missing else ""
         echo(f"{golden.id}  built {manifest.writer.built}  for {platforms}  {calls}{outputs}{damage}")
-    echo(plural(len(goldens), "golden"))
-    if lacking:
-        them = f"{plural(lacking, 'golden')} {'lacks' if lacking == 1 else 'lack'} files"
-        named = {"--goldens": project.goldens, "--policy": project.policy_file}
-        asked = {option: value for option, value in named.items() if value}
-        echo(with_asked(f"warning: {them}: `jaxexport goldens verify` says what to do", asked), err=True)
-    if not goldens:
+    for name in unreadable:
+        is_there = (project.store.root / name / MANIFEST).exists()
+        lacking, unread = lacking + (not is_there), unread + is_there
+        echo(f"{name}  {'has a damaged' if is_there else 'lacks'} {MANIFEST}")
+    echo(plural(len(goldens) + len(unreadable), "golden"))
+    for count, one, several in (
+        (lacking, "lacks files", "lack files"),
+        (unread, f"has a damaged {MANIFEST}", f"have a damaged {MANIFEST}"),
+    ):
+        if count:
+            named = {"--goldens": project.goldens, "--policy": project.policy_file}
+            asked = {option: value for option, value in named.items() if value}
+            them = f"{plural(count, 'golden')} {one if count == 1 else several}"
+            echo(with_asked(f"warning: {them}: `jaxexport goldens verify` says what to do", asked), err=True)
+    if not goldens and not unreadable:
         echo(f"warning: {no_goldens(project.store.root)}", err=True)
 
 

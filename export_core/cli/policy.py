@@ -74,15 +74,21 @@ def init(goldens: str | None, dry_run: bool) -> None:
 def check(policy_file: str | None, goldens: str | None, as_of: str | None, stable_targets: Sequence[str]) -> None:
     """Check the policy; list its expired entries, and those that match no golden here and no release.
 
-    Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, such as an unknown reader, or a golden
-    claims another build date than the calendar has; 3 no golden calls a target that --stable-targets names; 4 an entry
-    has expired.
+    Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, such as an unknown reader or a pin
+    of no golden, or a golden claims another build date than the calendar has; 3 no golden calls a target that
+    --stable-targets names; 4 an entry has expired.
     """
     from export_core.base.exit_code import ExitCode
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
     from export_core.judge.known import added_later, expired
-    from export_core.judge.unmatched import READERS, keys_without_goldens, targets_without_golden, unmatched_patterns
+    from export_core.judge.unmatched import (
+        PINNED,
+        READERS,
+        keys_without_goldens,
+        targets_without_golden,
+        unmatched_patterns,
+    )
     from export_core.policy import load
     from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues
@@ -94,12 +100,16 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     stored = store.goldens() if goldens or stable_targets else store.goldens_so_far()
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
     location = load.find_locations(policy, policy_file)
+    wrong = []
     for unmatched in unmatched_patterns(policy, stored, calendar):
-        if unmatched.key != READERS:  # those are errors here
+        if unmatched.key[: len(PINNED)] == PINNED:  # an error of `goldens prune` too
+            advice = "Correct the pattern, or remove it from its pin."
+            wrong.append((unmatched.key, f"{unmatched.pattern!r} matches no golden. {advice}"))
+        elif unmatched.key != READERS:  # those are errors here
             echo(f"warning: {unmatched.located(location)}")
     if not stored and (keys := keys_without_goldens(policy)):
         echo(f"warning: {', '.join(keys)}: no name in them was checked, since there is no golden in {store.root} yet.")
-    if file and (wrong := [*_problems_in_project(policy, calendar, with_goldens=goldens is None)]):
+    if file and (wrong := [*wrong, *_problems_in_project(policy, calendar, with_goldens=goldens is None)]):
         raise load.read_policy(file)[1].error(wrong)
     day = click_options.day_of(as_of, calendar)
     uncalled = targets_without_golden(stable_targets, stored, calendar, day)

@@ -7,7 +7,6 @@ import datetime
 import functools
 import math
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,28 +25,7 @@ from export_core.base.yaml_text import decode_yaml
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import FORMAT, Check, Manifest
-
-RESTORE = (
-    "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "
-    "`jaxexport goldens backfill -- --update-goldens` with another."
-)
-"""What to do about a golden whose manifest cannot be believed; `restoring` is about any other."""
-
-
-def rewriting(test: str = "") -> str:
-    """Return the command that writes the goldens of a test again; without a test, all."""
-    return shlex.join(["pytest", "--update-goldens", *([test] if test else [])])
-
-
-def restoring(manifest: Manifest) -> str:
-    """Return what to do about a damaged golden, in a sentence with the commands that write this golden again."""
-    if not manifest.test:
-        return "Restore the golden from version control, or add it again with `jaxexport goldens add`."
-    version, test = manifest.writer.jaxlib, shlex.quote(manifest.test)
-    return (
-        f"Restore the golden from version control, or write it again: `{rewriting(manifest.test)}` with jaxlib "
-        f"{version} installed, else `jaxexport goldens backfill --writers {version} -- --update-goldens {test}`."
-    )
+from export_core.goldens.restoring import restoring_unread
 
 
 class UnreadableManifestError(GoldenError):
@@ -91,7 +69,7 @@ def load_manifest(path: Path) -> Manifest:
         text = read_regular(path)
     except FileNotFoundError:
         problem = "expected a golden's manifest, found no such file."
-        raise UnreadableManifestError.about(Problem(path, problem, advice=RESTORE)) from None
+        raise UnreadableManifestError.about(Problem(path, problem, advice=restoring_unread(path.parent))) from None
     except OSError as error:
         raise GoldenError.about(Problem(path, f"cannot read this manifest: {error.strerror}.")) from None
     try:
@@ -102,8 +80,9 @@ def load_manifest(path: Path) -> Manifest:
         line = _line_of_conflict(text)
         found = f"found a merge conflict in line {line}" if line else schema_problem(error)
         problem = f"not a golden's manifest: {found}."
-        raise UnreadableManifestError.about(Problem(path, problem, advice=RESTORE)) from None
-    check_manifest(manifest, f"{path}", UnreadableManifestError)
+        raise UnreadableManifestError.about(Problem(path, problem, advice=restoring_unread(path.parent))) from None
+    for field, problem in problems(manifest):
+        raise UnreadableManifestError.about(Problem(path, problem, field, advice=restoring_unread(path.parent)))
     return manifest
 
 
@@ -120,13 +99,13 @@ def _decode_manifest(text: bytes) -> Manifest:
     return msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
 
 
-def check_manifest(manifest: Manifest, where: str, kind: type[GoldenError] = GoldenError) -> None:
-    """Raise an error of this kind for a manifest that breaks a rule. `where` names the manifest in the message.
+def check_manifest(manifest: Manifest, where: str) -> None:
+    """Raise `GoldenError` for a manifest that breaks a rule. `where` names the manifest in the message.
 
     After this check, no name in the manifest leads out of its folder.
     """
     for field, problem in problems(manifest):
-        raise kind.about(Problem(where, problem, field, advice=RESTORE))
+        raise GoldenError.about(Problem(where, problem, field))
 
 
 def refuse_newer_format(path: Path) -> None:

@@ -28,7 +28,7 @@ from export_core.base.untrusted import LARGEST, open_regular, read_named, read_r
 from export_core.goldens import manifest_file
 from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise_from_npz
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, as_stored
-from export_core.goldens.manifest_file import RESTORE, restoring
+from export_core.goldens.restoring import restoring, restoring_unread
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -473,25 +473,27 @@ class GoldenStore:
         )
 
 
-def readable_goldens(store: GoldenStore) -> tuple[list[Golden], list[str]]:
+def readable_goldens(store: GoldenStore) -> tuple[list[Golden], dict[str, GoldenError]]:
     """Return every golden that can be read, in the order of `GoldenStore.goldens`, and why each other one cannot.
+
+    The reasons are by the id of the golden, or by the case if its folder cannot be searched.
 
     Raises `GoldenError` for a golden.yaml outside the folders of all cases.
     """
     goldens: list[Golden] = []
-    problems = []
+    problems: dict[str, GoldenError] = {}
     for case in store.cases():
         try:
             folders = store._folders_of(case)
         except GoldenError as error:
-            problems.append(str(error))
+            problems[case] = error
             continue
         of_case = []
         for folder in folders:
             try:
                 of_case.append(store._load(folder))
             except GoldenError as error:
-                problems.append(str(error))
+                problems[f"{case}/{folder.name}"] = error
         goldens += sorted(of_case, key=_by_writer)
     return goldens, problems
 
@@ -505,7 +507,7 @@ def _refuse_links(folder: Path) -> None:
     """Raise `GoldenError` if a golden's folder, or that of its case, is a symbolic link."""
     for path in (folder.parent, folder):
         if path.is_symlink():
-            raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
+            raise GoldenError(f"{path}: expected a folder, found a symbolic link. {restoring_unread(folder)}")
 
 
 def no_goldens(root: Path, advice: str = "") -> str:

@@ -15,9 +15,8 @@ from export_core.base.untrusted import read_named
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.manifest_file import dump_manifest, problem_of_plain_name
+from export_core.goldens.restoring import DIGEST
 from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of, has_content, readable_goldens
-
-_DIGEST = re.compile(r"-[0-9a-f]{8}$")
 
 
 def rename_case(
@@ -76,7 +75,7 @@ def exporting_test(manifest: Manifest, case: str) -> str:
 
     It is "" if the name does not tell the test.
     """
-    if not manifest.test or _DIGEST.search(case):  # the digest replaces parts that a folder's name cannot hold
+    if not manifest.test or DIGEST.search(case):
         return ""
     parts = case.partition("[")[0].split(".")
     modules = [parts[:count] for count in range(len(parts) - 1, 0, -1)]

@@ -25,7 +25,8 @@ from export_core.base.untrusted import read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of
-from export_core.goldens.manifest_file import dump_manifest, restoring
+from export_core.goldens.manifest_file import dump_manifest
+from export_core.goldens.restoring import restoring
 from export_core.goldens.store import (
     ARTIFACT,
     INPUTS,
@@ -76,7 +77,8 @@ def verify_goldens(
     Raises:
         GoldenError: Goldens are not complete or not true, and the message names them; or there is no golden at all.
     """
-    goldens, problems = ([*chosen], []) if chosen else readable_goldens(store)
+    goldens, unreadable = ([*chosen], {}) if chosen else readable_goldens(store)
+    problems = [*map(str, unreadable.values())]
     if not goldens and not problems:
         raise GoldenError(no_goldens(store.root))
     for golden in goldens:

@@ -33,6 +33,9 @@ _UNPUBLISHED = re.compile(r"dev|rc|\+")
 READERS: Key = ("readers",)
 """The key whose unknown names are an error of `jaxexport policy check`; a matrix with --readers only warns of them."""
 
+PINNED: Key = ("retention", "pinned")
+"""The beginning of the keys whose patterns are an error of `jaxexport policy check`: `goldens prune` refuses them."""
+
 _NAMED_IN_ENTRIES = ("cases", "writers", "readers", "platforms")
 """The fields of an entry that mean the same in every table, also in that of a feature."""
 PATTERNS = (
@@ -81,7 +84,7 @@ class Unmatched(NamedTuple):
     text: str
     reported_by: ReportedBy = ReportedBy.NO_RUN
     target: str = ""  # The name of the deployment target whose cells it decides; empty for none.
-    pattern: str = ""  # Of a deployment target: the pattern itself.
+    pattern: str = ""  # Of a deployment target and of a pin: the pattern itself.
     key: Key = ()  # The path to the pattern in the policy; empty if the text names file and line already.
 
     def located(self, location: Callable[[Key], str]) -> str:
@@ -243,7 +246,8 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[Unmatched]
     return [
         Unmatched(
             f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden.",
-            key=("retention", "pinned", number),
+            pattern=pattern,
+            key=(*PINNED, number),
         )
         for number, pin in enumerate(policy.retention.pinned)
         for pattern in pin.goldens

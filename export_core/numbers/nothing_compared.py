@@ -7,6 +7,7 @@ from export_core.goldens import Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz, leaf_of, nothing_to_compare
 from export_core.numbers import CompareError
 from export_core.numbers.compare import GoldenOutputs
+from export_core.numbers.leaf_paths import call_in_words
 from export_core.numbers.user_code import UserCode
 
 
@@ -22,6 +23,20 @@ def without_values(golden: Golden) -> str:
         if not check.vjp and not (problem := nothing_to_compare(from_npz(golden.folder / file))):
             return ""
     return problem
+
+
+def calls_without_values(golden: Golden) -> list[str]:
+    """Return a remark on each further call and derivative of which no number is compared.
+
+    Raises `GoldenError` if outputs cannot be read.
+    """
+    remarks = []
+    for file, check in golden.calls.items():
+        if not check.name or any(leaf.data.size and leaf.dtype != "float0" for leaf in from_npz(golden.folder / file)):
+            continue
+        why = "derivatives by integers and booleans have none (float0)" if check.vjp else "its outputs have no values"
+        remarks.append(f"{call_in_words(check.name)}: no number is compared, since {why}: is it meant to be so?")
+    return remarks
 
 
 def nothing_compared(golden: Golden, platform: str, tolerances: Tolerances, user_code: UserCode | None = None) -> str:

@@ -515,7 +515,28 @@ def remark_lines(
 
 MEANT = (
     "Where a leaf is meant to be constant, unused, infinite or NaN, such as a step counter or a gradient that is zero, "
-    "name it, or the part of a tree that holds it, in the marker: "
-    'export_compat(constant=("result[\'step\']", "args[1].error", "args[2]")).'
+    "name it, or the part of a tree that holds it, in the marker of its test, and leave out any other leaf:"
 )
-"""The advice in case a remark is not about a fault, printed once, below all remarks."""
+"""The advice in case a remark is not about a fault, printed once, below all remarks; `meant_line` follows it."""
+
+
+def meant_line(
+    test: str, remarks: Iterable[Remark], constant: Iterable[str], leaves: Iterable[str], *, whole: bool = False
+) -> str:
+    """Return a test, and the keyword `constant` with which its marker would name the leaves that have remarks.
+
+    Args:
+        test: the test, whose parameters are left out: all of them have one marker.
+        remarks: the remarks.
+        constant: the leaves, or parts of a tree, that the marker names already.
+        leaves: the paths of all leaves of the arguments and results.
+        whole: name all leaves, however many.
+    """
+    constant = tuple(constant)
+    new = list(dict.fromkeys(remark.leaf for remark in remarks if not is_named(remark.leaf, constant)))
+    names = [*constant, *whole_trees(new, tuple(leaves))]
+    shown = names if whole else names[: len(constant) + MOST_LINES]
+    listed = ", ".join(repr(name) if '"' in name or "\\" in name else f'"{name}"' for name in shown)
+    more = len(names) - len(shown)
+    rest = f" and {more} more (-v names all)" if more else ""
+    return f"  {test.partition('[')[0]}: export_compat(constant=[{listed}]){rest}"

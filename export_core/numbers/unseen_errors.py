@@ -17,6 +17,8 @@ MUCH_NOT_SEEN = 0.01
 A noise of one unit hides 1.6 to 3.1 % in bfloat16, and 0.2 to 0.4 % in float16.
 """
 _WIDE = ("float64", "complex128", "float32", "complex64")
+LITTLE_NOT_SEEN = "Up to 1 % is fine: docs/how-to/choose-tolerances.md"
+"""What to know about outputs of which none is above `MUCH_NOT_SEEN`."""
 NOT_SEEN_ADVICE = (
     "More than 1 % is much. What to do: export the function in a wider type too, such as float32, which shows smaller "
     "errors. Or set `ulp=` or `rtol=` in the marker; then a reader that only rounds differently may fail."
@@ -68,10 +70,10 @@ def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
     `parts` are from `not_seen`. The `most` outputs with the largest fractions are named, the largest first.
     """
     ranked = sorted(parts.items(), key=lambda item: -item[1].fraction)
-    named = [f"{_percent(part.fraction)} in {name}" for name, part in ranked[:most]]
+    named = [f"up to {_percent(part.fraction)} in {name}" for name, part in ranked[:most]]
     more = [f"less in {plural(len(ranked) - most, 'more output')}"] if len(ranked) > most else []
-    listed = "; ".join([*named, *more])
-    return f"errors smaller than this fraction of the largest number pass unseen: {listed}" if named else ""
+    listed = "; ".join([*named, *more]).replace(" % in ", " % of the largest number in ", 1)  # said once
+    return f"errors that rounding hides: {listed}" if named else ""
 
 
 def not_seen_advice(parts: Iterable[NotSeen]) -> list[str]:

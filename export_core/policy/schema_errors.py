@@ -80,7 +80,7 @@ def _problems_of_table(
     misspelled = {_similar(name, schema.get("required", ())) for name in unknown}
     missing = [f"`{name}`" for name in schema.get("required", ()) if name not in table and name not in misspelled]
     if missing:
-        yield key, f"expected the key{'s' if missing[1:] else ''} {', '.join(missing)}, found none."
+        yield key, f"lacks the key{'s' if missing[1:] else ''} {', '.join(missing)}."
 
 
 def _has_type(schema: Any, value: Any) -> bool:
@@ -129,6 +129,8 @@ def _wrong_value(schema: Any, meant: Any, value: Any) -> str:
     hint = ""
     if "pattern" in meant and (meaning := meant.get("description")):
         hint = f" {meaning}"
+    elif isinstance(value, str) and (lists := [kind for kind in schema.get("anyOf", [schema]) if "items" in kind]):
+        hint = _as_list(lists[0]["items"], value)
     elif isinstance(value, str):
         choices = schema.get("enum", ())
         hint = similar_platform(value) if set(choices) == {*PLATFORMS} else did_you_mean(value, choices)
@@ -150,7 +152,26 @@ def _expected(schema: Any) -> list[str]:
     if "examples" in schema:
         return [f"text such as {schema['examples'][0]!r}"]
     words, _ = _TYPES[schema["type"]]
+    if items := schema.get("items"):
+        words += f" {_items(items)}"
     return [words] if words else []
+
+
+def _items(schema: Any) -> str:
+    """Return what the values of a list may be, in words that follow "a list"."""
+    if "enum" in schema:
+        return f"with some of {', '.join(schema['enum'])}"
+    return "of tables" if "$ref" in schema else "of texts"
+
+
+def _as_list(items: Any, value: str) -> str:
+    """Return a hint that writes a text, found in place of a list of such `items`, as a list; "" for no such item."""
+    if "enum" not in items:
+        return f' Write ["{value}"].' if items.get("type") == "string" else ""
+    match = close_match(value.lower(), items["enum"])
+    return (
+        f' {"Write" if match == value else "Did you mean"} ["{match}"]{"." if match == value else "?"}' if match else ""
+    )
 
 
 def _similar(name: str, known: Iterable[str]) -> str:

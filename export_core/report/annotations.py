@@ -19,7 +19,7 @@ from export_core.base.untrusted import read_regular
 from export_core.judge import Result
 from export_core.matrix.result import Cells
 from export_core.report.document import Document, Finding
-from export_core.report.wording import reason_line
+from export_core.report.wording import evidence, reason_line
 
 MOST = 10  # The annotations of one type that GitHub shows for a step; it drops the others.
 _MOST_OF_ONE = 3
@@ -79,7 +79,7 @@ class AffectedTest:
 
     @property
     def message(self) -> str:
-        """What happened, since when, what to do, and the command that runs one of these cells again."""
+        """What happened, since when, what to do, and the command that runs one of these cells again if it ran."""
         lines = [self.finding.sentence]
         if len(self.results) < len(self.finding.results):
             lines.append(f"{plural(len(self.results), 'cell')} of them: {self.results[0].case}.")
@@ -88,7 +88,7 @@ class AffectedTest:
             example = self.results[0]
             lines.insert(1, f"message: {reason_line(example)}")
             lines[2:2] = [f"looks like: {example.looks_like}"] if example.looks_like else []
-            lines.append(f"reproduce: {example.reproduce}")
+            lines += [f"reproduce: {command}"] if (command := dict(evidence(example))["reproduce"]) else []
         return "\n".join(lines)
 
     @property

@@ -15,7 +15,7 @@ from export_core.readers.errors import without_tries
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, named_among, release_map
-from export_core.report.wording import began_and_ended, counts_line, first_sentence, judged_as, owed_to
+from export_core.report.wording import began_and_ended, counts_line, first_sentence, judged_as, lost_cells, owed_to
 from export_core.run.run import Run
 
 MOST_BYTES = 65_500
@@ -54,6 +54,7 @@ def markdown_text(document: Document) -> str:
     squares = markdown_map(release_map(document.run), release_map(comparison.before) if comparison else None)
     # Half a table is of no use: the table is whole or left out.
     overview = [_causes(document), *([squares] if squares and len(squares.encode()) <= _LONGEST_MAP else [])]
+    overview += [f"**{lost}**\n"] if (lost := lost_cells(summary)) else []
     room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
     fitting, cut = _fitting(sections, room)
     kinds_of_changes = {finding.kind for finding in changes}

@@ -29,6 +29,7 @@ The first factor is that at the start, when no cell has ended, and the second is
 """
 NARROWING = 4  # The factor falls with this power of the part of cells left: with half left, 1/16 of the fall is left.
 BUILDING = 1 / 4  # The part of a build's time by which it delays cells: environments are built while cells run.
+MOST_UNCERTAIN = 1 / 3  # No time is shown while the mean of the cells' times may be off by more than this part of it.
 LEAST_OF_CELLS = 1 / 3  # At least this part of the time counts as that of cells, however many environments were built.
 MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each kind; the report at the end has all.
 
@@ -56,7 +57,10 @@ class TimeLeft:
         # All keys from the start: a bar asks from another thread, and none of them may be added meanwhile.
         self._cells = Counter(dict.fromkeys(cells, 0))
         self._costs = dict.fromkeys(cells, 0.0)  # The seconds of the cells that have ended, added up.
+        self._squares = 0.0  # The squares of these seconds, added up.
+        self._longest = 0.0  # The longest of these times.
         self._done: list[tuple[float, float, int]] = []  # Time, sum of costs, number of environments; once a second.
+        self._began: tuple[float, float, int] | None = None  # These when the first cell began that has ended.
         self._environments = 0
         self._seconds_an_environment = 0.0
         self._ended = 0.0  # When something ended last.
@@ -74,15 +78,23 @@ class TimeLeft:
         if self._environments or self._now() > 5:
             self._ready.add(reader)
             self._cells[reader, promised] += 1
-            self._costs[reader, promised] += cost
             self._ended = now = self._now()
+            self._began = self._began or (max(now - cost, 0.0), 0.0, self._environments)
+            self._costs[reader, promised] += cost
+            self._squares += cost * cost
+            self._longest = max(self._longest, cost)
             self._seconds_an_environment = self._seconds_an_environment or now / max(self._environments, 1)
             if not self._done or now - self._done[-1][0] >= 1:
                 self._done.append((now, sum(self._costs.values()), self._environments))
 
     def range(self) -> tuple[float, float] | None:
-        """Return the least and the most seconds that are left; None until some cells have ended, and at the end."""
+        """Return the least and the most seconds that are left; None at the end, and while it cannot be told.
+
+        It cannot until some cells have ended, and while their times differ so much that their mean says nothing.
+        """
         if not self._left.total() or self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
+            return None
+        if self._uncertainty() > MOST_UNCERTAIN:
             return None
         silent = self._now() - self._ended
         # While nothing ends, the time passes; and the longer nothing ends, the longer the next may take.
@@ -105,10 +117,11 @@ class TimeLeft:
 
     def _seconds(self) -> float:
         """Return the seconds, estimated when a cell or a build last ended, that all cells and builds left will take."""
-        since = self._ended - max(SPEED_SECONDS, (self._ended - self._done[0][0]) / 2)
-        began, cost_then, built_then = next(
-            (done for done in self._done if since < done[0] < self._ended), self._done[0]
-        )
+        measured = self._ended - self._done[0][0]
+        # So long that the cells that ended meanwhile also began then: else the time of a long one looks like speed.
+        since = self._ended - max(SPEED_SECONDS, measured / 2, self._longest)
+        first = self._began if self._began and self._longest > measured else self._done[0]
+        began, cost_then, built_then = next((done for done in reversed(self._done) if done[0] <= since), first)
         seconds_of_a_build = self._seconds_an_environment * BUILDING
         passed = self._ended - began
         of_cells = max(passed - (self._environments - built_then) * seconds_of_a_build, passed * LEAST_OF_CELLS)
@@ -124,6 +137,12 @@ class TimeLeft:
             left * self._mean([kind], typical * (1.0 if kind[1] else OF_PROMISED), 5)
             for kind, left in self._left.items()
         )
+
+    def _uncertainty(self) -> float:
+        """Return the standard error of the mean time of all cells that have ended, as a part of that mean."""
+        cells, mean = self._cells.total(), sum(self._costs.values()) / self._cells.total()
+        variance = max(self._squares / cells - mean * mean, 0.0)
+        return (variance / (cells - 1)) ** 0.5 / mean if mean else 0.0
 
     def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:
         """Return the mean cost of cells of these kinds, averaged with `weight` imaginary cells of cost `expected`.

@@ -25,9 +25,10 @@ from export_core.report.wording import (
     explain_command,
     judged_as,
     listed_briefly,
+    lost_cells,
     only_in_jax,
 )
-from export_core.run.run import Run
+from export_core.run.run import Run, command_to_continue
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
 _MOST_NAMED = 3  # Findings that a text with counts names.
@@ -221,7 +222,10 @@ def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
 
 
 def _next_steps(document: Document, *, full: bool, has_page: bool) -> list[tuple[str, str]]:
-    """Return the commands to run next: the worst cell again, why it fails, what never ran, and the whole report."""
+    """Return the commands to run next: the worst cell again, why it fails, what did not run, and the whole report.
+
+    Of a cell that did not run there is nothing to reproduce or to explain: the run is continued.
+    """
     deciding = _deciding(finding.kind for finding in document.findings)
     finding = next((one for one in document.findings if one.cause and one.kind in deciding), None)
     worst = finding.cause if finding else None
@@ -231,15 +235,17 @@ def _next_steps(document: Document, *, full: bool, has_page: bool) -> list[tuple
         page = "" if full else f"{report} --full  # every cell"
     summary = document.run.summary
     never_ran = summary.unplanned and summary.exit_code == ExitCode.INCOMPLETE
-    pages = [*([command_of_plan(document.run)] if never_ran else []), *([page] if page else [])]
-    if not finding or not worst or not worst.reproduce:
-        return [("next", "\n".join(pages))] if pages else []
-    # Of a cell that did not run there is nothing to explain.
-    examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
-    why = [explain_command(example, document.run.folder) for example in examples[:1]]
-    timed_out = worst.verdict is Verdict.TIMEOUT and not worst.upstream
-    again = with_more_time(worst.reproduce) if timed_out else worst.reproduce
-    return [("next", "\n".join((again, *why, *pages)))]
+    # What has changed since the run continues no run.
+    not_run = Judgement.INCOMPLETE in summary.judgements and not document.run.changed
+    steps = [command_to_continue(document.run)] if not_run else []
+    steps += [command_of_plan(document.run)] if never_ran else []
+    if finding and worst and worst.reproduce and worst.verdict is not Verdict.NOT_RUN:
+        examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
+        why = [explain_command(example, document.run.folder) for example in examples[:1]]
+        timed_out = worst.verdict is Verdict.TIMEOUT and not worst.upstream
+        steps = [with_more_time(worst.reproduce) if timed_out else worst.reproduce, *why, *steps]
+    steps = [*filter(None, (*steps, page))]
+    return [("next", "\n".join(steps))] if steps else []
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
@@ -267,7 +273,10 @@ def table_lines(run: Run, width: int) -> list[Text]:
     newest_first = sorted(run.by_writer.items(), key=lambda group: group[0][0].date_order, reverse=True)
     for (writer, platform), cells in newest_first:
         name = f"{names[writer].name}{f' {platform}' if len(run.platforms) > 1 else ''}"
-        rows.append((name, str(len(cells.by_golden)), *_promised_and_others(cells, readers)))
+        promised, others = _promised_and_others(cells, readers)
+        # A missing shard may have promised cells of this writer.
+        none = Text("not known" if run.summary.missing_shards else "none")
+        rows.append((name, str(len(cells.by_golden)), promised or none, others))
         if any(judgement.fails_run for judgement in cells.by_judgement):
             bad_writers.add(name)
     shown = sorted((name for name, *_ in rows), key=lambda name: name not in bad_writers)[:MOST_ROWS]
@@ -289,11 +298,16 @@ def table_lines(run: Run, width: int) -> list[Text]:
         bad = len(bad_writers.intersection(rest))
         broken = f"{bad} with broken or missing cells" if bad else "none with a broken cell"
         lines.append(Text(f"and {plural(len(rest), 'more writer')}, {broken}: {few(rest)}"))
+    if lost := lost_cells(run.summary):
+        lines += [Text.assemble((line, Judgement.INCOMPLETE.facts.style)) for line in wrapped(lost, width, indent=2)]
     return lines
 
 
 def _promised_and_others(cells: Cells, names: Mapping[Release, MapRelease]) -> tuple[Text, Text]:
-    """Return two texts about a writer: how its promised cells ended, by reader; how many of its other cells work."""
+    """Return two texts about a writer: how its promised cells ended, by reader; how many of its other cells work.
+
+    A text is empty if the writer has no such cell.
+    """
     readers = [*dict.fromkeys(reader.in_words for reader in names.values())]
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()
@@ -313,7 +327,7 @@ def _promised_and_others(cells: Cells, names: Mapping[Release, MapRelease]) -> t
     total = sum(outside.values())
     others = [Text(f"{outside[Judgement.BONUS]:,} of {total:,} ok")] if total else []
     others += [Text(f"{outside[name]:,} {name}", name.facts.style) for name in bad if name.fails_run and outside[name]]
-    return Text("; ").join(parts or [Text("none")]), Text(", ").join(others)
+    return Text("; ").join(parts), Text(", ").join(others)
 
 
 def _wrapped(text: Text, width: int) -> list[Text]:

@@ -74,7 +74,7 @@ from export_core.report.wording import (
     with_asked,
     writer_and_reader,
 )
-from export_core.run.run import Run, command_again
+from export_core.run.run import Run, command_again, command_to_continue
 
 FLAKY = FindingKind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = FindingKind("custom call", 6)
@@ -364,7 +364,7 @@ def _run_again(run: Run) -> str:
     if shards := run.summary.not_run_shards:
         which = f"shard {shards[0]}" if len(shards) == 1 else f"shards {few([*map(str, shards)])}"
         return f"run {which} again with --resume (in CI, its job), and join all shards again"
-    command = run.plan.command(run.folder) if run.plan and run.folder else ""
+    command = command_to_continue(run)
     return f"run `{command}`" if command else "run the same `jaxexport matrix` command with --resume"
 
 

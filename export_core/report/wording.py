@@ -165,7 +165,7 @@ def first_sentence(text: str) -> str:
 
 OUTDATED = (
     "What decides verdicts has changed since the run in {}: it was made by {}. `jaxexport judge` and `can-i-deploy` do "
-    "not count it. Run `{}` again."
+    "not count it. Run it again: `{}`."
 )
 """The sentence about a run that is shown although it does not count any more: its folder, what has changed, and its
 command."""
@@ -270,7 +270,26 @@ def _missing_facts(summary: Summary) -> str:
     if missing:
         have = "has" if missing == 1 else "have"
         what = f"{missing:,} of {summary.planned:,} planned cells {have} no result that counts"
+        if lost := _lost_shards(summary):
+            of_them = summary.planned - summary.results
+            what += f", {'' if of_them == missing else f'{of_them:,} of them '}since {lost} missing"
     return f"{MISSING_RESULT.title.lower()}: {what}"
+
+
+def lost_cells(summary: Summary) -> str:
+    """Return a sentence that says how many cells of missing shards no table of the run has; "" if none is missing."""
+    lost, cells = _lost_shards(summary), summary.planned - summary.results
+    be = "is" if cells == 1 else "are"
+    return f"{lost.capitalize()} missing: {plural(cells, 'planned cell')} {be} not shown." if lost else ""
+
+
+def _lost_shards(summary: Summary) -> str:
+    """Return the missing shards of a run with a verb, such as ``shards 2/3, 3/3 are``; "" if no shard is missing."""
+    missing = summary.missing_shards
+    named = few([*map(str, missing)])
+    return f"{'shard' if len(missing) == 1 else 'shards'} {named} {'is' if len(missing) == 1 else 'are'}" * bool(
+        missing
+    )
 
 
 def _stale_facts(summary: Summary) -> str:
@@ -397,7 +416,9 @@ def _broken_facts(summary: Summary) -> list[str]:
 
 
 def _all_promised(summary: Summary) -> str:
-    return f"{sum(summary.promised.values()):,} promised cells"
+    # A missing shard may have promised cells: which ones, its results would say.
+    least = "at least " if summary.missing_shards else ""
+    return f"{least}{sum(summary.promised.values()):,} promised cells"
 
 
 def _targets(names: Sequence[str]) -> str:
@@ -410,6 +431,7 @@ def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
     If causes affect different readers, the phrase has the readers of each known issue or verdict, in the order of the
     causes: ``lapack-cold-process in 0.6.2 to 0.9.2, crash in 0.11.0 and 0.12.0``. `readers` are all readers of the run.
     """
+    so_far = " so far" if summary.missing_shards else ""
     causes = [cause for cause in summary.causes if cause.judgement.is_breach]
     ends = [_ends(cause) for cause in causes]
     named = map_releases([*readers, *itertools.chain.from_iterable(ends)])
@@ -417,11 +439,11 @@ def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
     if len(set(spans)) > 1:
         by_name = grouped(causes, lambda cause: cause.upstream or str(cause.verdict))
         texts = [f"{name} in {_joined(_united(own, named))}" for name, own in by_name.items()]
-        return f"; readers affected, by cause: {few(texts)}"
+        return f"; readers affected{so_far}, by cause: {few(texts)}"
     oldest, newest = spans[0] if spans else ("", "")
     if oldest == newest:
-        return f"; only reader affected {oldest}" if oldest else ""
-    return f"; oldest reader affected {oldest}, newest {newest}"
+        return f"; {'' if so_far else 'only '}reader affected{so_far} {oldest}" if oldest else ""
+    return f"; oldest reader affected{so_far} {oldest}, newest {newest}"
 
 
 def _ends(cause: Cause) -> tuple[Release, Release]:
@@ -733,7 +755,8 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("flaky", result.flaky),
         *((label, "\n".join(lines)) for label, lines in labelled_facts(result.facts)),
         ("stderr", result.stderr if all_of_stderr else result.error_lines),
-        ("reproduce", result.reproduce),
+        # Of a cell that was not run, this would reproduce nothing: what to do names the command that continues the run.
+        ("reproduce", "" if result.verdict is Verdict.NOT_RUN else result.reproduce),
     ]
 
 

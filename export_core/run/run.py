@@ -21,6 +21,7 @@ from export_core.judge.gate import RunFacts, Summary, in_order, summarize
 from export_core.judge.judgement import with_controls
 from export_core.matrix.result import Cells, Result
 from export_core.policy import Policy
+from export_core.policy.run_options import RESULTS
 from export_core.readers.cell import CellKey
 from export_core.releases import load_calendar
 from export_core.run.plan_record import PlanRecord
@@ -70,9 +71,26 @@ class Run(Cells):
 
 
 def command_again(run: Run) -> str:
-    """Return the shell command that makes a run again: with its options, if a command made it."""
-    command = run.plan.command(run.folder, resume=False) if run.plan and run.folder else ""
+    """Return the shell command that makes a run again: with its options, if a command made it.
+
+    The results of a run in a folder that was named may be kept on purpose: the command writes into another folder.
+    """
+    command = run.plan.command(_beside(run.folder), resume=False) if run.plan and run.folder else ""
     return command or "jaxexport matrix"
+
+
+def _beside(folder: Path) -> Path:
+    """Return a folder beside a folder of results; the folder itself if it is the usual one, which has the last run."""
+    if RESULTS in (folder, *folder.parents):
+        return folder
+    named = folder if folder.name not in ("", "..") else folder.resolve()
+    return named.with_name(f"{named.name}-again") if named.name else named
+
+
+def command_to_continue(run: Run) -> str:
+    """Return the shell command that runs the cells of a run that were not run; "" if none is known, as for shards."""
+    is_joined = bool(run.summary.not_run_shards)
+    return run.plan.command(run.folder) if run.plan and run.folder and not is_joined else ""
 
 
 class JudgeByRule(Protocol):

@@ -231,3 +231,11 @@ def test_written_results_and_summaries_are_valid():
 def test_an_invalid_file_is_refused_by_its_schema(name, value, message):
     with pytest.raises(jsonschema.ValidationError, match=message):
         valid(name, value)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/4-report.md"])
+def test_a_newcomers_page_has_the_word_for_each_end_of_a_cell(page):
+    """A cell that is owed breaks a run though every promise is kept: its word is not met in a matrix first."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    words = (Judgement.KEPT, Judgement.BONUS, Judgement.BROKEN, Judgement.OUTSIDE, Judgement.OWED)
+    assert [str(word) for word in words if not re.search(rf"(\*\*|\| ){word}\b", text)] == []

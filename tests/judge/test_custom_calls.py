@@ -367,7 +367,7 @@ AGAIN = ENTRY.partition("\n")[2].partition("\n")[2].replace("scale_v2", "scale_v
         (ENTRY.replace("new: scale_v2", "new: ''"), r"\[0\]\.new: expected text, found none"),
         (ENTRY.replace("owner: me", "owner: ''"), r"\[0\]\.owner: expected text, found none"),
         (ENTRY + AGAIN, r"\[1\]\.old: 'scale_v1' already changes in .*\[0\]"),
-        (ENTRY.replace("introduced: 2026-02-04", ""), r"\[0\]: expected the key `introduced`"),
+        (ENTRY.replace("introduced: 2026-02-04", ""), r"\[0\]: lacks the key `introduced`"),
         (ENTRY.replace("2026-02-04", "soon"), r"\[0\]\.introduced: .*'soon'"),
         (ENTRY.replace("introduced", "introducd"), r".*Did you mean `introduced`\?"),
     ],

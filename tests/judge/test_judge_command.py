@@ -124,7 +124,7 @@ def test_judging_refuses_other_values_of_keys_deciding_verdicts(text, jaxexport,
     (tmp_path / "export_compat.yaml").write_text(text)
     key = text.partition(":")[0]
     message = f"export_compat.yaml: {key}: expected the value that this run was made with, found another one."
-    assert_bad_input(jaxexport("judge", "out"), message, "run `jaxexport matrix` again")
+    assert_bad_input(jaxexport("judge", "out"), message, "run it again (`jaxexport matrix`)")
 
 
 def test_headlines_of_incomplete_runs_count_broken_cells(jaxexport, tmp_path):

@@ -1,12 +1,14 @@
 """Whether an entry of the knowledge base is about an artifact, by one property of the artifact at a time."""
 
+from pathlib import Path
+
 import jax
 import pytest
 from jax.export import SymbolicScope, export, symbolic_shape
 from making import ARTIFACTS
 
 from export_core.artifact import read, read_bytes
-from export_core.knowledge.concerns import About, Names, is_concerned, operations_of
+from export_core.knowledge.concerns import CALL, About, Names, is_concerned, operations_of
 
 DERIVED = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")  # with two nested derivatives
 
@@ -103,3 +105,17 @@ def test_an_entry_names_the_operations_of_which_an_artifact_needs_one(concerns, 
 )
 def test_a_pattern_may_match_types_of_values_and_of_functions(pattern, expected):
     assert is_concerned(About(DERIVED), {"types": pattern}) is expected
+
+
+def test_a_conversion_leaves_out_shardings_and_keeps_other_custom_calls():
+    plain = About(DERIVED)
+    assert plain.converted is plain
+    shardy = About(read(ARTIFACTS / "0.12.0.1" / "sharded.jaxexport"))
+    assert shardy.operations - shardy.converted.operations == {"sdy.mesh"}
+    of_gspmd = About(read(ARTIFACTS / "0.6.2" / "key.jaxexport"))
+    assert of_gspmd.calls == of_gspmd.uses[CALL] == {"Sharding"}
+    assert of_gspmd.converted.calls == frozenset()
+    assert CALL not in of_gspmd.converted.uses
+    folder = Path(__file__).parents[2] / "golden" / "tests.compat.test_shardings.test_shard_map" / "0.6.2-cpu"
+    mapped = About(read(folder / "artifact.jaxexport")).converted
+    assert mapped.uses[CALL] == mapped.calls == {"SPMDFullToShardShape", "SPMDShardToFullShape"}

@@ -9,7 +9,7 @@ from export_core.base.tolerances import Tolerance
 from export_core.goldens import Check, Comparison, GoldenStore, Options
 from export_core.goldens.arrays import Leaf, key_leaf, leaf_of, to_npz
 from export_core.goldens.store import OUTPUTS
-from export_core.numbers.nothing_compared import nothing_compared, other_leaf
+from export_core.numbers.nothing_compared import calls_without_values, nothing_compared, other_leaf
 from export_core.numbers.user_code import UserCode
 
 OWN = """
@@ -87,6 +87,26 @@ def test_outputs_of_further_calls_count_as_compared_not_of_vjps(tmp_path):
         checks = (Check("more", vjp=order, outputs="more.npz"),)
         more = msgspec.structs.replace(made.manifest, checks=checks)
         assert bool(nothing_compared(type(made)(more, made.folder), "cpu", {})) is is_nothing
+
+
+FLOAT0 = Leaf("float0", np.zeros(2, bool))
+
+
+@pytest.mark.parametrize(
+    ("order", "leaves", "why"),
+    [
+        (1, [FLOAT0, FLOAT0], "vjp1: no number is compared, since derivatives by integers and booleans have none"),
+        (0, [leaf_of(EMPTY)], "call1 (exported.also): no number is compared, since its outputs have no values"),
+        (1, [FLOAT0, leaf_of(NAN)], ""),
+        (0, [leaf_of(np.zeros(1))], ""),
+    ],
+)
+def test_calls_of_which_no_number_is_compared_are_found(tmp_path, order, leaves, why):
+    made = stored(tmp_path)
+    (made.folder / "more.npz").write_bytes(to_npz(leaves))
+    checks = (Check("vjp1" if order else "call1", vjp=order, outputs="more.npz"),)
+    remarks = calls_without_values(type(made)(msgspec.structs.replace(made.manifest, checks=checks), made.folder))
+    assert [text.startswith(why) for text in remarks] == ([True] if why else [])
 
 
 def test_outputs_not_compared_are_found_though_derivatives_are(tmp_path):

@@ -14,6 +14,7 @@ from export_core.numbers.shows_nothing import (
     Remark,
     Seen,
     is_named,
+    meant_line,
     remark_lines,
     unknown_leaves,
     whole_trees,
@@ -313,3 +314,16 @@ def test_a_path_also_names_all_leaves_below_it():
     assert is_named("result['state'].mu[0]", ["result['state']"])
     assert not is_named("result['state_2']", ["result['state"])
     assert unknown_leaves(["args[0]", "args[1]"], ["args[0]['x']", "result"]) == ["args[1]"]
+
+
+def test_the_leaves_with_remarks_are_added_to_those_of_the_marker():
+    remarks = [Remark(name, "why") for name in ("result[1]", "args[0]['w']['a']", "args[0]['w']['b']", "args[1]")]
+    leaves = ["args[0]['w']['a']", "args[0]['w']['b']", "args[0]['x']", "args[1]", "result[0]", "result[1]"]
+    line = meant_line("tests/test_a.py::test_f[x-1]", remarks, ["args[1]"], leaves)
+    assert line == """  tests/test_a.py::test_f: export_compat(constant=["args[1]", "result[1]", "args[0]['w']"])"""
+
+
+def test_of_many_leaves_eight_are_printed_and_the_rest_is_counted():
+    remarks = [Remark(f'args["{number}"]', "why") for number in range(10)]
+    assert meant_line("test_f", remarks, (), ()).endswith("""'args["7"]']) and 2 more (-v names all)""")
+    assert """'args["9"]'])""" in meant_line("test_f", remarks, (), (), whole=True)

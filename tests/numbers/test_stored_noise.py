@@ -221,15 +221,14 @@ def test_noise_that_cannot_be_read_is_reported(chaotic):
 )
 def test_the_size_of_errors_that_noise_hides_is_shown_in_percent(fraction, shown):
     text = not_seen_text({"output 0 (result[0])": NotSeen(fraction, "float32")}, most=1)
-    assert (
-        text == f"errors smaller than this fraction of the largest number pass unseen: {shown} in output 0 (result[0])"
-    )
+    assert text == f"errors that rounding hides: up to {shown} of the largest number in output 0 (result[0])"
 
 
 def test_outputs_that_hide_the_largest_errors_are_named_first():
     parts = {f"output {n}": NotSeen(part, "float32") for n, part in enumerate((2e-6, 0.05, 1e-7, 1e-8))}
     text = not_seen_text(parts, most=2)
-    assert text.endswith(": 5 % in output 1; 0.0002 % in output 0; less in 2 more outputs")
+    listed = "up to 5 % of the largest number in output 1; up to 0.0002 % in output 0; less in 2 more outputs"
+    assert text.endswith(f": {listed}")
     assert not_seen_text({}, most=2) == ""
 
 

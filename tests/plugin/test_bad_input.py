@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import sha256
 
-KINDS = ["whole", "flipped", "gone", "future", "none", "older_alone", "older_wrong"]
+KINDS = ["whole", "flipped", "gone", "unread", "future", "none", "older_alone", "older_wrong"]
 TESTS = """
 import os, warnings
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -167,6 +168,7 @@ def _spoil(project: Project) -> None:
     data[-100] ^= 1
     (own["flipped"] / "outputs.npz").write_bytes(data)
     (own["gone"] / "inputs.npz").unlink()
+    (own["unread"] / "golden.yaml").unlink()
     text = (own["future"] / "golden.yaml").read_text()
     (own["future"] / "golden.yaml").write_text(text.replace("format: 1", "format: 2"))
     _replace(own["none"], "artifact.jaxexport", b"a text that somebody saved here")
@@ -191,6 +193,7 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
     [
         ("flipped", ["outputs.npz: damaged: expected SHA-256"]),
         ("gone", ["inputs.npz: expected a file of this golden, found none."]),
+        ("unread", ["golden.yaml: expected a golden's manifest, found no such file."]),
         ("future", ["golden.yaml: manifest format 2; this pytest-jaxexport reads up to 1. Upgrade pytest-jaxexport."]),
         ("none", ["AUDIT FAILED", "artifact.jaxexport: expected"]),
         (
@@ -216,10 +219,22 @@ def test_a_failure_names_the_damaged_file_or_the_writer(spoiled, kind, messages)
     assert "another exception" not in report.text
 
 
-@pytest.mark.parametrize("kind", ["flipped", "gone"])
+@pytest.mark.parametrize("kind", ["flipped", "gone", "unread"])
 def test_a_damaged_golden_is_written_again_by_its_test_alone(spoiled, kind):
-    command = f"pytest --update-goldens 'test_bad.py::test_stored[{kind}]'"
-    assert f"or write it again: `{command}` with jaxlib" in spoiled.checked[f"test_stored[{kind}]"].text
+    test = f"--update-goldens 'test_bad.py::test_stored[{kind}]'`"
+    words = re.findall(r"or write it again: `(.*?) with jaxlib (\S+) installed, else `(.*?`)", spoiled.checked.text)
+    release = metadata.version("jaxlib")
+    backfill = f"jaxexport goldens backfill --writers {release} -- {test}"
+    assert (f"pytest {test}", release, backfill) in words
+
+
+def test_from_a_subfolder_an_unread_golden_is_written_by_its_test(spoiled):
+    folder = spoiled.project.folder
+    (folder / "below").mkdir()
+    run = spoiled.project.pytest("-k", "stored and unread", f"--rootdir={folder}", str(folder), cwd=folder / "below")
+    test = "test_bad.py::test_stored[unread]"
+    assert f"or write it again: `pytest --update-goldens '../{test}'` with" in run.text
+    assert f" -- --update-goldens '{test}'`." in run.text
 
 
 def test_undamaged_goldens_are_still_checked(spoiled):

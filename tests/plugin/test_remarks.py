@@ -55,6 +55,10 @@ class TestAll:
     def test_state(self, export_golden):
         export_golden(jax.jit(of_state), X, STATE, {"a": X, "b": [X, X]})
 
+    @pytest.mark.export_compat(vjp_order=1)
+    def test_of_integers(self, export_golden):
+        export_golden(jax.jit(lambda n, mask: jnp.where(mask, n, 0)), np.arange(4), np.array([1, 0, 1, 1], bool))
+
     def test_endless(self, export_golden):
         grow = lambda x: jax.lax.while_loop(lambda x: x < 50.0, lambda x: x * 1.5, x)
         export_golden(jax.jit(lambda x: (grow(x), x + 1)), np.float32(1.3))
@@ -91,9 +95,18 @@ def test_constant_outputs_and_unused_inputs_are_named(written):
     step, unused = remarks_on(written, "test_unused")
     assert step == "result['step']: it is 3 with all of 16 other inputs too: choose inputs on which it depends"
     assert unused == "args[1]['a']: no output depends on this input: is it meant to be unused?"
-    meant = 'export_compat(constant=("result[\'step\']", "args[1].error", "args[2]"))'
-    assert written.text.count("constant, unused, infinite or NaN, such as a step counter") == 1
-    assert written.text.count(meant) == 1
+
+
+def test_the_marker_that_names_these_leaves_is_printed(written):
+    lines = [line.strip() for line in written.text.splitlines()]
+    first = next(number for number, line in enumerate(lines) if line.startswith("Where a leaf is meant to be constant"))
+    assert lines[first].endswith("and leave out any other leaf:")
+    meant = lines[first + 1 : first + 4]
+    test = "test_a.py::TestAll::test_"
+    assert meant[0] == f'{test}dead: export_compat(constant=["result"])'
+    assert meant[1] == f"""{test}unused: export_compat(constant=["result['step']", "args[1]['a']"])"""
+    assert "constant, unused, infinite or NaN" not in "".join(lines[first + 1 :])
+    assert not any(f"{test}meant" in line for line in lines)
 
 
 def test_one_line_names_the_goldens_whose_inputs_were_rounded(written):
@@ -101,6 +114,14 @@ def test_one_line_names_the_goldens_whose_inputs_were_rounded(written):
     goldens, _, text = line.partition(": ")
     assert re.fullmatch(r"  test_a\.TestAll\.test_rounded/\S+-cpu, test_a\.TestAll\.test_rounded_too/\S+-cpu", goldens)
     assert text.startswith("inputs were float64 and are stored as float32, since jax_enable_x64 is off: enable it")
+
+
+def test_derivatives_without_numbers_are_named(written):
+    remarks = remarks_on(written, "test_of_integers")
+    assert [text for text in remarks if text.startswith("vjp1")] == [
+        "vjp1: no number is compared, since derivatives by integers and booleans have none (float0): is it meant to be "
+        "so?"
+    ]
 
 
 def test_a_constant_that_jax_cuts_to_32_bits_is_named(written):

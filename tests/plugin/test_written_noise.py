@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import noise_to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import NOISE
-from export_core.numbers.unseen_errors import NOT_SEEN_ADVICE
+from export_core.numbers.unseen_errors import LITTLE_NOT_SEEN, NOT_SEEN_ADVICE
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -261,10 +262,13 @@ def test_blur(export_golden, dtype):
 def test_only_a_golden_where_large_errors_pass_unseen_gets_advice(projects, jaxexport, monkeypatch):
     project = projects(noise=WHOLE_NOISE, test_a=BLUR)
     run = project.pytest("--update-goldens", "-k", "wide")
-    assert "largest number pass unseen: " in run.text
+    assert "errors that rounding hides: up to " in run.text
+    assert f", output 0. {LITTLE_NOT_SEEN}\n" in run.text
+    assert (Path(__file__).parents[2] / LITTLE_NOT_SEEN.partition(": ")[2]).exists()
     assert NOT_SEEN_ADVICE not in run.text
     run = project.pytest("--update-goldens", "-k", "narrow")
-    assert re.search(r"largest number pass unseen: [1-9] % in test_a\.test_blur\[narrow\], output 0", run.text)
+    assert LITTLE_NOT_SEEN not in run.text
+    assert re.search(r"hides: up to [1-9] % of the largest number in test_a\.test_blur\[narrow\], output 0", run.text)
     assert run.text.count(NOT_SEEN_ADVICE) == 1
     monkeypatch.chdir(project.folder)
     shown = (jaxexport("inspect", f"test_a.test_blur[{name}]").out for name in ("wide", "narrow"))

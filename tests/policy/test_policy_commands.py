@@ -122,6 +122,22 @@ def test_check_names_keys_that_it_cannot_check_without_goldens(jaxexport, cwd):
     assert "allow: no golden calls 'my_target'." in jaxexport("policy", "check", code=0).out.splitlines()[0]
 
 
+def test_check_and_prune_refuse_the_same_pin(jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text(
+        "allow: {my_target: r}\nretention:\n  pinned:\n  - {goldens: [t.a/*, t.b/*], reason: in production}\n"
+    )
+    jaxexport("policy", "check", code=0)  # there is no golden yet
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.a"))
+    pin = "export_compat.yaml:4: retention.pinned[0]"
+    checked = jaxexport("policy", "check")
+    advice = "Correct the pattern, or remove it from its pin."
+    assert (checked.code, checked.err) == (2, f"jaxexport: error: {pin}: 't.b/*' matches no golden. {advice}\n")
+    assert "allow: no golden calls 'my_target'." in checked.out, "the rest is reported too"
+    assert_bad_input(jaxexport("goldens", "prune", "--dry-run"), f"{pin} (in production): 't.b/*' matches no golden.")
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.b"))
+    jaxexport("policy", "check", code=0)
+
+
 def test_check_refuses_a_named_folder_without_goldens(jaxexport, cwd):
     assert jaxexport("policy", "check", code=0).out.endswith("; no golden in golden yet\n")
     assert_bad_input(jaxexport("policy", "check", "--goldens", "kept"), "kept: expected goldens, found none in ")

@@ -186,7 +186,7 @@ QUIRK = """quirks:
 KNOWN_FAILURES = [  # a text of the entry, what replaces it, the line of the error, and its message
     ("owner", "ownr", 3, ".ownr: unknown key. Did you mean `owner`?"),
     ("owner: o", "owner: o, place: x", 3, ".place: unknown key. "),
-    ("reason: r, ", "", 2, ": expected the key `reason`, found none."),
+    ("reason: r, ", "", 2, ": lacks the key `reason`."),
     ("verdict: crash", "verdict: crsh", 2, ".verdict: expected one of crash, error, numerics"),
     ("cases: [a]", "cases: []", 2, '.cases: expected at least one name or glob, found none. ["*"]'),
     ("message: m", "message: ''", 2, ".message: expected text, found none."),
@@ -244,7 +244,7 @@ RULES = [
          "1: windows.backward: expected a whole number or text such as '180 days', found '180'."),
         ("windows: {backward: -1}", "1: windows.backward: expected 0 to 36500 days, found -1."),
         ("windows: {forward: 99999}", "1: windows.forward: expected 0 to 36500 days, found 99999."),
-        ("platforms: cpu", "1: platforms: expected a table or a list, found 'cpu'."),
+        ("platforms: cpu", "1: platforms: expected a table or a list of texts, found 'cpu'. Write [\"cpu\"]."),
         ("platforms:\n  cpu: runn",
          "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean 'run'?"),
         ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
@@ -256,7 +256,18 @@ RULES = [
          '2: known_failures[0].writers[0]: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10"'),
         (QUIRK.replace("'1'", "0.10"),
          '2: quirks[0].writer: expected text, found 0.1. Put it in quotes as you wrote it, such as "0.10"'),
-        ("readers: 12", "1: readers: expected text or a list, found 12. Put it in quotes."),
+        ("readers: 12", "1: readers: expected text or a list of texts, found 12. Put it in quotes."),
+        ("fail_on: outsid",
+         "1: fail_on: expected a list with some of bonus-lost, outside, found 'outsid'. Did you mean [\"outside\"]?"),
+        ("fail_on: outside", 'found \'outside\'. Write ["outside"].'),
+        ("fail_on: all", "1: fail_on: expected a list with some of bonus-lost, outside, found 'all'."),
+        ("fail_on: [outsid]",
+         "1: fail_on[0]: expected one of bonus-lost, outside, found 'outsid'. Did you mean 'outside'?"),
+        ("environment: MY_FLAG", "1: environment: expected a list of texts, found 'MY_FLAG'. Write [\"MY_FLAG\"]."),
+        ("known_failures: none", "1: known_failures: expected a list of tables, found 'none'."),
+        ("required: {platforms: gpu}", "expected a list with some of cpu, cuda, rocm, tpu, found 'gpu'."),
+        ("known_failures:\n  - {reason: r}",
+         "2: known_failures[0]: lacks the keys `cases`, `writers`, `readers`, `verdict`, `stage`, `message`, "),
         ("readers: ''", "1: readers: expected window, all, newest, deployed or jaxlib versions, found none."),
         ("goldens: ''", "1: goldens: expected a folder, found none."),
         ("- a", "1: expected a table, found ['a']."),
@@ -344,7 +355,7 @@ def test_a_wrong_value_is_one_error_with_its_line(error_of, text, message):
         ("[tool.jaxexport]\n\ngolden = 'x'", " golden: unknown key. Did you mean `goldens`?"),
         ("[tool]\njaxexport.windows.backwards = 3", " windows.backwards: unknown key. Did you mean `backward`?"),
         ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'",
-         " quirks[0]: expected the keys `writer`, "),
+         " quirks[0]: lacks the keys `writer`, "),
         ("[tool]\njaxexport = 3", " expected a table, found 3."),
         ("[[tool.jaxexport.quirks]]\nexpires = 2026-13-31",
          "2: expires: not TOML: Expected newline or end of document after a statement. A date is written as 2026-10"),
@@ -364,11 +375,11 @@ def test_errors_are_reported_in_the_order_of_their_lines(error_of, tmp_path):
     message = error_of(f"windows:\n  backward: [1]\nreaders: 0.12\n{entry}golden: here")
     assert message.replace(f"{tmp_path}/export_compat.yaml:", "").splitlines() == [
         "export_compat.yaml:2: windows.backward: expected a whole number or text such as '180 days', found [1].",
-        '3: readers: expected text or a list, found 0.12. Put it in quotes as you wrote it, such as "0.10": without '
-        "them, YAML reads 0.10 as the number 0.1.",
+        '3: readers: expected text or a list of texts, found 0.12. Put it in quotes as you wrote it, such as "0.10": '
+        "without them, YAML reads 0.10 as the number 0.1.",
         "5: known_failures[0].verdict: expected one of crash, error, numerics, refused, timeout, found 'crahs'. Did "
         "you mean 'crash'?",
-        "5: known_failures[0]: expected the key `owner`, found none.",
+        "5: known_failures[0]: lacks the key `owner`.",
         "6: known_failures[0].raeson: unknown key. Did you mean `reason`?",
         "8: golden: unknown key. Did you mean `goldens`?",
     ]

@@ -232,8 +232,8 @@ def test_two_dates_of_a_release_in_two_files_are_an_error(tmp_path):
     [
         ("jaxlib: []", "export_releases.yaml:1: releases.jaxlib: expected a table, found"),
         ('jax: {}\njaxlib:\n  "0.13.0": {built: soon}', "yaml:3: releases.jaxlib.0.13.0.built: expected a date"),
-        ("jaxlib:\n  0.13.0: {}", "yaml:2: releases.jaxlib.0.13.0: expected the key `built`, found none."),
-        ("jax:\n  0.13.0: {built: 2026-11-20}", "yaml:2: releases.jax.0.13.0: expected the key `minimum_jaxlib`"),
+        ("jaxlib:\n  0.13.0: {}", "yaml:2: releases.jaxlib.0.13.0: lacks the key `built`."),
+        ("jax:\n  0.13.0: {built: 2026-11-20}", "yaml:2: releases.jax.0.13.0: lacks the key `minimum_jaxlib`"),
         ("jaxlib: {0.13.0: {built: 2026-11-20, bulit: 1}}", "yaml:1: releases.jaxlib.0.13.0.bulit: unknown key"),
         ("jaxlibs: {}", "export_releases.yaml:1: releases.jaxlibs: unknown key. Did you mean `jaxlib`"),
         ("jaxlib: {nightly: {built: 2026-11-20}}", "found 'nightly'"),

@@ -54,7 +54,7 @@ SENTENCES = [
     (
         "OUTDATED",
         "What decides verdicts has changed since the run in out: it was made by another version of pytest-jaxexport. "
-        "`jaxexport judge` and `can-i-deploy` do not count it. Run `jaxexport matrix` again.",
+        "`jaxexport judge` and `can-i-deploy` do not count it. Run it again: `jaxexport matrix`.",
     ),
     (
         "OTHER POLICY",

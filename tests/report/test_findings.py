@@ -521,7 +521,7 @@ def test_cells_not_run_for_the_same_reason_are_one_finding():
     assert text.startswith("12 cells were not run in stage environment: written by 0.9.2, read by 0.10.0, 0.10.2.")
     assert "  cases      6: t.test_0, t.test_1, t.test_2 and 3 more\n" in text
     assert "installing jax==0.10.0 failed with status 0" in text
-    assert "  reproduce  jaxexport matrix --cases t.test_0 " in text
+    assert "reproduce" not in text, "one of these cells alone would end in the same way"
 
 
 def test_a_worker_that_starts_too_slowly_blames_the_machine():

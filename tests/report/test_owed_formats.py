@@ -237,7 +237,7 @@ def printed(shown):
     return file.getvalue()
 
 
-def test_tables_mark_owed_cells():
+def test_tables_mark_owed_cells(summary):
     assert [cell_mark(each) for each in CELLS] == ["[crash] o", "[ok]", "ok", "ok"]
     assert "1 of 2 ok, 1 owed" in "\n".join(line.plain for line in table_lines(Run(CELLS, summary), 100))
 

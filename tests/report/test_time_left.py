@@ -120,6 +120,32 @@ def test_the_time_left_changes_while_no_cell_ends():
     assert left.range()[1] > 60, "the longer a cell takes, the longer it may still take"
 
 
+def test_long_cells_that_end_together_do_not_look_like_speed():
+    clock = Clock()
+    left = TimeLeft(Counter({("old", True): 80, ("new", True): 100}), clock)
+    left.environment("old")
+    for number in range(80):  # on 40 cores
+        clock.now = 120.0 + number / 10
+        left.cell("old", True, 120.0 if number < 40 else 1.0)
+    low, _ = left.range()
+    assert low > 100, "100 cells of a minute, 40 at a time; the 40 long ones ended within four seconds"
+
+
+def test_no_time_is_shown_while_the_mean_of_the_cells_says_nothing():
+    clock = Clock()
+    left = TimeLeft(Counter({("old", True): 12, ("new", True): 2_000}), clock)
+    left.environment("old")
+    texts = []
+    for clock.now, cost in ((121.0, 120.0), (121.2, 120.0), *((121.2 + number, 0.3) for number in range(1, 11))):
+        left.cell("old", True, cost)
+        texts.append(str(left))
+    assert set(texts) == {""}, "two of twelve cells took nearly all of the time"
+    for number in range(1, 1_000):
+        clock.now = 132 + number / 5
+        left.cell("new", True, 1.3)
+    assert str(left)
+
+
 @pytest.mark.parametrize(
     ("spoiled", "expected"),
     [

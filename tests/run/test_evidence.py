@@ -303,8 +303,26 @@ def test_the_note_about_an_outdated_run_repeats_its_command(project, jaxexport):
     jaxexport(*MATRIX, code=0)
     write("export_compat.yaml", OF_POLICY["allow"])
     command = f"jaxexport matrix --as-of {DAY} --readers 0.12.0.1 --platforms cpu"
-    assert f"Run `{command}` again." in " ".join(jaxexport("report", code=0).out.split())
-    assert f"run `{command}` again" in " ".join(jaxexport("judge", code=2).err.split())
+    assert f"Run it again: `{command}`." in " ".join(jaxexport("report", code=0).out.split())
+    assert f"run it again (`{command}`)" in " ".join(jaxexport("judge", code=2).err.split())
+
+
+@pytest.mark.parametrize(
+    ("kept", "again"),
+    [
+        ("../kept", "../kept-again"),
+        ("runs/1", "runs/1-again"),
+        (".jaxexport/deploy/robot", ".jaxexport/deploy/robot"),
+        (".", "-again"),
+    ],
+)
+def test_a_kept_run_is_never_to_be_overwritten(project, jaxexport, kept, again):
+    jaxexport(*MATRIX, code=0)
+    write("export_compat.yaml", OF_POLICY["allow"])
+    shutil.copytree(".jaxexport", kept, dirs_exist_ok=True)
+    for words in (("report", kept), ("report", kept, "--trend"), ("judge", kept)):
+        ended = jaxexport(*words, code=None)
+        assert f"{again}`" in " ".join((ended.out + ended.err).split()), words
 
 
 def test_a_report_made_in_another_folder_is_not_called_outdated(project, jaxexport, monkeypatch):

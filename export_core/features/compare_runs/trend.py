@@ -15,10 +15,11 @@ from export_core.base.text import plural
 from export_core.judge.causes import stretches
 from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times, runs_of
 from export_core.matrix import Verdict
-from export_core.matrix.result import Cells, Result, WriterOf, release_name
+from export_core.matrix.result import Cells, Result, WriterOf, grouped, release_name
 from export_core.readers.placement import Mode
 from export_core.releases import Release
 from export_core.releases.names import title_of
+from export_core.releases.runtimes import JAXLIB
 from export_core.report.run_tables import map_releases
 from export_core.report.wording import amount, error_size, times
 
@@ -183,16 +184,15 @@ def trend_lines(trend: Trend) -> Iterator[str]:
         yield "Nothing to compare: no golden has outputs of two releases. `jaxexport matrix --readers all` runs all."
         return
     goldens = len({drift.golden for drift in drifts})
-    counted = "; a golden counts once in each runtime, platform and device" if goldens < len(drifts) else ""
     yield (
         f"numbers of {plural(goldens, 'golden')} in {_by_build_date(releases)}; "
-        f"errors are those against the writer's outputs{counted}"
+        "errors are those against the writer's outputs"
     )
     steps = [(drift, *pair) for drift in drifts for pair in pairwise(drift.stretches)]
     between = {(old.readers[-1], new.readers[0]) for _, old, new in steps}
     for before, after in sorted(between, key=lambda pair: (pair[1].date_order, pair[0].date_order)):
         rows = [
-            (_error(drift, old), "->", f"{_error(drift, new)} ", f"{drift.golden} {_where(drift)}")
+            (*_from_to(_error(drift, old), _error(drift, new)), f"{drift.golden} {_where(drift)}")
             for drift, old, new in steps
             if (old.readers[-1], new.readers[0]) == (before, after)
         ]
@@ -200,17 +200,38 @@ def trend_lines(trend: Trend) -> Iterator[str]:
         yield f"{release_name(after)} gives other bits than {release_name(before)}: {plural(len(rows), 'golden')}"
         yield from aligned(sorted(rows, key=lambda row: row[-1]), gap=" ", indent="  ")
     yield ""
-    one = [drift for drift in drifts if len(drift.stretches) == 1]
-    same = [drift for drift in one if len(drift.stretches[0].readers) > 1]
-    as_written = sum(drift.stretches[0].as_written for drift in same)
-    yield f"the same bits in all releases: {plural(len(same), 'golden')}, {as_written} of them as written"
-    if len(one) > len(same):
-        yield f"compared in one release only: {plural(len(one) - len(same), 'golden')}"
+    groups = grouped(drifts, _consumer)
+    for name, group in groups.items():
+        # A golden is in each group in which it ran: only the goldens of one group add up.
+        of, among = (f" of {name}", f" of {len(group):,}") if len(groups) > 1 else ("", "")
+        one = [drift for drift in group if len(drift.stretches) == 1]
+        same = [drift for drift in one if len(drift.stretches[0].readers) > 1]
+        as_written = sum(drift.stretches[0].as_written for drift in same)
+        if same or len(groups) == 1:
+            counted = _goldens(len(same), among)
+            yield f"the same bits in all releases{of}: {counted}, {as_written} of them as written"
+        if len(one) > len(same):
+            yield f"compared in one release{of} only: {_goldens(len(one) - len(same), among)}"
     if elsewhere := sum(drift.written_elsewhere for drift in drifts):
         yield (
             f"other bits here than in the golden, by the writer's own release: {plural(elsewhere, 'golden')}. Perhaps "
             "another processor wrote them, the program is not deterministic, or the stored outputs were changed"
         )
+
+
+def _consumer(drift: GoldenDrift) -> str:
+    """Return what the releases of a drift have in common: ``jaxlib``, ``iree on cuda H100``."""
+    reader = drift.stretches[0].readers[0]
+    return f"{reader.family or f'{JAXLIB}{reader.with_settings}'} {_where(drift)}".rstrip()
+
+
+def _goldens(count: int, among: str) -> str:
+    return f"{count:,}{among} goldens" if among else plural(count, "golden")
+
+
+def _from_to(before: str, after: str) -> tuple[str, str, str]:
+    """Return two errors as the parts of a line. Equal ones, of other bits, would read as no change."""
+    return before, "->", f"{after}, in other bits " if before == after else f"{after} "
 
 
 def _where(shown: GoldenDrift | CostStep) -> str:
@@ -365,7 +386,8 @@ def run_lines(steps: Sequence[RunStep], runs: Sequence[str], readers: Mapping[Re
         else:
             errors = zip((step.error_before, step.error_after), step.as_written, strict=True)
             was, now = ("as written" if as_written else _in_noise(error) for error, as_written in errors)
-            what = step.what, f"{was} -> {now}"
+            also = ", in other bits" if was == now and step.what is Changed.BITS else ""
+            what = step.what, f"{was} -> {now}{also}"
         platform = "" if step.platform == "cpu" else f" on {step.platform}"
         rows.append((*what, f"{step.before} -> {step.after}", f"{step.golden} in {readers[step.reader]}{platform}"))
     yield from aligned(rows, indent="  ")

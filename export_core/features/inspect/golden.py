@@ -5,6 +5,7 @@ Fields of the manifest are shown as they come, so that a new field is shown too.
 
 import datetime
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -36,6 +37,7 @@ from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_
 from export_core.numbers.comparison_of_call import comparison_of
 from export_core.numbers.leaf_paths import call_paths, output_paths, outputs_named
 from export_core.numbers.noise import left_to_noise, outputs_to_name
+from export_core.numbers.nothing_compared import calls_without_values
 from export_core.numbers.unseen_errors import NotSeen, not_seen, not_seen_advice, not_seen_text
 from export_core.policy import Policy
 from export_core.policy.terms import Terms
@@ -149,6 +151,8 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
         hidden = _not_seen(golden, policy.tolerances)
         yield from (not_seen_text({name: part}, most=1) for name, part in hidden.items())
         yield from not_seen_advice(hidden.values())
+    with suppress(GoldenError):  # the list of its files reports what is wrong with it
+        yield from calls_without_values(golden)
     if how.compare == Comparison().compare:
         named = outputs_named(golden, Check(""))
         for group in golden.factors:
@@ -228,12 +232,17 @@ def _arrays(golden: Golden, name: str) -> list[str]:
 def _paths(golden: Golden, name: str) -> list[str]:
     """Return the path of each array in a file: an argument, a result or a derivative of one of the golden's calls.
 
-    Empty for an artifact without trees, and for one that cannot be read.
+    A path in the one file of the noise begins with the name of its call, but for the first call. Empty for an artifact
+    without trees, and for one that cannot be read.
     """
     calls = (Check("", inputs=INPUTS, outputs=OUTPUTS), *golden.manifest.checks)
     try:
         if name == NOISE:
-            return [path for check in golden.calls.values() for path in call_paths(golden, check.vjp)[1]]
+            return [
+                (f"{check.name}: " if check.name else "") + path  # its other files are named by the call
+                for check in golden.calls.values()
+                for path in call_paths(golden, check.vjp)[1]
+            ]
         for check in calls:
             if name in (check.inputs, check.outputs):
                 arguments, results = call_paths(golden, check.vjp)
@@ -244,6 +253,8 @@ def _paths(golden: Golden, name: str) -> list[str]:
 
 
 def _values(leaf: Leaf) -> str:
+    if leaf.dtype == "float0":
+        return "no values"
     try:
         values = leaf.numpy().reshape(-1)
     except (ImportError, GoldenError) as error:  # without jax there may be no ml_dtypes to read a bfloat16

@@ -239,8 +239,9 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
             echo_json(as_dict(row), indent=-1)
         if row.error is not None:
             echo(with_prefix(f"{row.file}: {row.error}"), err=True)
-    for line in inventory.lines():
-        echo(line, err=as_json)
+    # A log of CI has both streams: beside JSON, only errors and warnings.
+    for line in () if as_json else inventory.lines():
+        echo(line)
     _name_links(inventory.left_out)
     return BAD_INPUT if inventory.unread else FINE
 

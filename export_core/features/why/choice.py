@@ -243,7 +243,8 @@ def choose(asked: Asked) -> Choice:
     selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
     limits = CellLimits.of(asked.run)
     with opened(None, policy, limits) as user_code:
-        plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of, user_code)
+        windows, targets = policy.window_lengths(), policy.targets_on(as_of)
+        plan = make_plan([candidate.golden], calendar, windows, selection, as_of, user_code, targets)
     (planned,) = plan.cells
     cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
     results: tuple[Result, ...] = ()

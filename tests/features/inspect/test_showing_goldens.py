@@ -7,12 +7,13 @@ from pathlib import Path
 
 import jsonschema
 import msgspec
+import numpy as np
 import pytest
 from commands import assert_bad_input
 
 from export_core.features.inspect.golden import _OF_NOISE, golden_screen
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.arrays import from_npz
+from export_core.goldens.arrays import Leaf, from_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.policy import Policy
 from tools.schemas import schema
@@ -205,7 +206,7 @@ def test_a_name_that_is_no_golden_is_bad_input(name, message, copied, jaxexport)
 def test_the_screen_shows_the_rule_that_compares_the_golden(policy, shown, copied, jaxexport):
     Path("export_compat.yaml").write_text(policy)
     out = " ".join(jaxexport("inspect", CASE).out.split())
-    out = re.sub(r"errors smaller than this fraction of the [^:]*: \S+ % in output \d+ \(\S+\) ", "", out)
+    out = re.sub(r"errors that rounding hides: up to \S+ % of the largest number in output \d+ \(\S+\) ", "", out)
     assert f" compared {shown} artifact " in out
 
 
@@ -232,7 +233,30 @@ def test_each_array_of_a_call_is_shown_with_its_path(copied, jaxexport):
     assert "              the cotangent of result['mean']  float32[]  -0.95675" in lines
     derivative = f"derivative by args[0]['x']  {from_npz(copied / case / '0.12.0.1-cpu' / 'vjp1.outputs.npz')[0]}  "
     assert any(line.startswith(f"vjp1.outputs  {derivative}") for line in lines)
-    assert any(line.strip().startswith("derivative by args[0]['x']  float64[2,3]") for line in lines), "its noise"
+    assert any(line.strip().startswith("vjp1: derivative by args[0]['x']  float64[2,3]") for line in lines), "its noise"
+
+
+def test_the_noise_of_a_further_call_names_the_call(copied, jaxexport):
+    case = "tests.compat.test_calls.test_model_and_a_symbolic_batch"
+    shutil.copytree(GOLDEN / case, copied / case)
+    lines = [line.strip() for line in jaxexport("inspect", case).out.splitlines() if "float64[" in line]
+    assert [line.removeprefix("noise").partition("  float64")[0].strip() for line in lines] == [
+        "result[0]", "result[1].weight", "result[1].bias",
+        "call1: result[0]", "call1: result[1].weight", "call1: result[1].bias",
+    ]  # fmt: skip
+
+
+def test_the_screen_says_of_which_call_no_number_is_compared(copied, jaxexport):
+    case = "tests.compat.test_derivatives.test_integer_inputs"
+    shutil.copytree(GOLDEN / case, copied / case)
+    assert "derivative by args[1]  float0[]  no values\n" in jaxexport("inspect", case).out
+    (golden,) = (
+        golden for golden in GoldenStore(copied).generations(case) if golden.manifest.writer.id == "0.12.0.1-cpu"
+    )
+    (golden.folder / "vjp1.outputs.npz").write_bytes(to_npz([Leaf("float0", np.zeros(2, bool))]))
+    assert "vjp1: no number is compared, since derivatives by integers" in " ".join(
+        jaxexport("inspect", case).out.split()
+    )
 
 
 def test_the_screen_counts_elements_moved_out_of_proportion(copied, jaxexport):
@@ -245,4 +269,4 @@ def test_the_screen_counts_elements_moved_out_of_proportion(copied, jaxexport):
         "by the noise that its writer measured output 0 (result[0]): 2 of 9 elements jump: their last bit decides"
         in out
     )
-    assert "errors smaller than this fraction of the largest number pass unseen: " in out
+    assert "errors that rounding hides: up to " in out

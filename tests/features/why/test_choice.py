@@ -21,11 +21,13 @@ from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.policy import Policy
-from export_core.policy.run_options import GIB, RunOptions, Selection
+from export_core.matrix.reproduce_command import reproduce_command
+from export_core.policy import Policy, find_policy
+from export_core.policy.run_options import GIB, RunOptions, Selection, reproduce_options
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.run.results import read_run
+from export_core.run.session import plan_matrix
 
 CASE, OTHER = "tests.test_a.test_f", "tests.test_b.test_g"
 CELL = f"{CASE}/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu"
@@ -126,6 +128,28 @@ def test_the_reproduce_command_repeats_day_and_reader(project):
     assert "--as-of" not in choose(Asked(case=CASE, reader="0.11.0")).reproduce
     other = chosen(case=CASE, writer="0.9.2", reader="0.11.2-jax0.11.2")
     assert "--readers 0.11.2-jax0.11.2" in other.reproduce, "the jaxlib alone means another jax"
+
+
+@pytest.mark.parametrize(
+    ("deployed", "targets"),
+    [
+        ("goldens: golden", ()),
+        ("deployed: [{name: farm, jaxlib: 0.12.0.1}]", ("farm",)),
+        ("deployed: [{name: farm, jaxlib: 0.12.0.1, until: 2026-10-31}]", ()),  # it has ended
+    ],
+)
+def test_explain_and_matrix_reproduce_a_cell_by_one_command(deployed, targets, tmp_path):
+    Path("export_compat.yaml").write_text(deployed)
+    write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"), files(jaxlib="0.9.2"))
+    choice = chosen(case=CASE, writer="0.9.2", reader="0.12.0.1")
+    options = RunOptions(as_of=choice.plan.as_of)
+    plan = plan_matrix(find_policy("."), Selection(readers="0.12.0.1"), options)
+    (cell,) = (cell for cell in plan.cells if cell.key == choice.cell.key)
+    assert not cell.promised
+    assert cell.deployed == choice.cell.deployed == targets
+    command = reproduce_command(plan, cell, reproduce_options(Selection(), options))
+    assert choice.reproduce == command
+    assert ("--unpromised" in command) is not bool(targets)
 
 
 def test_a_cell_named_by_golden_or_case_needs_a_reader(project):

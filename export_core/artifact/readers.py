@@ -22,6 +22,7 @@ from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_t
 from export_core.releases.calendar_entries import CalendarEntry, RuntimeEntries
 from export_core.releases.names import version_numbers
 
+CONVERSION = "`jaxexport convert "  # Begins the command that a reason advises, if a conversion may help.
 CONVERT = ", or `jaxexport convert FILE"  # The beginning of the second remedy, after how to export otherwise.
 _NO_EXPORT = ", nor run what jax exports in its place"  # Why no other export is advised.
 _CONVERTED = " what `jaxexport convert` makes of it"  # Where the reader fails on a converted artifact too.
@@ -66,7 +67,7 @@ def without_advice_on(load: "LoadResult") -> "LoadResult":
 
 def advises_conversion(load: "LoadResult") -> bool:
     """Return whether a reason why a reader does not load an artifact says how to convert it."""
-    return any("`jaxexport convert " in reason for reason in load.reasons)
+    return any(CONVERSION in reason for reason in load.reasons)
 
 
 def without_conversion(load: "LoadResult", does: str, why: str) -> "LoadResult":

@@ -4,7 +4,8 @@ Causes, bisection, reduction and baselines all take two failures for one by the 
 baselines, leave out its signal.
 
 A message says what went wrong, except that of a crash, of a timeout, and of different numbers: there the release in
-which it began says more. A known upstream issue is one cause, whatever the message.
+which it began says more. Timeouts are one cause wherever they began: a busy machine gives them too. A known upstream
+issue is one cause, whatever the message.
 """
 
 from __future__ import annotations
@@ -239,9 +240,11 @@ def is_own_writer(result: Result) -> bool:
 def fails_in_own_writer(result: Result) -> bool:
     """Return whether a cell shows that the writer of its golden cannot replay the golden.
 
-    A cell that the audit stops shows nothing, since the artifact was not replayed.
+    A cell that the audit stops shows nothing, since the artifact was not replayed. Nor does one that ended by its time
+    limit: the machine may have been busy.
     """
-    return result.verdict.fails and is_own_writer(result) and not result.fails_audit
+    shows_nothing = result.fails_audit or result.verdict is Verdict.TIMEOUT
+    return result.verdict.fails and is_own_writer(result) and not shows_nothing
 
 
 def failing_alike_in_writer(result: Result, results: Iterable[Result]) -> Result | None:
@@ -312,7 +315,8 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
     if result.upstream:
         return result.upstream
     key: list[object] = [*cell_signature(result), not_replayable]
-    if change:
+    # A busy machine decides which cells time out, so that the releases around them tell no causes apart.
+    if change and result.verdict is not Verdict.TIMEOUT:
         began, ended = change.before and change.results[0].reader, change.after
         key += (around := [release_name(reader) if reader else "" for reader in (began, ended)])
         # Each golden that no reader agrees with has a fault of its own; another runtime computes a case in its own way.

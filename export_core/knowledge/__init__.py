@@ -15,6 +15,7 @@ from export_core.knowledge.forecasting import (
     Answer,
     Forecast,
     Reason,
+    conversion_may_help,
     forecast,
     forecasts,
     forecasts_when_converted,
@@ -23,6 +24,6 @@ from export_core.knowledge.forecasting import (
 from export_core.knowledge.knowledge_base import Entry, entries_of
 
 __all__ = [
-    "NO", "ONE_DEVICE", "UNKNOWN", "YES", "YES_BUT", "Answer", "Entry", "Forecast", "Reason", "entries_of", "forecast",
-    "forecasts", "forecasts_when_converted", "usual_platform",
+    "NO", "ONE_DEVICE", "UNKNOWN", "YES", "YES_BUT", "Answer", "Entry", "Forecast", "Reason", "conversion_may_help",
+    "entries_of", "forecast", "forecasts", "forecasts_when_converted", "usual_platform",
 ]  # fmt: skip

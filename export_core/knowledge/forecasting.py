@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, only_jax
-from export_core.artifact.readers import LoadResult, Reader, advises_conversion, loads, without_conversion
+from export_core.artifact.readers import CONVERSION, LoadResult, Reader, advises_conversion, loads, without_conversion
 from export_core.base.text import few
 from export_core.knowledge.concerns import CALL, About, is_concerned, named, operations_of, prepared
 from export_core.knowledge.knowledge_base import Entry, entries_of
@@ -229,6 +229,20 @@ def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecas
         if then.spoiled.answer == NO:
             why = "; ".join(map(str, then.spoiled.reasons))
             known.by_bytes = without_conversion(known.by_bytes, then.in_words, why)
+
+
+def conversion_may_help(forecast_text: str, runtime: str) -> bool:
+    """Return whether a conversion may help an artifact that failed in a reader.
+
+    A reader that was expected to run the artifact takes it as it is, so that a conversion would change nothing. If a
+    runtime was not, a reason says whether a conversion helps.
+
+    Args:
+        forecast_text: The forecast's answer with its reasons, as in a result; "" if no forecast was made.
+        runtime: The runtime of the reader; "" for jaxlib.
+    """
+    answer, _, reasons = forecast_text.partition(": ")
+    return CONVERSION in reasons if runtime and answer == NO else answer not in (YES, YES_BUT)
 
 
 def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], platform: str = "") -> list[Forecast]:

@@ -206,10 +206,11 @@ class OutcomeCache:
     def get(self, keys: Sequence[str]) -> dict[str, Result]:
         """Return the stored outcomes of these keys, by key.
 
-        Timeouts are left out, since they depend more on the moment than on the cell.
+        Timeouts are left out, since they depend more on the moment than on the cell. So are flaky cells that work: the
+        next run says whether they work each time.
         """
         rows = self._guarded(lambda database: _rows(database, keys)) or {}
-        outcomes = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
+        outcomes = {key: cached for key, (cached, _) in rows.items() if not _runs_again(cached)}
         self.given += len(outcomes)
         return outcomes
 
@@ -220,7 +221,7 @@ class OutcomeCache:
         """
         if outcome.verdict is Verdict.NOT_RUN:
             return outcome
-        # Flaky also against a timeout, which `get` leaves out.
+        # Flaky also against an outcome that `get` leaves out.
         if last := (self._guarded(lambda database: _rows(database, [key])) or {}).get(key):
             outcome = structs.replace(outcome, flaky=_other_verdict(outcome, *last))
 
@@ -299,6 +300,11 @@ def _decoded(key: str, data: bytes) -> Result | None:
         return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=Result)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
+
+
+def _runs_again(outcome: Result) -> bool:
+    """Return whether a cell runs again although its outcome is cached."""
+    return outcome.verdict is Verdict.TIMEOUT or (bool(outcome.flaky) and outcome.verdict.works)
 
 
 def _other_verdict(outcome: Result, last: Result, day: int) -> str:

@@ -1,5 +1,6 @@
 """The command that reproduces one cell, as every report prints it and `jaxexport explain` reads it."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -8,9 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from export_core.base.processes import shell_settings
 from export_core.matrix.plan import Plan
+from export_core.policy.run_options import OPTIONS, CellOptions
 from export_core.readers.cell import Cell
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # A variable that a shell sets for one command.
+_TIMEOUT = OPTIONS["timeout"].flag
+_MORE_TIME = 4
+"""How much longer the limit is with which a cell is run again that ended by its time limit."""
 _QUOTES = re.compile(r"[\"'\\]")
 
 
@@ -77,3 +82,20 @@ def with_options(command: str, options: Mapping[str, str]) -> str:
             end = words.index("--no-cache") if "--no-cache" in words else len(words)
             words[end:end] = [option, value]
     return " ".join([*settings, shlex.join(words)])
+
+
+def longer_limit(command: str) -> str:
+    """Return, as a command has it, a time limit several times as long as that of the cell that `command` reproduces.
+
+    It is at least the usual limit.
+    """
+    _, words = command_parts(command)
+    seconds = CellOptions.timeout
+    with contextlib.suppress(ValueError):  # results of others may hold any text
+        seconds = float(dict(itertools.pairwise(words)).get(_TIMEOUT, seconds))
+    return OPTIONS["timeout"].write(max(seconds * _MORE_TIME, CellOptions.timeout))
+
+
+def with_more_time(command: str) -> str:
+    """Return a printed command that reproduces a cell, with a time limit several times as long."""
+    return with_options(command, {_TIMEOUT: longer_limit(command)})

@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     REFUSED = "refused"  # The reader refused it, by a message that this release is known to use.
     ERROR = "error"  # The reader raised another error.
     CRASH = "crash"  # Its process died by a signal.
-    TIMEOUT = "timeout"  # It took longer than the time limit of a cell.
+    TIMEOUT = "timeout"  # It reached its time limit: run it again with a longer one.
     NOT_RUN = "not_run"  # It was not run, for a reason that says nothing about the artifact, such as a full disk.
 
     @property
@@ -174,7 +174,8 @@ class JudgementFacts:
     junit: str = ""  # The JUnit element in its test case, such as ``failure``; empty if the test case passes.
     kind: FindingKind | None = None  # The kind of a finding about such cells; None if there are no such findings.
     next_step: str = ""
-    """The advice about such a cell, whatever its verdict. ``{target}`` is the deployment target that must run it."""
+    """The advice about such a cell unless it timed out. ``{target}`` is the deployment target that must run it, and
+    ``{convert}`` the advice to convert the artifact, or "" where no conversion helps."""
     addition: str = ""
     """What a sentence about such a cell says after its verdict; ``{}`` is the names of its deployment targets."""
 
@@ -219,7 +220,7 @@ class Judgement(StrEnum):
             kind=failing("OWED"),
             addition=", and deployment target {} must run it",
             next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect "
-            "FILE`), convert it, or upgrade the deployment target: `jaxexport can-i-deploy --to {target}` says whether "
+            "FILE`){convert}, or upgrade the deployment target: `jaxexport can-i-deploy --to {target}` says whether "
             "a later release runs it.",
         ),
     )
@@ -332,7 +333,8 @@ class VerdictFacts:
     """Whether the message says what went wrong. If not, the release in which it began says more."""
     next_step: str = ""
     """The advice of what to do about a cell with this verdict. ``{}`` is the folder of the results as an argument,
-    ``{judged}`` the folder with the options of the judgement, and ``{again}`` how to run the cell again."""
+    ``{judged}`` the folder with the options of the judgement, and ``{again}`` how to run the cell again; ``{longer}``
+    is the command that runs it with a longer time limit, and ``{bisect}`` the command `bisect` with that limit."""
     advice: str = ""  # What to do if a golden gets this verdict in its own writer before it is stored.
 
 
@@ -371,7 +373,9 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         inside=Judgement.BROKEN,
         outside=Judgement.OUTSIDE,
         is_explained=False,
-        next_step="Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
+        next_step="Run it again, alone and with a longer limit: `{longer}`. A busy machine and an endless compilation "
+        "look alike. Only if it times out again on a quiet machine, find the release in which it began: `{bisect}`, "
+        "and report it to JAX.",
         advice="Export a smaller case: readers have the same time limit.",
     ),
     Verdict.ERROR: VerdictFacts(

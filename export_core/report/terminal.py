@@ -12,6 +12,7 @@ from export_core.base.exit_code import ExitCode
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.text import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
+from export_core.matrix.reproduce_command import with_more_time
 from export_core.matrix.result import Cells
 from export_core.matrix.verdicts import FAIL_ON, FindingKind, Verdict
 from export_core.releases import Release
@@ -241,7 +242,8 @@ def _next_steps(document: Document, *, full: bool, has_page: bool) -> list[tuple
     if finding and worst and worst.reproduce and worst.verdict is not Verdict.NOT_RUN:
         examples = [one for one in finding.results if one.reproduce == worst.reproduce and one.verdict.fails]
         why = [explain_command(example, document.run.folder) for example in examples[:1]]
-        steps = [worst.reproduce, *why, *steps]
+        timed_out = worst.verdict is Verdict.TIMEOUT and not worst.upstream
+        steps = [with_more_time(worst.reproduce) if timed_out else worst.reproduce, *why, *steps]
     steps = [*filter(None, (*steps, page))]
     return [("next", "\n".join(steps))] if steps else []
 

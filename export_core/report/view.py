@@ -18,6 +18,7 @@ from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import NO_BASELINE
+from export_core.knowledge import conversion_may_help
 from export_core.matrix import Verdict
 from export_core.matrix.result import Cells, Control, by_build_date
 from export_core.matrix.verdicts import (
@@ -60,6 +61,7 @@ from export_core.report.wording import (
     first_lines,
     golden_folder,
     judged_as,
+    more_time,
     named_folder,
     no_rounding,
     only_in_jax,
@@ -86,6 +88,7 @@ NOT_DECIDED, NO_NOISE, LITTLE_NOISE = (
     FindingKind("LITTLE NOISE", 8),
 )
 ACCEPTED = FindingKind("accepted", 9)
+_RUN_TWICE = "Run the same command again: it runs flaky cells that work, and with `--no-cache` those that fail too."
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "
     "tolerance, which may not fit this program."
@@ -175,7 +178,8 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
     if result.judgement.facts.works:
         return Finding(kind, 0, cell_sentence(result), tuple(evidence(result)), (result,))
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
-    unfit = is_own_writer(result) and issue is None and not result.fails_audit
+    timed_out = result.verdict is Verdict.TIMEOUT
+    unfit = is_own_writer(result) and issue is None and not (result.fails_audit or timed_out)
     because = _OF_PROCESSOR.format(result.processors) if result.processors else _UNFIT.format("")
     doubt = no_rounding(result) if unfit else ""
     if doubt:
@@ -184,7 +188,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
     details = (
         ("known as", _issue_text(issue)),
         *evidence(result),
-        ("to do", _todo_of(issue, result, goldens) if issue else ""),
+        ("to do", _todo_of(issue, result, goldens) if issue else more_time(result) if timed_out else ""),
     )
     if result.fails_audit:
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
@@ -322,6 +326,8 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
         return _todo_of(issue, example, asked_of(run).get("--goldens", run.policy.goldens))
     if not cause.judgement.is_urgent:
         return ""
+    if cause.verdict is Verdict.TIMEOUT:  # whatever its judgement: nothing shows yet that the release cannot run it
+        return more_time(example)
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
     if advice := only_in_jax(run.by_cause[cause.judgement, cause.id]):
@@ -333,7 +339,15 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     # A proposal takes no baseline.
     judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
     target = shlex.quote(example.deployed[0] if len(example.deployed) == 1 else ALL)
-    step = step.format(named_folder(run.folder), judged=judged, again=_run_again(run), target=target)
+    group = run.by_cause[cause.judgement, cause.id]
+    may_help = any(conversion_may_help(one.forecast, one.reader.runtime) for one in group)
+    words = {
+        "judged": judged,
+        "again": _run_again(run),
+        "target": target,
+        "convert": ", convert it" if may_help else "",
+    }
+    step = step.format(named_folder(run.folder), **words)
     step = step.replace("report it to JAX", f"report it to {whose}")
     if cause.verdict is Verdict.NUMERICS:
         step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step
@@ -402,7 +416,8 @@ def _flaky(results: Sequence[Result]) -> Finding:
         f"{result.golden} in {result.reader.title} on {result.platform}: {result.verdict}, {result.flaky}"
         for result in results
     ]
-    return Finding(FLAKY, 0, sentence, (("cells", first_lines(cells)),), tuple(results))
+    details = ("cells", first_lines(cells)), ("to do", _RUN_TWICE)
+    return Finding(FLAKY, 0, sentence, details, tuple(results))
 
 
 def _change(change: JudgedChange) -> Finding:

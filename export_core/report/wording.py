@@ -20,7 +20,7 @@ from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
 from export_core.judge.known import expired_among, expired_by_noun, matching_entry, may_excuse
 from export_core.matrix import Verdict
-from export_core.matrix.reproduce_command import command_parts
+from export_core.matrix.reproduce_command import command_parts, with_more_time
 from export_core.matrix.result import Control, grouped, release_name
 from export_core.matrix.verdicts import (
     MISSING_RESULT,
@@ -89,6 +89,7 @@ _TAKES = {
     "convert": ("--policy",),
     # `why_command` has the others.
     "explain": ("--results",),
+    "bisect": ("--results",),
     "reduce": ("--results",),
 }
 """The commands that a finding may advise, with the options by which they see what the run saw."""
@@ -619,6 +620,13 @@ def why_command(name: str, result: Result, *words: str) -> str:
 def explain_command(result: Result, folder: Path | None) -> str:
     """Return the shell command `jaxexport explain` for a cell of the run in `folder`, which it names if it must."""
     return why_command("explain", result, *(["--results", str(folder)] if named_folder(folder) else []))
+
+
+def more_time(result: Result) -> str:
+    """Return what to do about a cell that ended by its time limit: run it again with more time, before all else."""
+    longer = msgspec.structs.replace(result, reproduce=with_more_time(result.reproduce))
+    step = VERDICTS[Verdict.TIMEOUT].next_step.format(longer=longer.reproduce, bisect=why_command("bisect", longer))
+    return step.replace("report it to JAX", f"report it to {result.reader.family or 'JAX'}")
 
 
 def writer_and_reader(result: Result) -> str:

@@ -60,9 +60,20 @@ def test_failures_that_differ_in_names_or_numbers_are_one_cause():
 
 def test_crashes_since_different_releases_are_two_causes():
     began = [result(case="t.a", reader="0.10.0"), result(case="t.b", reader="0.10.2")]
-    for verdict, count in ((Verdict.ERROR, 1), (Verdict.CRASH, 2), (Verdict.TIMEOUT, 2), (Verdict.NUMERICS, 2)):
+    for verdict, count in ((Verdict.ERROR, 1), (Verdict.CRASH, 2), (Verdict.NUMERICS, 2)):
         ends = [failed(verdict, case="t.a"), failed(verdict, "0.11.0", case="t.b")]
         assert len(causes(*began, *ends)) == count, verdict
+
+
+def test_timeouts_are_one_cause_wherever_they_began():
+    began = [result(case="t.a", reader="0.10.0"), result(case="t.b", reader="0.10.2")]
+    hung = [failed(Verdict.TIMEOUT, case="t.a"), failed(Verdict.TIMEOUT, "0.11.0", case="t.b")]
+    own = failed(Verdict.TIMEOUT, "0.9.2", case="t.c")  # which shows nothing about the golden
+    (cause,) = causes(*began, *hung, own, result(case="t.b", reader="0.11.1"))
+    assert (cause.cells, cause.change, cause.not_replayable) == (3, "", False)
+    (alone,) = causes(began[0], hung[0])
+    assert alone.id == cause.id
+    assert alone.change.startswith("Fails since jaxlib 0.10.2 "), "one that all of its cells share is still said"
 
 
 def test_failures_in_the_goldens_writer_are_a_separate_cause():

@@ -38,7 +38,7 @@ def findings(*results, **options):
 
 def crash(case="t.test_cholesky", reader="0.10.2", **changes):
     changes = {"message": "died by signal 11 (SIGSEGV)", "stage": Stage.RUN, "signal": 11, **changes}
-    return result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **changes)
+    return result(Verdict.CRASH, **{"judgement": Judgement.BROKEN, "case": case, "reader": reader, **changes})
 
 
 def wrong(reader, case="t.f", bits="a", **changes):
@@ -281,6 +281,25 @@ def test_a_runtime_without_lapack_gets_no_advice_that_cannot_help():
         "conversion nor another release of iree helps."
     )
     assert "convert it" in advice(lapack, refused("t.g")), "it may help one of both"
+
+
+@pytest.mark.parametrize(
+    ("forecast", "in_jaxlib", "in_iree"),
+    [
+        ("yes", False, False),
+        ("yes, but: it needs flags", False, False),
+        ("no: a reverse is refused", True, False),
+        ("no: no sdy dialect: `jaxexport convert FILE --for iree==3.13.0 -o OUT`", True, True),
+        ("", True, True),
+    ],
+)
+def test_no_conversion_is_advised_if_it_would_change_nothing(forecast, in_jaxlib, in_iree):
+    died = crash(forecast=forecast, promised=False, deployed=("farm",), judgement=Judgement.OWED)
+    for cell, advised in ((died, in_jaxlib), (of_runtime(died, "iree==3.13.0", "2026-10-19"), in_iree)):
+        finding, *_ = findings(cell)
+        to_do = dict(finding.details)["to do"]
+        assert to_do.startswith("Do not deploy it there: export it with a release that this one reads (`jaxexport in")
+        assert ("convert it" in to_do) is advised
 
 
 @pytest.mark.parametrize(
@@ -533,10 +552,12 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
         "2 cells had another verdict last time, with the same content. The judgement uses the verdict of this run.",
         "  cells      t.a/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20",
         "             t.c/0.9.2-cpu in jaxlib 0.10.2 on cpu: crash, was pass on 2026-11-19",
+        "  to do      Run the same command again: it runs flaky cells that work, and with `--no-cache` those that fail "
+        "too.",
     ]
     many = [result(case=f"t.{number}", flaky=was) for number in range(25)]
     (finding,) = findings(*many)
-    assert finding.text.splitlines()[-1] == "             and 5 more, in results.jsonl"
+    assert finding.text.splitlines()[-2] == "             and 5 more, in results.jsonl"
     assert (summarize(many).flaky, summarize(many).exit_code) == (25, 0)
     assert headline(summarize(many))[0] == "KEPT: all 25 promised cells, 25 flaky."
 

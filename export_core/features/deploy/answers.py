@@ -17,7 +17,7 @@ from export_core.artifact.audit import calls_of_jax, only_jax
 from export_core.artifact.readers import fails_when_called, without_advice
 from export_core.artifact.writers import find_writer, is_rewritten
 from export_core.base.text import few
-from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, place_of, ran
+from export_core.features.deploy.asked import Place, StoredResults, Subject, answer_folder, place_of, ran, shows_failure
 from export_core.goldens import Golden
 from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.judge import Result
@@ -26,14 +26,16 @@ from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
-from export_core.knowledge import NO, Forecast, forecast, forecasts, forecasts_when_converted
+from export_core.knowledge import NO, Forecast, conversion_may_help, forecast, forecasts
 from export_core.matrix import Verdict
+from export_core.matrix.forecasts import in_words
+from export_core.matrix.reproduce_command import longer_limit
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget
 from export_core.policy.known_issues import KnownIssue, todo_about
 from export_core.policy.load_check import LoadCheck, check_load, find_reader, not_promised
-from export_core.policy.run_options import RESULTS, ProjectOptions, Selection, option_words
+from export_core.policy.run_options import RESULTS, CellOptions, ProjectOptions, Selection, option_words
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -242,16 +244,20 @@ def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[Deploy
     """
     written = answer_folder(question.results, question.to)
 
-    def is_replaced(each: _Answered) -> bool:
+    def place_asked(each: _Answered) -> Place:
         golden = each.subject.golden
-        place = golden.id if golden else "", each.deployment.jaxlib, each.deployment.platform
-        return question.folders.get(place) == written
+        return golden.id if golden else "", each.deployment.jaxlib, each.deployment.platform
 
-    if not any(map(_is_pending, answered)):
+    pending = [each for each in answered if _is_pending(each)]
+    if not pending:
         return ""
-    needed = [each for each in answered if _is_pending(each) or is_replaced(each)]
+    stored = (question.evidence.get(place_asked(each)) for each in pending)
+    timed_out = [one.reproduce for one in stored if one is not None and one.verdict is Verdict.TIMEOUT]
+    limit = max(map(longer_limit, timed_out), key=float, default="")  # the others get it too: one run has one limit
+    needed = [each for each in answered if _is_pending(each) or question.folders.get(place_asked(each)) == written]
     named = {each.deployment.target for each in needed}
-    return _command([each.subject for each in needed], [target for target in targets if target.name in named], question)
+    chosen = [target for target in targets if target.name in named]
+    return _command([each.subject for each in needed], chosen, question, limit)
 
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question) -> _Answered:
@@ -295,13 +301,13 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     check = check_load(subject.artifact, question.terms, reader, target.platform)
     foreseen = forecast(subject.artifact, reader, target.platform)
     refusals = _refusals(check, target, advised=not _is_rewritten(subject, question))
-    if result is not None and result.verdict.fails:
+    accepted = _accepted_as_known(result, question) if result else ""
+    if result is not None and (shows_failure(result) or accepted):
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
         # The runtime's own message does not explain how to export for it; the reasons of its facts do.
         reasons = "".join(f"; {reason}" for reason in refusals if target.reader)
-        accepted = _accepted_as_known(result, question)
         return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}{accepted}", result
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
@@ -313,8 +319,12 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return DeployAnswer.NO, "; ".join(refusals), None
     if foreseen.spoiled.answer == NO:
         return DeployAnswer.NO, f"{title_of(target.release)} {foreseen.in_words}: {_reasons(foreseen)}", None
+    if result is not None and result.verdict is Verdict.TIMEOUT:
+        may_run = "it may run with more time, or on a machine that is not busy"
+        return DeployAnswer.UNKNOWN, f"{result.verdict} in {result.ending}; {may_run}", result
     if result is not None and result.flaky:
-        return DeployAnswer.UNKNOWN, f"it ran in {title_of(target.release)}, but not each time: it {result.flaky}", None
+        why = f"it ran in {title_of(target.release)}, but not each time: it {result.flaky}"
+        return DeployAnswer.UNKNOWN, why, result
     if result is not None and result.mode is Mode.COMPILE:
         return DeployAnswer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     how = f"may load ({'; '.join(check.reasons)})" if check.reasons else "should load"
@@ -413,7 +423,7 @@ def _outlook(subject: Subject, target: DeploymentTarget, question: Question) -> 
         result = stored[version]
         if version in ran_in:
             return True
-        if (result is not None and result.verdict.fails) or foreseen[version].spoiled.answer == NO:
+        if shows_failure(result) or foreseen[version].spoiled.answer == NO:
             return False
         is_fixed = fixed_on is not None and built[version] >= fixed_on
         return True if by_loading or is_fixed else None
@@ -532,11 +542,9 @@ def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Q
     made = golden.manifest.converted_from if golden else subject.origin
     if made and made.reader == target.release:
         return False
-    if not target.reader:
-        return True
     reader = find_reader(target.release, question.terms, question.calendar)
-    (then,) = forecasts_when_converted(subject.artifact, [reader], target.platform)
-    return then.spoiled.answer != NO
+    known = forecast(subject.artifact, reader, target.platform)
+    return conversion_may_help(in_words(known.spoiled), reader.release.runtime)
 
 
 def _in_own_writer(subject: Subject, question: Question) -> Result | None:
@@ -561,7 +569,7 @@ def _failing_in(
             continue
         today = ", which runs today," if each.deployment.answer is DeployAnswer.YES else ""
         result = _stored(each.subject, version, target.platform, question)
-        if result is not None and result.verdict.fails:
+        if result is not None and shows_failure(result):
             yield f"{each.subject.name}{today} fails there: {result.verdict} in {result.ending} (results)"
         elif result is None or not ran(result):
             reader = find_reader(version, question.terms, question.calendar)
@@ -569,7 +577,7 @@ def _failing_in(
             if foreseen.spoiled.answer == NO:
                 yield f"{each.subject.name}{today} fails there: {_reasons(foreseen)} (forecast)"
     for (golden, release, platform), result in question.evidence.items():
-        if (release, platform) != (version, target.platform) or golden in asked or not result.verdict.fails:
+        if (release, platform) != (version, target.platform) or golden in asked or not shows_failure(result):
             continue
         own = question.evidence.get((golden, target.release, platform))
         if own is not None and ran(own) and target.has_case(result.case):
@@ -607,10 +615,13 @@ def _asking_again(
     return _command([replace(subject, golden=golden)], [target], there), shlex.join(ask)
 
 
-def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:
+def _command(
+    subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question, limit: str = ""
+) -> str:
     """Return the `jaxexport matrix` command that replays the goldens of these artifacts in these targets.
 
-    It does not repeat a cell whose outcome is in the cache.
+    `limit` is its time limit for a cell; "" for the usual one. It does not repeat a cell whose outcome is in the cache,
+    which has neither that of a timeout nor that of a flaky pass.
     """
     goldens = [subject.golden.manifest for subject in subjects if subject.golden]
     # A compiled cell is no answer: where the hardware is missing, the cell is not run.
@@ -625,5 +636,6 @@ def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], q
     if question.cases and ({*selection.cases} == {*question.cases} or len(selection.cases) > _MOST_NAMED):
         selection = replace(selection, cases=())
     words = [*option_words(selection, plan=True), *option_words(question.project)]
+    words += ["--timeout", limit] if limit and float(limit) > CellOptions.timeout else []
     words += ["--results", str(answer_folder(question.results, question.to))]
     return shlex.join(["jaxexport", "matrix", *words])

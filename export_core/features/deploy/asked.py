@@ -26,6 +26,7 @@ from export_core.matrix.selection import reader_named
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
 from export_core.policy.load import FILE
+from export_core.policy.run_options import REPRODUCED
 from export_core.readers.placement import Mode
 from export_core.releases.names import title_of
 from export_core.run.plan_record import by_another_tool, hash_of
@@ -100,14 +101,14 @@ def answer_folder(results: Path, name: str) -> Path:
 def evidence_folders(results: Path, *, is_named: bool) -> tuple[list[Path], list[Path]]:
     """Return the folders whose runs are evidence, and others that may have an unfinished run.
 
-    They are a results folder, the last whole run that was moved inside it, and those of the runs that answered
-    questions. A folder that the user named (`is_named`)
-    has to have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
+    They are a results folder, and those inside it: of the last whole run that was moved there, of a cell that was run
+    again by its printed command, and of the runs that answered questions. A folder that the user named (`is_named`) has
+    to have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
     """
     answers = _folder_of_answers(results)
     inside = sorted(path for path in answers.iterdir() if path.name not in _EARLIER) if answers.is_dir() else []
-    moved = () if results == answers else (results / WHOLE,)
-    folders = list(dict.fromkeys((*moved, results, answers, *inside)))
+    own = (results,) if results == answers else (results / WHOLE, results, results / REPRODUCED)
+    folders = list(dict.fromkeys((*own, answers, *inside)))
     found = [folder for folder in folders if (folder / SUMMARY).exists()]
     if is_named and results not in found and not (results == answers and found):
         found.insert(0, results)
@@ -158,7 +159,7 @@ def stored_evidence(
     for run, folder in sorted(runs, key=lambda pair: pair[0].summary.identity.ended or before_all):
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
         # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
-        counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
+        counted.sort(key=lambda result: 0 if ran(result) else 2 if shows_failure(result) else 1)
         evidence |= {place_of(result): result for result in counted}
         found_in |= {place_of(result): folder for result in counted}
         other = [one for one in run.results if run.goldens.get(one.golden) != hashes.get(one.golden)]
@@ -174,6 +175,16 @@ def place_of(result: Result) -> Place:
 def ran(result: Result) -> bool:
     """Return whether a cell was executed and gave its golden's outputs each time, even if converted first."""
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
+
+
+def shows_failure(result: Result | None) -> bool:
+    """Return whether a stored result shows that a golden does not run in a release.
+
+    A cell that ended by its time limit shows nothing unless a known issue explains it: the machine may have been busy.
+    """
+    return (
+        result is not None and result.verdict.fails and (result.verdict is not Verdict.TIMEOUT or bool(result.upstream))
+    )
 
 
 def require_goldens(

@@ -29,8 +29,8 @@ from export_core.cli.output import echo, echo_json
     help="A deployment target of the policy (`deployed`); all: every one that is in force and has to run the case.",
 )
 @click_options.results_option(
-    "Folder of a finished run whose results count; runs in DIR/whole and DIR/deploy too. [default: .jaxexport, where "
-    "there is one]"
+    "Folder of a finished run whose results count; runs in DIR/whole, DIR/reproduced and DIR/deploy too. [default: "
+    ".jaxexport, where there is one]"
 )
 @click_options.goldens_option
 @click_options.policy_option
@@ -51,11 +51,11 @@ def can_i_deploy(
     a case, which stands for all its goldens, or one golden, or a glob of either. FILE is an artifact. Without them, the
     question is about all goldens that the target has to run.
 
-    The answer is yes if a stored result shows that the golden works there, and the result is not flaky. It is no if a
-    stored result shows that it fails, or if that release is known to refuse such an artifact. Otherwise it is unknown,
-    and the command that would answer it is printed. A stored result counts only if everything that decided it is still
-    the same: this program, what the policy says about cells and comparisons, the source of your comparator, and the
-    environment variables that cells get.
+    The answer is yes if a stored result that is not flaky shows that the golden works there. It is no if a stored
+    result other than a timeout shows that it fails, or if that release is known to refuse such an artifact. Otherwise
+    it is unknown, and the command that answers it is printed. A stored result counts only if everything that decided it
+    is still the same: this program, what the policy says about cells and comparisons, the source of your comparator,
+    and the environment variables that cells get.
 
     A target has to run the goldens that its `cases` match, if they were exported for its platform. Other goldens are
     listed. They are answered only where all of an exact name, or of a pattern of `cases`, lack that platform, or

@@ -28,13 +28,15 @@ def wrong_forecasts(run: Run) -> Iterator[Finding]:
 
     A cell with different numbers does not count if its golden's own writer gives different numbers on this machine too:
     that says nothing about the knowledge base. Nor does one whose numbers are within the noise, which fails only
-    because the marker or the policy asks for more, for example by `exact`.
+    because the marker or the policy asks for more, for example by `exact`. Nor does one that ended by its time limit,
+    as on a busy machine.
     """
     doubtful = {result.golden for result in run.results if fails_in_own_writer(result) and _is_numerics(result)}
     failed = [
         result
         for result in run.results
         if result.verdict.fails
+        and result.verdict is not Verdict.TIMEOUT
         and result.forecast == YES
         and not (_is_numerics(result) and (result.looks_like.startswith(WITHIN_NOISE) or result.golden in doubtful))
     ]

@@ -154,13 +154,8 @@ def test_stored_verdicts_decide_answers_and_exit_code(verdicts):
     targets = [DeploymentTarget(name=f"p{number}", jaxlib=reader) for number, reader in enumerate(READERS)]
     found = deployability([(Subject(OLD, made), target) for target in targets], question, day("2026-11-22"))
     works = {Verdict.PASS: DeployAnswer.YES, Verdict.CONVERTED: DeployAnswer.YES}
-    works |= {None: DeployAnswer.UNKNOWN, Verdict.COMPILED: DeployAnswer.UNKNOWN}
-    expected = [
-        works.get(
-            verdict := verdicts.get(reader), DeployAnswer.UNKNOWN if verdict is Verdict.NOT_RUN else DeployAnswer.NO
-        )
-        for reader in READERS
-    ]
+    works |= dict.fromkeys((None, Verdict.COMPILED, Verdict.TIMEOUT, Verdict.NOT_RUN), DeployAnswer.UNKNOWN)
+    expected = [works.get(verdicts.get(reader), DeployAnswer.NO) for reader in READERS]
     assert [answer.answer for answer in found.answers] == expected
     assert found.exit_code == (1 if DeployAnswer.NO in expected else 3 if DeployAnswer.UNKNOWN in expected else 0)
     for answer in found.answers:

@@ -107,7 +107,7 @@ def test_a_pass_counts_if_only_the_window_has_changed(ask):
 def test_a_flaky_pass_is_unknown(ask):
     stored(ran(Verdict.PASS, "0.9.2", flaky="was crash on 2026-11-20"))
     ended = ask(CASE, "serving", code=3)
-    assert "it ran in jaxlib 0.9.2, but not each time: it was crash on 2026-11-20" in ended.out
+    assert "it ran in jaxlib 0.9.2, but not each time: it was crash on 2026-11-20 (results)" in ended.out
 
 
 @pytest.mark.parametrize("first", [Verdict.PASS, Verdict.CRASH])

@@ -46,6 +46,10 @@ def test_numbers_wrong_in_the_writer_too_are_no_finding():
     assert sentences(works, changed[1]) == [("1 cell forecast to work, and failed.", 1)]
 
 
+def test_a_timeout_is_no_wrong_forecast():
+    assert sentences(result(Verdict.TIMEOUT, forecast="yes")) == []
+
+
 def test_numbers_within_the_noise_are_no_wrong_forecast():
     """They fail only where somebody asks for more, such as by `exact`."""
     works = result(forecast="yes", reader="0.9.2")

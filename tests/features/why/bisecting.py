@@ -19,6 +19,7 @@ REFUSED: Ending = {
     "verdict": Verdict.REFUSED,
     "message": "ValueError: version 10 is not supported",
 }
+TIMEOUT: Ending = {"stage": Stage.RUN, "verdict": Verdict.TIMEOUT, "message": "still in stage run after 120 s, killed"}
 NOT_RUN: Ending = {"stage": Stage.ENVIRONMENT, "verdict": Verdict.NOT_RUN, "message": "the index does not answer"}
 
 

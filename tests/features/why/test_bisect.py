@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, error, off
+from bisecting import CRASH, NOT_RUN, PASS, REFUSED, TIMEOUT, Ending, FakeReplay, error, off
 from commands import Ended, assert_bad_input, stored
 from hypothesis import given
 from hypothesis import strategies as st
@@ -183,11 +183,23 @@ def test_no_release_is_good_if_the_writer_fails_alike(reader, bisect):
         assert "Name another release" not in ended.err
 
 
-def test_bisect_exits_3_if_a_release_between_cannot_run(bisect):
-    replay = FakeReplay(among({"0.10.2": NOT_RUN, "0.11.0": CRASH}))
+@pytest.mark.parametrize("ending", [NOT_RUN, TIMEOUT], ids=["not run", "timed out"])
+def test_bisect_exits_3_if_a_release_between_shows_nothing(bisect, ending):
+    replay = FakeReplay(among({"0.10.2": ending, "0.11.0": CRASH}))
     bisection = found(bisect(replay, "--reader", "0.11.0", "--json"))
     assert (bisection.exit_code, edge(bisection)) == (3, ("0.10.1", "0.11.0"))
     assert bisection.message == "not narrowed down further: no answer from jaxlib 0.10.2"
+
+
+def test_a_bisected_timeout_is_found_among_timeouts(bisect):
+    replay = FakeReplay(among({"0.10.2": TIMEOUT, "0.11.0": TIMEOUT}))
+    assert edge(found(bisect(replay, "--reader", "0.11.0", "--json"))) == ("0.10.1", "0.10.2")
+
+
+def test_a_good_end_that_timed_out_is_no_good_end(bisect):
+    replay = FakeReplay(among({"0.9.2": TIMEOUT, "0.11.0": CRASH}))
+    ended = bisect(replay, "--reader", "0.11.0", "--good", "0.9.2")
+    assert (ended.code, "tried: 0.9.2 (timeout)" in ended.out + ended.err) == (3, True), ended
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from export_core.features.convert.fixed_by_conversion import remedy
 from export_core.features.why.choice import Asked, Choice, WhyError, choose
 from export_core.features.why.explain import explanation
 from export_core.features.why.explain.explanation import (
@@ -21,9 +22,13 @@ from export_core.features.why.explain.explanation import (
 )
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result, judge
+from export_core.knowledge import conversion_may_help, forecast
 from export_core.matrix import Verdict
+from export_core.matrix.forecasts import in_words
 from export_core.matrix.result import Control, new_result
 from export_core.matrix.verdicts import DEVICE_LIMIT
+from export_core.policy.load_check import find_reader
+from export_core.policy.project_terms import terms_of
 from export_core.policy.run_options import RunOptions
 from export_core.readers.worker.protocol import Stage
 
@@ -360,3 +365,31 @@ def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
     result_of(replace(choice, not_counted=changed), lines.append)
     known = f"the stored result of {choice.cell.key} does not count any more, made with {changed}"
     assert f"{known}{ending}" in lines
+
+
+@pytest.mark.parametrize("reader", ["0.8.1", "0.12.0.1", "iree==3.13.0", "litert==2.3.0"])
+def test_reports_advise_no_conversion_where_explain_does_not(reader):
+    """Explain asks what a conversion would change; a report and can-i-deploy ask the forecast."""
+    on_cpu = [golden for golden in goldens() if "cpu" in golden.manifest.runs_on]
+    for golden in on_cpu[::90]:
+        choice = choice_of(golden.manifest.case, golden.folder.name, reader)
+        placed = find_reader(reader, terms_of(choice.options.policy), choice.plan.calendar)
+        text = in_words(forecast(golden.read_artifact(), placed, "cpu").spoiled)
+        step = remedy(choice.cell, choice.options)
+        helps_not = ("Conversion does not help: ", "Conversion seldom helps: ", "It cannot be converted: ")
+        assert conversion_may_help(text, placed.release.runtime) or step.startswith(helps_not), (golden.id, text, step)
+
+
+@pytest.mark.parametrize("reader", ["0.12.0.1", "0.11.0"], ids=["another reader", "its own writer"])
+def test_a_timeout_is_explained_by_its_limit_and_run_again(reader):
+    found = explained(CHOLESKY, "0.11.0", reader, Verdict.TIMEOUT, stage=Stage.COMPILE, message="after 120 s, killed")
+    assert found.cause is FailureCause.TIME_LIMIT
+    again, bisect, report = found.steps
+    assert again.startswith("Run it again, alone and with a longer limit: `jaxexport matrix ")
+    assert bisect.startswith("Only if it times out again on a quiet machine, ")
+    assert all(" --timeout 480" in step for step in found.steps)
+    assert " --no-cache " in again
+    assert "report it to JAX" in report
+    assert found.earlier == (), "no earlier matrix would have shown a busy machine"
+    texts = " ".join((found.because, *found.steps))
+    assert not any(words in texts for words in ("onversion", "convert", "goldens verify", "Read it with"))

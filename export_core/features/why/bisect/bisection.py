@@ -190,12 +190,21 @@ class Criterion:
 
     def is_bad(self, result: Result) -> IsBad:
         """Return whether a result is like the bad one; None if the result shows nothing."""
-        if result.verdict is Verdict.NOT_RUN:
+        if _shows_nothing(result, self.bad):
             return None
         if self.threshold is None:
             return self.by.label(result) == self.by.label(self.bad)
         size = self.by.size(result)
         return None if size is None else size > self.threshold
+
+
+def _shows_nothing(result: Result, bad: Result) -> bool:
+    """Return whether a result does not show whether its release is like the bad one.
+
+    One that ended by its time limit shows that only if the bad one did too: on a busy machine, any cell may.
+    """
+    timed_out = result.verdict is Verdict.TIMEOUT and bad.verdict is not Verdict.TIMEOUT
+    return timed_out or result.verdict is Verdict.NOT_RUN
 
 
 # --- the two ends -----------------------------------------------------------------------------------------------------
@@ -221,7 +230,7 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
     for candidate in candidates:
         result = trials[candidate]
         is_good = result.verdict.works if bad_size is None else by.size(result) is not None
-        if result.verdict is Verdict.NOT_RUN or not (good or is_good):
+        if _shows_nothing(result, bad) or not (good or is_good):
             continue
         criterion = Criterion(by, bad)
         if bad_size is not None:  # the middle between both ends

@@ -25,6 +25,7 @@ from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import SayRemedy
+from export_core.matrix.reproduce_command import longer_limit
 from export_core.matrix.result import Control
 from export_core.matrix.verdicts import (
     AUDIT_FAILED,
@@ -66,6 +67,7 @@ class FailureCause(StrEnum):
     PROCESSOR = "may depend on the processor"
     """Its own writer gives different numbers on another processor, and nothing contradicts the stored outputs."""
     UPSTREAM = "known upstream issue"  # An entry in the tables of known issues (`jaxexport policy show --known`).
+    TIME_LIMIT = "the time limit"  # Nothing shows that the release cannot run it: the machine may have been busy.
     EXPIRED = "expired"  # The reader refuses the format of the artifact for its age.
     STABLEHLO = "newer StableHLO"  # The module uses something that the reader's StableHLO does not know.
     FORMAT = "another format"  # The reader does not read the format of the envelope.
@@ -313,6 +315,9 @@ def _cause(
         return FailureCause.FORMAT, f"{reasons}."
     if issue:
         return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
+    if result.verdict is Verdict.TIMEOUT:
+        words = "A busy machine ends a cell so too: nothing shows yet that the release cannot run it."
+        return FailureCause.TIME_LIMIT, words
     if own and (doubt := _doubt(own, references)):
         too = "" if is_own_writer(result) else " too"
         words = f"The release that wrote the golden gives other numbers{too}. {stored_in_doubt(doubt)}"
@@ -404,6 +409,9 @@ def _steps(
         return
     if issue:
         yield todo_about(issue, choice.cell.golden.artifact)
+    if cause is FailureCause.TIME_LIMIT:
+        yield from _with_more_time(choice, result)
+        return
     # Of the same runtime: nobody can take a release of another one in its place.
     known = [row for row in rows if row.reader.family == result.reader.family]
     names = [name.in_words for name in _names(known).values()]
@@ -466,7 +474,22 @@ def _steps(
         yield f"{report}: `{bundle}` writes a script and the text of an issue."
 
 
+def _with_more_time(choice: Choice, result: Result) -> Iterator[str]:
+    """Yield what to do about a cell that ended by its time limit: run it with a longer one, before all else."""
+    limit = longer_limit(result.reproduce or choice.reproduce)
+    patient = replace(choice, run=replace(choice.run, timeout=float(limit)))
+    yield f"Run it again, alone and with a longer limit: `{patient.reproduce}`."
+    yield (
+        "Only if it times out again on a quiet machine, find the release in which it began: "
+        f"`{patient.command('bisect')}`."
+    )
+    bundle = patient.command("explain", "--bundle", "DIR")
+    yield f"Then report it to {result.reader.family or 'JAX'}: `{bundle}` writes a script and the text of an issue."
+
+
 def _earlier(choice: Choice, result: Result, cause: FailureCause, known: Forecast) -> Iterator[str]:
+    if cause is FailureCause.TIME_LIMIT:
+        return
     file = shlex.quote(str(choice.cell.golden.artifact))
     jaxlib, was_known = result.reader.name, result.direction is Direction.FORWARD
     since_built = f"since {result.reader.built}, when {result.reader.title} was built"

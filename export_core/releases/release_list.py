@@ -71,7 +71,7 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
 def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
     """Yield the lines of a table of releases, then a line for each withdrawn release."""
     newest = max(calendar.releases, key=lambda release: release.built).jaxlib
-    promises = "runs artifacts of", "promised to jaxlibs built until", f"{newest} runs them"
+    promises = "runs artifacts of", "promised to jaxlibs built until", newest + " runs them"
     rows: list[tuple[str, ...]] = [("jaxlib", "built", "days ago", " jax", *promises)]
     for release in calendar.releases:
         count, first, last = len(release.runs), release.runs[0], release.runs[-1]

@@ -104,6 +104,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     inputs_only: list[str] = []
     """The goldens whose noise was measured with changed inputs and compilations only: by an older version, or because
     results inside the program could not be changed."""
+    other_generations: list[str] = []
+    """The goldens whose inputs or expected outputs are not those of the golden before them, a sentence each."""
     plan: str = ""  # A digest of the whole plan: the same for all its shards.
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
     missing_shards: list[Shard] = []  # Of joined shards, those that are missing or did not finish.

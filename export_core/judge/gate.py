@@ -376,8 +376,9 @@ def uncovered(
 
 
 _FOR_PARTS = (
-    " `required` holds for each run, and this one is a part of the project's: write what `jaxexport policy show "
-    "--without required` prints into a file, and name it with --policy."
+    " `required` holds for each run, and this one is a part of the project's: `can-i-deploy` counts its cells "
+    "all the same. For an exit code of this part alone, write what `jaxexport policy show --without required` "
+    "prints into a file, and name it with --policy."
 )
 
 

@@ -23,7 +23,7 @@ def notes_on_generations(
     asked: Collection[str] | None = None,
     known: Collection[str] = (),
 ) -> Iterator[str]:
-    """Yield a note for each golden whose inputs or expected outputs are not those of the golden before it.
+    """Yield a note for each sentence of `other_generations`: the first ones, and how many others there are.
 
     Args:
         goldens: The goldens, with the comparisons that the policy gives them.
@@ -38,13 +38,21 @@ def notes_on_generations(
     yield from (f"note: {text}" for text in first_generations([*sentences]))
 
 
-def other_generations(goldens: Iterable[Golden], policy: Policy) -> list[str]:
+def other_generations(
+    goldens: Iterable[Golden], policy: Policy, options: Sequence[str] = (), *, asked: Collection[str] | None = None
+) -> list[str]:
     """Return a sentence for each golden whose inputs or expected outputs are not those of the golden before it.
 
     Goldens of one case by writers on one platform are compared, in the order of the writers' build dates. The outputs
     are compared as the earlier golden is, so that noise is no difference. No code of a user runs.
+
+    Args:
+        goldens: The goldens, with the comparisons that the policy gives them.
+        policy: The policy, whose tolerances count.
+        options: The options with which `jaxexport diff` finds these goldens.
+        asked: The ids of the goldens that are compared with the golden before them; None for all.
     """
-    return [_sentence(*pair) for pair in _differing(goldens, policy)]
+    return [_sentence(*pair, options) for pair in _differing(goldens, policy, asked)]
 
 
 def first_generations(sentences: Sequence[str]) -> list[str]:

@@ -86,8 +86,8 @@ def test_a_golden_alone_is_compared_with_the_one_before_it(cwd):
 
 def test_generations_in_a_runs_report_need_no_note_of_judge(cwd, jaxexport):
     passed = [result(Verdict.PASS, writer=name, case=CASE) for name in ("0.9.2", "0.12.0.1")]
-    told = other_generations(generations(cwd, {OUTPUTS: values(2)}), Policy())
-    finished(cwd / "out", *passed, selection={"whole": False}, other_generations=told)
+    sentences = other_generations(generations(cwd, {OUTPUTS: values(2)}), Policy())
+    finished(cwd / "out", *passed, selection={"whole": False}, other_generations=sentences)
     judged = jaxexport("judge", "out")
     assert (judged.code, judged.out.count("GOLDENS DIFFER"), judged.err.count(DIFF)) == (0, 1, 0)
     assert f"`{DIFF}` shows what differs." in " ".join(judged.out.split())
@@ -98,9 +98,9 @@ def test_generations_in_a_runs_report_need_no_note_of_judge(cwd, jaxexport):
 
 
 def test_the_first_generations_are_named_others_counted():
-    told = [f"t.{number}: the goldens differ" for number in range(8)]
-    assert first_generations(told) == [*told[:5], "3 more with other inputs or outputs than the golden before"]
-    assert first_generations(told[:5]) == told[:5]
+    sentences = [f"t.{number}: the goldens differ" for number in range(8)]
+    assert first_generations(sentences) == [*sentences[:5], "3 more with other inputs or outputs than the golden before"]
+    assert first_generations(sentences[:5]) == sentences[:5]
 
 
 def test_a_matrix_records_generations_that_differ(cwd, monkeypatch):

@@ -7,7 +7,7 @@ from export_core.base.text import plain_text
 
 INDENT = 13  # Where the texts of a finding begin, behind their labels.
 _COMMANDS = ("reproduce", "explain", "next")  # Labels of texts that are copied into a shell: each stays on one line.
-_COMMAND = re.compile(r"`(?:jaxexport|pytest|nox|git|pip) [^`\n]*`")  # A command in a sentence.
+_COMMAND = r"`(?:jaxexport|pytest|nox|git|pip) [^`\n]*`"  # A command in a sentence; compiled when it is first used.
 _CUT = " ..."
 
 
@@ -48,22 +48,41 @@ def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: 
     """
     if len(first) + len(text) <= width and text.isprintable() and text == text.strip():
         return [f"{first}{text}"]  # it fits, and has no white space but single spaces
-    import textwrap  # 2 ms, which a screen of short lines does not need
-
-    # textwrap breaks at ASCII spaces alone: those of a command are replaced by a character that the text lacks.
+    # Lines end at ASCII spaces alone: those of a command are replaced by a character that the text lacks.
     unbroken = next(character for character in map(chr, range(0xE000, 0xF8FF)) if character not in text)
-    text = _COMMAND.sub(lambda command: command[0].replace(" ", unbroken), text)
-    lines = textwrap.wrap(
-        text, max(width, indent + 20), initial_indent=first, subsequent_indent=" " * indent,
-        break_long_words=False, break_on_hyphens=False,
-    ) or [first.rstrip()]  # fmt: skip
-    lines = [line.replace(unbroken, " ") for line in lines]
+    if "`" in text:
+        text = re.sub(_COMMAND, lambda command: command[0].replace(" ", unbroken), text)
+    filled = _filled(text, max(width, indent + 20), first, " " * indent)
+    lines = [line.replace(unbroken, " ") for line in filled] or [first.rstrip()]
     if not most or len(lines) <= most:
         return lines
     last = lines[most - 1]
     if len(last) + len(_CUT) > width:
         last = last.rpartition(" ")[0]
     return [*lines[: most - 1], f"{last}{_CUT}"]
+
+
+def _filled(text: str, width: int, first: str, others: str) -> list[str]:
+    """Return the words of a text in lines of at most `width` characters, where a longer word has a line of its own.
+
+    The first line begins with `first`, each other line with `others`.
+    """
+    words = text.split(" ")
+    if words != text.split():  # There is other white space than single spaces.
+        import textwrap  # It takes 2 ms to import.
+
+        return textwrap.wrap(
+            text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+        )
+    lines: list[str] = []
+    line = ""
+    for word in words:
+        if line and len(first) + len(line) + 1 + len(word) > width:
+            lines.append(first + line)
+            first, line = others, word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*lines, first + line]
 
 
 def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -101,7 +101,8 @@ def test_a_load_check_of_a_converted_artifact_advises_no_export():
             OLD,
             "tensorflow==2.21.0",
             "",
-            f"it does not compile it (only jax registers {', '.join(LAPACK)}; compute with operations that need no LAPACK)",
+            f"it does not compile it (only jax registers {', '.join(LAPACK)}; "
+            "compute with operations that need no LAPACK)",
         ),
     ],
 )

@@ -84,6 +84,19 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
     assert "not in this test" in outcome.message
 
 
+def test_lines_about_one_jaxlib_with_two_jax_name_the_jax(in_two_readers, here):
+    def start(*_, **__):
+        raise WorkerDied("not in this test")
+
+    noted: list[str] = []
+    list(replayed(in_two_readers, this_interpreter, start=start, notify=noted.append))
+    ready = {f"environment of {here.title} (jax {jax}) is ready" for jax in (here.jax, "another")}
+    assert {line for line in noted if line.endswith("is ready")} == ready
+    noted.clear()
+    list(replayed(in_two_readers[:1], this_interpreter, start=start, notify=noted.append))
+    assert f"environment of {here.title} is ready" in noted
+
+
 def test_promised_and_other_cells_of_a_reader_share_an_environment(in_two_readers, warm_workers):
     built: Counter[str] = Counter()
 

@@ -243,6 +243,22 @@ def test_a_log_has_a_line_for_each_finished_reader():
     ]
 
 
+def test_a_log_names_the_jax_of_a_jaxlib_with_two_jax():
+    readers = Selection("0.12.0,0.12.0-jax0.12.0,0.12.0.1")
+    of_three = make_plan([golden("a")], load_calendar(), Windows(), readers, day("2026-11-21"))
+
+    def follow(console):
+        with RunProgress(console, of_three, clock=Clock()) as progress:
+            for cell in of_three.cells:
+                failed = result(Verdict.ERROR, Judgement.BROKEN, case="a", message=cell.reader.jax)
+                progress.result(msgspec.structs.replace(failed, reader=cell.reader))
+
+    lines = drawn(follow).splitlines()
+    titles = {"jaxlib 0.12.0 (jax 0.12.0)", "jaxlib 0.12.0 (jax 0.12.0.1)", "jaxlib 0.12.0.1"}
+    assert {line.partition("] ")[2].partition(": ")[0] for line in lines if line.startswith("[")} == titles
+    assert {line.partition(" in ")[2].partition(": ")[0] for line in lines if line.startswith("  broken")} <= titles
+
+
 def test_promised_cells_are_done_only_after_cells_of_targets():
     serving = DeploymentTarget(name="serving", jaxlib="0.9.2", cases=("a",))
     owed = result(Verdict.REFUSED, Judgement.OWED, case="a", writer="0.12.0.1", reader="0.9.2", promised=False)

@@ -133,6 +133,7 @@ def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
     new_golden(artifact=KEPT.root / "tests.compat.test_programs.test_random" / "0.12.0.1-cpu" / ARTIFACT)
     out = " ".join(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "edge", code=1).out.split())
     assert "does not compile what `jaxexport convert` makes of it: An operation is refused" in out
+    assert "for every type: stablehlo.shift_left (litert-operations)" in out
     assert "jaxexport convert FILE" not in out
     helps = f"Conversion does not help: {CASE}/0.12.0.1-cpu. Compute with other operations what fails there, and export"
     assert helps in out

@@ -16,7 +16,15 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, only_jax
 from export_core.artifact.readers import CONVERSION, LoadResult, Reader, advises_conversion, loads, without_conversion
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, concerned_operations, is_concerned, named, operations_of, prepared
+from export_core.knowledge.concerns import (
+    CALL,
+    About,
+    concerned_operations,
+    is_concerned,
+    named,
+    operations_of,
+    prepared,
+)
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, places_of
 from export_core.releases.names import parts_of

@@ -43,7 +43,7 @@ def is_redrawn(console: Console) -> bool:
 class TimeLeft:
     """How long a run still takes: a range, estimated from what has run so far, which narrows with time.
 
-    The time of a cell depends on its reader: an old reader refuses what a new reader runs. Promised cells run first.
+    The time of a cell depends on its reader: an old reader refuses what a new reader runs. Deciding cells run first.
     Until some unpromised cells of a reader have run, each is expected to take a fixed part of the time of a promised
     cell. Unpromised cells of other readers are no guide: the old readers come first, and refuse most.
 

@@ -1,4 +1,4 @@
-"""The order of cells: the promised ones of all readers run before the others, in environments that are built once."""
+"""The order of cells: those that decide the gate run before the others in all readers, in environments that are built once."""
 
 import dataclasses
 import threading
@@ -38,6 +38,15 @@ def test_promised_cells_of_all_readers_come_first():
     assert shown(deciding_first(cells, lambda one: one.key)) == [
         *("b in 0.9.2", "d in 0.12.0.1"),
         *("a in 0.9.2", "c in 0.12.0.1"),
+    ]
+
+
+def test_cells_of_a_deployment_target_are_not_after_promised_ones():
+    of_target = dataclasses.replace(cell("a"), deployed=("robot",))
+    cells = [cell("b"), of_target, cell("c", NEW), cell("d", NEW, promised=True)]
+    assert shown(deciding_first(cells, lambda one: one.key)) == [
+        *("a in 0.9.2", "d in 0.12.0.1"),
+        *("b in 0.9.2", "c in 0.12.0.1"),
     ]
 
 

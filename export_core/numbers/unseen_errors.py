@@ -17,7 +17,7 @@ MUCH_NOT_SEEN = 0.01
 A noise of one unit hides 1.6 to 3.1 % in bfloat16, and 0.2 to 0.4 % in float16.
 """
 _WIDE = ("float64", "complex128", "float32", "complex64")
-LITTLE_NOT_SEEN = "Up to 1 % is fine: docs/how-to/choose-tolerances.md"
+LITTLE_NOT_SEEN = "Up to 1 % is fine: nothing is to do"
 """What to know about outputs of which none is above `MUCH_NOT_SEEN`."""
 NOT_SEEN_ADVICE = (
     "More than 1 % is much. What to do: export the function in a wider type too, such as float32, which shows smaller "

@@ -264,8 +264,8 @@ def only_jax(targets: Iterable[str]) -> str:
     """Return why no runtime but jaxlib compiles the custom calls that `calls_of_jax` returned, and what to do."""
     named = list(targets)
     kinds = {"Python callbacks" if "callback" in target else "LAPACK" for target in named}
-    instead = " and ".join(sorted(kinds))
-    return f"only jax registers {', '.join(named)}; compute with jax.lax instead of {instead}"
+    none = " or ".join(sorted(kinds))  # Not by jax.lax: jax.lax.linalg calls LAPACK, too.
+    return f"only jax registers {', '.join(named)}; compute with operations that need no {none}"
 
 
 def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:

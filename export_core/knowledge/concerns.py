@@ -434,6 +434,17 @@ def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
     return True
 
 
+def concerned_operations(about: About, concerns: Mapping[str, Any]) -> list[str]:
+    """Return the operations for which an entry is about an artifact; those of `uses` with their element types."""
+    globs, uses = concerns.get("operations", ()), concerns.get("uses", ())
+    typed = dict[str, frozenset[str]]()
+    for name, types in sorted(about.uses.items() if uses else ()):
+        patterns = [pattern for glob, pattern in uses if _matches(name, glob)]
+        of = frozenset(of for of in types or ("",) if any(_is_found_again(pattern, of) for pattern in patterns))
+        typed |= {name: of} if of else {}
+    return [*sorted(name for name in about.operations if _any_matches((name,), globs)), *named(typed)]
+
+
 def prepared(concerns: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `concerns` with values that many artifacts are compared with quickly, as their checks in `HOLDS` do it."""
     return {key: _PREPARED[key](value) if key in _PREPARED else value for key, value in concerns.items()}

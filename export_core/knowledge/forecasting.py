@@ -16,7 +16,15 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, only_jax
 from export_core.artifact.readers import CONVERSION, LoadResult, Reader, advises_conversion, loads, without_conversion
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, is_concerned, named, operations_of, prepared
+from export_core.knowledge.concerns import (
+    CALL,
+    About,
+    concerned_operations,
+    is_concerned,
+    named,
+    operations_of,
+    prepared,
+)
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, places_of
 from export_core.releases.names import parts_of
@@ -35,6 +43,9 @@ The last stage, `compare`, is not here: its entries are about the numbers only.
 _ACCEPTED = "accepted"
 _OF_NUMBERS = ("numerics", "overwritten", _ACCEPTED)
 """The outcomes of entries about artifacts that run, whatever the stage in which a cell shows the fault."""
+
+_AN_OPERATION = "An operation "
+"""The beginning of the titles of entries about several operations: a forecast names those that the artifact has."""
 
 ONE_DEVICE = "it runs artifacts for one device, and this one is for {}"
 """The reason why a runtime that is not jaxlib does not run an artifact; `{}` stands for the number of devices."""
@@ -530,7 +541,10 @@ def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
 def _by_entry(entry: Entry, about: About, reader: Reader) -> Iterator[Found]:
     """Yield what an entry says that is about the artifact and holds for the reader."""
     question = NUMBERS if entry.outcome in _OF_NUMBERS else _QUESTION.get(entry.stage, NUMBERS)
-    reason = Reason(entry.title, entry.todo, entry.id, entry.outcome == _ACCEPTED)
+    title = entry.title
+    if title.startswith(_AN_OPERATION) and (which := concerned_operations(about, entry.concerns)):
+        title = f"{title}: {few(which)}"
+    reason = Reason(title, entry.todo, entry.id, entry.outcome == _ACCEPTED)
     if not reader.release.built:
         yield question, UNKNOWN, reason
         return

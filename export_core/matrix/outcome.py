@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from export_core.artifact import Artifact, ArtifactError, read
-from export_core.artifact.audit import AuditFinding, audit, foreseen
+from export_core.artifact.audit import AuditFinding, audit, foreseen, targets_of_jax
 from export_core.base.errors import InfrastructureFault
 from export_core.base.processes import signal_name
 from export_core.base.text import without_credentials
@@ -197,7 +197,10 @@ def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict
     errors = [line for line in reply.stderr.replace(f"{outputs}/", "").splitlines() if "error:" in line.lower()]
     if refusal := runtime_of(cell.reader.runtime).refusal(f"{message}\n{reply.stderr}"):
         # The meaning first: what it refuses for is what cells of one cause have in common.
-        return Verdict.REFUSED, "\n".join(dict.fromkeys((refusal.meaning, message, *errors[:3])))
+        meaning = refusal.meaning
+        if "`jaxexport convert`" in meaning and targets_of_jax(cell.golden.manifest.custom_calls):
+            meaning = meaning.partition(": ")[0]  # Without its advice: those calls would stay.
+        return Verdict.REFUSED, "\n".join(dict.fromkeys((meaning, message, *errors[:3])))
     return Verdict.ERROR, "\n".join(dict.fromkeys((message, *errors[:3])))
 
 

@@ -38,6 +38,7 @@ from export_core.readers.placement import Mode, Placement
 from export_core.readers.sharing import is_used, share
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
+from export_core.releases.calendar import Release, titles_among
 
 _DEFECT = "a defect of pytest-jaxexport, please report it"
 LOOK_SECONDS = 0.5  # The longest time that the main thread waits for an outcome before it handles signals.
@@ -143,11 +144,14 @@ class _Replay:
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
         self.idle = _IdleWorkers()
         self.bytecode = _Bytecode(self.limits.jobs)
+        self.titles: dict[Release, str] = {}
+        """The readers of the cells as lines name them."""
         self.begun: dict[CellKey, tuple[float, Cell]] = {}
         """The cells that run or are compared, each with the time at which its worker got it."""
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
         """Yield each cell with its outcome. Environments are built while cells of other environments run."""
+        self.titles = titles_among({cell.reader for cell in cells})
         groups = deciding_first(cells, self._execution)
         # Two pools: in a single one, all environments would be built before the first cell runs.
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
@@ -185,13 +189,17 @@ class _Replay:
             does = "compiling" if cell.mode is Mode.COMPILE else "running"
             others = f", beside {plural(len(running) - 1, 'other')}" if len(running) > 1 else ""
             seconds = time.monotonic() - begun
-            self.notify(f"{cell.golden.id} in {cell.reader.title}: {does} for {seconds:.0f} s{others}")
+            self.notify(f"{cell.golden.id} in {self._title(cell.reader)}: {does} for {seconds:.0f} s{others}")
         return bool(running)
 
     def _build(self, placement: Placement) -> Environment:
         environment = self._environment_for(placement)
-        self.notify(f"environment of {placement.title} is ready")
+        title = placement.title.replace(placement.reader.title, self._title(placement.reader), 1)
+        self.notify(f"environment of {title} is ready")
         return environment
+
+    def _title(self, reader: Release) -> str:
+        return self.titles.get(reader, reader.title)
 
     def _environment_for(self, placement: Placement) -> Environment:
         if placement.mode is Mode.RUN and (problem := missing_hardware(placement.platform)):
@@ -279,7 +287,7 @@ class _Replay:
         if attempts and not self.stopping.is_set():
             count = plural(sum(len(attempt.cells) for attempt in attempts), "cell")
             reason = attempts[0].problem.splitlines()[0]
-            self.notify(f"{environment.release.title}: trying {count} again: {reason}")
+            self.notify(f"{self._title(environment.release)}: trying {count} again: {reason}")
 
     def _retry(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> list[_Attempt]:
         """Try cells a second time, after their first attempts were lost.
@@ -410,7 +418,7 @@ class _Replay:
         An attempt is repeated once, with those of its cells that the machine failed.
         """
         if not reply.exception() and (note := reply.result().note):
-            self.notify(f"{environment.release.title}: {note}")
+            self.notify(f"{self._title(environment.release)}: {note}")
         failed: list[Cell] = []
         isolated, problem = False, ""
         for cell in attempt.cells:

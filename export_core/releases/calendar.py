@@ -6,7 +6,8 @@ import contextlib
 import datetime
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
@@ -90,6 +91,21 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
     def date_order(self) -> tuple[str, datetime.date, str, str]:
         """Sort key: jaxlib first, then each runtime, by build date; one jaxlib may be read with several jax."""
         return self.family, self.built, self.name, self.jax
+
+
+def with_several_jax(releases: Iterable[Release]) -> set[str]:
+    """Return the names of the jaxlib releases that are among these releases with several jax."""
+    jaxlibs = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
+    return {name for name, count in jaxlibs.items() if count > 1}
+
+
+def titles_among(releases: Collection[Release]) -> dict[Release, str]:
+    """Return the names of releases for people; a jaxlib that is among them with several jax is named with its jax.
+
+    Such a name is ``jaxlib 0.12.0 (jax 0.12.0.1)``; others are as in `title`.
+    """
+    several = with_several_jax(releases)
+    return {one: f"{one.title} (jax {one.jax})" if one.name in several else one.title for one in releases}
 
 
 @functools.cache

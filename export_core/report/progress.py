@@ -16,6 +16,7 @@ from export_core.judge.causes import cell_signature
 from export_core.matrix import Plan, Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release
+from export_core.releases.calendar import titles_among
 from export_core.report.wording import counts_line
 
 SILENCE_SECONDS = 30.0  # The longest time without a line in a log: a run that writes nothing looks like one that hangs.
@@ -42,7 +43,7 @@ def is_redrawn(console: Console) -> bool:
 class TimeLeft:
     """How long a run still takes: a range, estimated from what has run so far, which narrows with time.
 
-    The time of a cell depends on its reader: an old reader refuses what a new reader runs. Promised cells run first.
+    The time of a cell depends on its reader: an old reader refuses what a new reader runs. Deciding cells run first.
     Until some unpromised cells of a reader have run, each is expected to take a fixed part of the time of a promised
     cell. Unpromised cells of other readers are no guide: the old readers come first, and refuse most.
 
@@ -164,6 +165,7 @@ class RunProgress:
         self._clock = clock
         self._left = Counter(cell.reader.pair for cell in plan.cells)
         self._readers = len(self._left)
+        self._titles = titles_among({cell.reader for cell in plan.cells})
         self._verdicts: Counter[tuple[str, str]] = Counter()
         self._failures: Counter[str] = Counter()  # The failures by judgement, and flaky cells.
         self._promised = self._decided = 0
@@ -234,7 +236,7 @@ class RunProgress:
         count = f"[{task.completed:.0f}/{task.total:.0f}]"
         if not self._left[reader]:
             counts = counts_line({name: count for (of, name), count in sorted(self._verdicts.items()) if of == reader})
-            self._line(f"{count} {result.reader.title}: {counts}{self._state()}")
+            self._line(f"{count} {self._title(result.reader)}: {counts}{self._state()}")
         elif self._clock() - self._last_line > SILENCE_SECONDS:
             self._line(f"{count}{self._state()}")
 
@@ -246,9 +248,12 @@ class RunProgress:
         self._kinds.add(kind)
         if len(self._kinds) <= MOST_FAILURES:
             message = first_line(result.message) or str(result.verdict)
-            self._line(f"  {result.judgement}: {result.golden} in {result.reader.title}: {message}", style="red")
+            self._line(f"  {result.judgement}: {result.golden} in {self._title(result.reader)}: {message}", style="red")
         elif len(self._kinds) == MOST_FAILURES + 1:
             self._line("  further failures are only counted here; the report at the end lists them", style="red")
+
+    def _title(self, reader: Release) -> str:
+        return self._titles.get(reader, reader.title)
 
     def _line(self, text: str, style: str | None = None) -> None:
         if not self._quiet:

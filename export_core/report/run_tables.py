@@ -1,13 +1,13 @@
 """The tables of a run that media draw: every cell by golden and reader; a square for each writer and reader."""
 
 import datetime
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from export_core.base.text import ranges
 from export_core.judge import Judgement, Result
 from export_core.releases import Release
+from export_core.releases.calendar import with_several_jax
 from export_core.run.run import Run
 
 
@@ -159,8 +159,8 @@ def release_map(run: Run) -> ReleaseMap:
 
 def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
     """Return the releases as a map shows them; those of a jaxlib with several jax releases also name their jax."""
-    pairs = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
-    return {release: MapRelease(release, pairs[release.name] > 1) for release in releases}
+    several = with_several_jax(releases)
+    return {release: MapRelease(release, release.name in several) for release in releases}
 
 
 def named_among(releases: Collection[Release], among: Sequence[Release]) -> str:

@@ -153,8 +153,9 @@ def only_in_jax(results: Sequence[Result]) -> str:
     why = only_jax(sorted({target for of_cell in targets for target in of_cell}))
     family = results[0].reader.family
     helps = f"Neither a conversion nor another release of {family} helps"
-    if family in WITH_XLA and all(target.startswith(LAPACK) for of_cell in targets for target in of_cell):
-        helps = f"A conversion helps only with `--replace-custom-calls`, and another release of {family} does not"
+    if all(target.startswith(LAPACK) for of_cell in targets for target in of_cell):
+        helped = "helps only with `--replace-custom-calls`" if family in WITH_XLA else "seldom helps"
+        helps = f"A conversion {helped}, and another release of {family} does not"
     return f"{why[0].upper()}{why[1:]}. {helps}."
 
 

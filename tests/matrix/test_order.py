@@ -1,4 +1,4 @@
-"""The order of cells: the promised ones of all readers run before the others, in environments that are built once."""
+"""The order of cells: those that decide the gate run before the others in all readers, in environments that are built once."""
 
 import dataclasses
 import threading
@@ -38,6 +38,15 @@ def test_promised_cells_of_all_readers_come_first():
     assert shown(deciding_first(cells, lambda one: one.key)) == [
         *("b in 0.9.2", "d in 0.12.0.1"),
         *("a in 0.9.2", "c in 0.12.0.1"),
+    ]
+
+
+def test_cells_of_a_deployment_target_are_not_after_promised_ones():
+    of_target = dataclasses.replace(cell("a"), deployed=("robot",))
+    cells = [cell("b"), of_target, cell("c", NEW), cell("d", NEW, promised=True)]
+    assert shown(deciding_first(cells, lambda one: one.key)) == [
+        *("a in 0.9.2", "d in 0.12.0.1"),
+        *("b in 0.9.2", "c in 0.12.0.1"),
     ]
 
 
@@ -82,6 +91,19 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
     ((_, outcome),) = replay(in_two_readers[:1], lambda _: this_interpreter(here), options, start=start)
     assert outcome.verdict is Verdict.NOT_RUN
     assert "not in this test" in outcome.message
+
+
+def test_lines_about_one_jaxlib_with_two_jax_name_the_jax(in_two_readers, here):
+    def start(*_, **__):
+        raise WorkerDied("not in this test")
+
+    noted: list[str] = []
+    list(replayed(in_two_readers, this_interpreter, start=start, notify=noted.append))
+    ready = {f"environment of {here.title} (jax {jax}) is ready" for jax in (here.jax, "another")}
+    assert {line for line in noted if line.endswith("is ready")} == ready
+    noted.clear()
+    list(replayed(in_two_readers[:1], this_interpreter, start=start, notify=noted.append))
+    assert f"environment of {here.title} is ready" in noted
 
 
 def test_promised_and_other_cells_of_a_reader_share_an_environment(in_two_readers, warm_workers):

@@ -277,8 +277,8 @@ def test_a_runtime_without_lapack_gets_no_advice_that_cannot_help():
 
     lapack, other = refused("t.f", "lapack_spotrf_ffi", "Sharding"), refused("t.g", "lapack_sgeqrf_ffi")
     assert advice(lapack, other) == (
-        "Only jax registers lapack_sgeqrf_ffi, lapack_spotrf_ffi; compute with jax.lax instead of LAPACK. Neither a "
-        "conversion nor another release of iree helps."
+        "Only jax registers lapack_sgeqrf_ffi, lapack_spotrf_ffi; compute with operations that need no LAPACK. A "
+        "conversion seldom helps, and another release of iree does not."
     )
     assert "convert it" in advice(lapack, refused("t.g")), "it may help one of both"
 

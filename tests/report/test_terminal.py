@@ -243,6 +243,22 @@ def test_a_log_has_a_line_for_each_finished_reader():
     ]
 
 
+def test_a_log_names_the_jax_of_a_jaxlib_with_two_jax():
+    readers = Selection("0.12.0,0.12.0-jax0.12.0,0.12.0.1")
+    of_three = make_plan([golden("a")], load_calendar(), Windows(), readers, day("2026-11-21"))
+
+    def follow(console):
+        with RunProgress(console, of_three, clock=Clock()) as progress:
+            for cell in of_three.cells:
+                failed = result(Verdict.ERROR, Judgement.BROKEN, case="a", message=cell.reader.jax)
+                progress.result(msgspec.structs.replace(failed, reader=cell.reader))
+
+    lines = drawn(follow).splitlines()
+    titles = {"jaxlib 0.12.0 (jax 0.12.0)", "jaxlib 0.12.0 (jax 0.12.0.1)", "jaxlib 0.12.0.1"}
+    assert {line.partition("] ")[2].partition(": ")[0] for line in lines if line.startswith("[")} == titles
+    assert {line.partition(" in ")[2].partition(": ")[0] for line in lines if line.startswith("  broken")} <= titles
+
+
 def test_promised_cells_are_done_only_after_cells_of_targets():
     serving = DeploymentTarget(name="serving", jaxlib="0.9.2", cases=("a",))
     owed = result(Verdict.REFUSED, Judgement.OWED, case="a", writer="0.12.0.1", reader="0.9.2", promised=False)
@@ -543,4 +559,4 @@ def test_a_cause_that_only_jax_can_run_is_advised_though_it_is_not_the_worst():
     in_iree = of_runtime(plain, "iree==3.13.0", "2026-10-19", promised=False)
     worst = result(Verdict.ERROR, Judgement.OWED, case="t.a", deployed=("robot",), promised=False)
     second = reported([worst, in_iree]).split("OWED  ")[2]
-    assert "\n  to do      Only jax registers lapack_spotrf_ffi; compute with jax.lax instead of LAPACK." in second
+    assert "\n  to do      Only jax registers lapack_spotrf_ffi; compute with operations that need no LAPACK." in second

@@ -293,6 +293,18 @@ def test_a_refusal_is_recognized_without_its_temporary_path(message, stderr, ver
     assert "/s/0/" not in outcome.message
 
 
+@pytest.mark.parametrize(("calls", "is_advised"), [((), True), (("Sharding",), True), (("lapack_spotrf_ffi",), False)])
+def test_a_refusal_advises_no_conversion_that_would_keep_lapack(calls, is_advised):
+    cell = cell_of(IREE)
+    manifest = msgspec.structs.replace(cell.golden.manifest, custom_calls=calls)
+    cell = dataclasses.replace(cell, golden=dataclasses.replace(cell.golden, manifest=manifest))
+    message = "dialect 'sdy' does not implement the bytecode interface"
+    reply = Reply(Stage.DESERIALIZE, "error", type="ValueError", message=message)
+    first, *_ = outcome_of(cell, reply, Path("/s/0"), ReplayOptions(CALENDAR)).message.splitlines()
+    assert first.startswith("Shardy's dialect, which IREE lacks")
+    assert ("jaxexport convert" in first) is is_advised
+
+
 def test_a_cell_whose_values_a_python_binding_lacks_is_not_run():
     reply = Reply(Stage.READ, "error", type="TypeError", message="this binding has no float8_e3m4")
     outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))

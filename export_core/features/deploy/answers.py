@@ -479,7 +479,7 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
     calling = [each for each in failing if target.reader and each.name not in done and calls_of_jax(each.artifact)]
     if calling:  # A conversion for it is refused, and any other export would call the same functions.
         names = few([subject.name for subject in calling])
-        yield f"Calls what only jax registers: {names}. Compute that with jax.lax, and export again."
+        yield f"Calls what only jax registers: {names}. Compute with operations that need none, and export again."
         done |= {subject.name for subject in calling}
     known = dict[str, tuple[str, list[str]]]()  # What to do about a known issue, and the artifacts that show it.
     for subject in failing:

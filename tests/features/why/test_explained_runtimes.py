@@ -21,7 +21,7 @@ from export_core.features.why.explain.explanation import explain
 from export_core.features.why.explain.who_is_right import alone_line, interpreter_line
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import OUTPUTS
-from export_core.matrix import Verdict
+from export_core.matrix import Verdict, cached_replay
 from export_core.matrix.replay import Ran
 from export_core.matrix.result import new_result
 from export_core.readers.environment import this_interpreter
@@ -164,11 +164,11 @@ def test_what_a_conversion_leaves_in_the_way_is_the_cause():
     assert (found.cause, found.because) == (
         "not supported by the runtime",
         "iree 3.13.0 does not parse the sdy dialect. A conversion that keeps its custom calls does not help: "
-        "afterwards iree 3.13.0 does not compile it: only jax registers lapack_spotrf_ffi; compute with jax.lax "
-        "instead of LAPACK.",
+        "afterwards iree 3.13.0 does not compile it: only jax registers lapack_spotrf_ffi; compute with operations "
+        "that need no LAPACK.",
     )
     assert found.steps == (
-        "Compute with jax.lax what those custom calls compute, and export again.",
+        "Compute with operations that need none of those custom calls, and export again.",
         "Conversion seldom helps: iree 3.13.0 lacks most of what replaces its custom calls.",
     )
 
@@ -204,6 +204,23 @@ def test_a_bisection_tries_the_releases_of_the_runtime():
     assert row == [f"tensorflow=={version}" for version in ("2.21.0", "2.19.1", "2.20.0", "2.18.1")]  # by build date
     parts = [(part.name, part.good, part.bad) for part in changes_between(good, bad, CALENDAR)]
     assert parts == [("tensorflow", "2.21.0", "2.18.1"), ("StableHLO", "1.13.7", "1.7.3")]
+
+
+@pytest.mark.parametrize(
+    ("case", "is_hopeless"), [("test_linear_algebra.test_cholesky", True), ("test_models.test_convolution", False)]
+)
+def test_a_bisection_says_if_no_release_of_the_runtime_runs_it(case, is_hopeless, monkeypatch):
+    def refused(cells, *_, **__):
+        for cell in cells:
+            yield cell, new_result(cell, Stage.DESERIALIZE, Verdict.REFUSED, "no")
+
+    monkeypatch.setattr(cached_replay, "replay_here", refused)
+    choice = choice_of(f"tests.compat.{case}", "0.12.0.1", "iree==3.13.0")
+    found = bisection.bisect(choice, print)
+    assert found.exit_code == 3
+    why = "No release can be good: by its bytes, the artifact runs in no known release of iree ("
+    assert (why in found.message) is is_hopeless
+    assert ("Name one with --good" in found.message) is not is_hopeless
 
 
 # --- a bundle ---------------------------------------------------------------------------------------------------------

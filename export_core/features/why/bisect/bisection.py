@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from export_core.artifact import ArtifactError
 from export_core.base.text import few, first_line
 from export_core.features.why.bisect.bisection_report import (
     FOUND,
@@ -23,15 +24,20 @@ from export_core.features.why.bisect.bisection_report import (
     commits_between,
 )
 from export_core.features.why.choice import Choice, WhyError
+from export_core.goldens import GoldenError
 from export_core.judge import Result, judge
 from export_core.judge.causes import failing_alike_in_writer
+from export_core.knowledge import NO, forecasts
 from export_core.matrix import Verdict, cached_replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import cell_names, release_name
 from export_core.matrix.selection import reader_named
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
 from export_core.readers.environment import ReaderEnvironments
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.releases.calendar import version_key
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.index import with_nightlies_of
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import runtime_readers
@@ -252,7 +258,8 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
             )
         return candidate, criterion
     tried = ", ".join(f"{candidate.name} ({trials[candidate].verdict})" for candidate in candidates) or "none"
-    todo = _none_is_good(choice, [bad, *map(trials.__getitem__, candidates)]) or "Name one with --good"
+    fail_alike = _none_is_good(choice, [bad, *map(trials.__getitem__, candidates)])
+    todo = fail_alike or _none_is_forecast(choice) or "Name one with --good"
     why = f"no release is known in which the cell works; tried: {tried}. {todo}"
     raise NotBisectedError(NO_ANSWER, why)
 
@@ -269,6 +276,26 @@ def _none_is_good(choice: Choice, results: Sequence[Result]) -> str:
     return (
         f"No release can be good: {own.reader.title} wrote the golden, and it fails there too, so that no release is "
         f"to blame. Check the golden and its test instead: `{explain}`"
+    )
+
+
+def _none_is_forecast(choice: Choice) -> str:
+    """Return that no release of another runtime can be the good end if a forecast says so of each; else ""."""
+    cell, calendar = choice.cell, choice.plan.calendar
+    if not cell.reader.runtime:
+        return ""
+    family, own = cell.reader.family, parts_of(cell.reader.name)[2]
+    terms = Terms(calendar_entries(calendar))
+    try:
+        readers = [find_reader(one.name, terms, calendar) for one in runtime_readers(f"{family}>=0{own}", calendar)]
+        known = [*forecasts(cell.golden.read_artifact(), readers, cell.platform)]
+    except (ArtifactError, GoldenError, ReleaseError):  # then nothing is foreseen
+        return ""
+    if any(one.spoiled.answer != NO for one in known):
+        return ""
+    return (
+        f"No release can be good: by its bytes, the artifact runs in no known release of {family} "
+        f"({len(known)} asked). To see why: `{choice.command('explain')}`"
     )
 
 

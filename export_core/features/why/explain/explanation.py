@@ -281,7 +281,7 @@ class _Converted(NamedTuple):
         calls = calls_of_jax(artifact)
         kept = " that keeps its custom calls" if calls else ""
         why = "; ".join(map(str, then.spoiled.reasons))
-        steps = ["Compute with jax.lax what those custom calls compute, and export again."] if calls else []
+        steps = ["Compute with operations that need none of those custom calls, and export again."] if calls else []
         steps += [reason.todo for reason in then.spoiled.reasons if reason.todo]
         title = reader.release.title
         fails = f"A conversion{kept} does not help: afterwards {title} {then.in_words}: {why}."

@@ -45,6 +45,7 @@ from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement, Result
 from export_core.judge.accepted import other_noise
+from export_core.judge.generations import other_generations
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
@@ -564,7 +565,8 @@ class Recorder:
         """Add to an event the remarks on a golden that has just been written."""
         case, writer = event["case"], event["writer"]
         policy = self._settings.policy
-        (golden,) = under_policy([one for one in self._generations(case) if one.manifest.writer.id == writer], policy)
+        generations = under_policy(self._generations(case), policy)
+        (golden,) = [one for one in generations if one.manifest.writer.id == writer]
         noise = left_to_noise(golden, policy.tolerances)
         named = outputs_to_name(noise, output_paths(golden)) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
@@ -583,6 +585,8 @@ class Recorder:
             named = [*named, _NOT_REPRODUCIBLE]
         if case in self._with_other_inputs:
             named = [*named, _OTHER_INPUTS]
+        others = other_generations(generations, policy, self._replayer.command()[1:], asked=[golden.id])
+        named = [*named, *(text.removeprefix(f"{case}: ") for text in others)]
         parts = {f"{case}, {name}": part for name, part in not_seen(golden, policy.tolerances).items()} if noise else {}
         deferred = case in self._deferred
         event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""

@@ -130,6 +130,7 @@ def _summary(results: list[Result]) -> Summary:
         undecided=["t.wrong/0.9.2-cpu: output 0: 12 of 400 elements jump"],
         unmeasured=["t.kept/0.9.2-cpu"],
         inputs_only=["t.bonus/0.9.2-cpu"],
+        other_generations=["t.kept: the goldens by 0.9.2-cpu and 0.12.0-cpu have other inputs"],
     )
     return msgspec.structs.replace(
         made,

@@ -249,7 +249,8 @@ def judged_run(
         policy_file: the policy that was named; None for none.
         as_of: the day to judge as of; None uses the day of the run.
         fail_on: what also fails the run, added to `fail_on` of the policy.
-        note: gets a sentence about each two goldens of a case that hold other inputs or outputs.
+        note: gets a sentence about each two goldens of a case that hold other inputs or outputs, unless the run
+            has it.
 
     Raises:
         RunError: as `judging_policy` does; or each cell of the run has a writer or reader that was built after the day.
@@ -296,7 +297,8 @@ def judged_run(
         own = [golden for name, golden in goldens.items() if name in recorded.goldens and name not in later]
         root = before.identity.goldens
         project = ProjectOptions(Path(root) if root and Path(root) != Path(policy.goldens) else None, policy_file)
-        for text in notes_on_generations(own, policy, option_words(project)):
+        known = before.other_generations
+        for text in notes_on_generations(own, policy, option_words(project), known=known):
             note(text)
     results = (
         replace(judged, reproduce=_judged_alike(judged, named, day, spelled))

@@ -366,8 +366,8 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
         # without a number in the format with KeyError. Of other errors few are refusals: of RuntimeErrors, and of
         # InconclusiveDimensionOperation, which has no public name in all of them.
         except Exception as error:
-            is_refusal = isinstance(error, ValueError | NotImplementedError | KeyError | TypeError)
-            is_refusal = is_refusal or bool(known_advice(str(error)))
+            of_jax = isinstance(error, ValueError | NotImplementedError | KeyError | TypeError)
+            is_refusal = of_jax or bool(known_advice(str(error)))
             if not (is_refusal or is_callback_without_words(error, lambda: _jaxpr(case, specs))):
                 raise
             refused = {*unpromised_targets(str(error))} & {*case.options.allow} - called

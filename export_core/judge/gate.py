@@ -104,6 +104,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     inputs_only: list[str] = []
     """The goldens whose noise was measured with changed inputs and compilations only: by an older version, or because
     results inside the program could not be changed."""
+    other_generations: list[str] = []
+    """The goldens whose inputs or expected outputs are not those of the golden before them, a sentence each."""
     plan: str = ""  # A digest of the whole plan: the same for all its shards.
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
     missing_shards: list[Shard] = []  # Of joined shards, those that are missing or did not finish.
@@ -374,8 +376,9 @@ def uncovered(
 
 
 _FOR_PARTS = (
-    " `required` holds for each run, and this one is a part of the project's: write what `jaxexport policy show "
-    "--without required` prints into a file, and name it with --policy."
+    " `required` holds for each run, and this one is a part of the project's: `can-i-deploy` counts its cells "
+    "all the same. For an exit code of this part alone, write what `jaxexport policy show --without required` "
+    "prints into a file, and name it with --policy."
 )
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from export_core.goldens import Check, Golden, GoldenError
 from export_core.goldens.arrays import from_npz
@@ -15,8 +15,33 @@ from export_core.policy import Policy
 _SHOWN = 5  # How many pairs of goldens are named.
 
 
-def notes_on_generations(goldens: Iterable[Golden], policy: Policy, options: Sequence[str] = ()) -> Iterator[str]:
-    """Yield a note for each golden whose inputs or expected outputs are not those of the golden before it.
+def notes_on_generations(
+    goldens: Iterable[Golden],
+    policy: Policy,
+    options: Sequence[str] = (),
+    *,
+    asked: Collection[str] | None = None,
+    known: Collection[str] = (),
+) -> Iterator[str]:
+    """Yield a note for each sentence of `other_generations`: the first ones, and how many others there are.
+
+    Args:
+        goldens: The goldens, with the comparisons that the policy gives them.
+        policy: The policy, whose tolerances count.
+        options: The options with which `jaxexport diff` finds these goldens.
+        asked: The ids of the goldens that are compared with the golden before them; None for all.
+        known: What `other_generations` returned for a run whose report says it: these sentences need no note.
+    """
+    sentences = (
+        _sentence(*pair, options) for pair in _differing(goldens, policy, asked) if _sentence(*pair) not in known
+    )
+    yield from (f"note: {text}" for text in first_generations([*sentences]))
+
+
+def other_generations(
+    goldens: Iterable[Golden], policy: Policy, options: Sequence[str] = (), *, asked: Collection[str] | None = None
+) -> list[str]:
+    """Return a sentence for each golden whose inputs or expected outputs are not those of the golden before it.
 
     Goldens of one case by writers on one platform are compared, in the order of the writers' build dates. The outputs
     are compared as the earlier golden is, so that noise is no difference. No code of a user runs.
@@ -25,21 +50,32 @@ def notes_on_generations(goldens: Iterable[Golden], policy: Policy, options: Seq
         goldens: The goldens, with the comparisons that the policy gives them.
         policy: The policy, whose tolerances count.
         options: The options with which `jaxexport diff` finds these goldens.
+        asked: The ids of the goldens that are compared with the golden before them; None for all.
     """
-    pairs = _differing(goldens, policy)
-    for old, new, what in itertools.islice(pairs, _SHOWN):
-        writers = f"{old.manifest.writer.id} and {new.manifest.writer.id}"
-        command = shlex.join(["jaxexport", "diff", old.id, new.id, *options])
-        yield (
-            f"note: {old.manifest.case}: the goldens by {writers} have {what}, and each is compared with its own "
-            f"outputs: `{command}` shows what differs"
-        )
-    if more := sum(1 for _ in pairs):
-        yield f"note: {more} more with other inputs or outputs than the golden before"
+    return [_sentence(*pair, options) for pair in _differing(goldens, policy, asked)]
 
 
-def _differing(goldens: Iterable[Golden], policy: Policy) -> Iterator[tuple[Golden, Golden, str]]:
-    """Yield each two successive goldens that have other inputs or outputs, and what differs."""
+def first_generations(sentences: Sequence[str]) -> list[str]:
+    """Return the first of these sentences, and how many others there are."""
+    others = len(sentences) - _SHOWN
+    more = [f"{others} more with other inputs or outputs than the golden before"] if others > 0 else []
+    return [*sentences[:_SHOWN], *more]
+
+
+def _sentence(old: Golden, new: Golden, what: str, options: Sequence[str] = ()) -> str:
+    """Return what differs between two goldens, with the command that shows it."""
+    writers = f"{old.manifest.writer.id} and {new.manifest.writer.id}"
+    command = shlex.join(["jaxexport", "diff", old.id, new.id, *options])
+    return (
+        f"{old.manifest.case}: the goldens by {writers} have {what}, and each is compared with its own outputs: "
+        f"`{command}` shows what differs"
+    )
+
+
+def _differing(
+    goldens: Iterable[Golden], policy: Policy, asked: Collection[str] | None = None
+) -> Iterator[tuple[Golden, Golden, str]]:
+    """Yield each two successive goldens that have other inputs or outputs, the later one `asked`; and what differs."""
 
     def series(golden: Golden) -> tuple[str, str]:
         return golden.manifest.case, golden.manifest.writer.platform
@@ -48,6 +84,8 @@ def _differing(goldens: Iterable[Golden], policy: Policy) -> Iterator[tuple[Gold
         sorted(goldens, key=lambda one: (*series(one), one.manifest.writer.built, one.id)), series
     ):
         for old, new in itertools.pairwise(of_case):
+            if asked is not None and new.id not in asked:
+                continue
             try:
                 what = _difference(old, new, policy)
             except GoldenError:  # a damaged file, of which what reads the golden tells

@@ -164,6 +164,23 @@ class About:
             if _matches(name, glob)
         )
 
+    def has_operand(self, operands: Iterable[tuple[str, str]]) -> bool:
+        """Return whether an operation takes a value of such a type as one of `operands` says.
+
+        Each is a glob for the operation, and a regular expression that is found in the type of one of its operands.
+        """
+        for module in self.artifact.modules:
+            contents = module.contents
+            for (taken, _), kinds in contents.uses.found.items():
+                for kind in kinds:
+                    name = contents.uses.names[kind] if isinstance(kind, int) else kind
+                    for glob, pattern in operands:
+                        if _matches(name, glob) and any(
+                            _is_found(pattern, contents.values.type(number)) for number in taken if number >= 0
+                        ):
+                            return True
+        return False
+
     @cached_property
     def types(self) -> str:
         """All types in the artifact's modules, each once, on lines of their own."""
@@ -400,6 +417,7 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "donated": lambda about, wanted: about.donates is wanted,
     "types": lambda about, pattern: about.has_type(pattern),
     "uses": lambda about, uses: about.has_use(uses),
+    "operands": lambda about, operands: about.has_operand(operands),
 }
 """The check for each key of an entry's `concerns`, the cheapest first: a function of the artifact and the key's value.
 
@@ -432,6 +450,7 @@ def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:
     """
     if "calls" in concerns:
         return frozenset((CALL,))
-    globs = concerns.get("operations") or [glob for glob, _ in concerns.get("uses", ())]
+    pairs = concerns.get("uses") or concerns.get("operands") or ()
+    globs = concerns.get("operations") or [glob for glob, _ in pairs]
     operations = [_operation_of(glob) for glob in globs]
     return frozenset(name for name, _ in operations) if all(is_plain for _, is_plain in operations) else frozenset()

@@ -42,6 +42,9 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Globs of operations, each with a regular expression that is found in the element types of one, such as `f16->f32`
     of `stablehlo.dot_general`. What a body computes is in the name, as `stablehlo.reduce(add)`; `?f32` is of an array
     with a symbolic dimension. An empty expression is found in all."""
+    operands: tuple[tuple[str, str], ...] = ()
+    """Globs of operations as those of `uses`, each with a regular expression that is found in the type of an operand,
+    such as `tensor<2xf32>`."""
     dialects: tuple[str, ...] = ()  # It has one of these dialects, such as sdy.
     attributes: tuple[str, ...] = ()
     """Texts: it has one of them among the strings of its attributes; or `sdy attribute 12`, `vhlo type 10`, by code."""
@@ -190,7 +193,8 @@ def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
     if not issue.outcome:
         yield "expected `outcome`, found none."
     concerns = issue.concerns or Concerns()
-    uses = (("uses", pattern) for _, pattern in concerns.uses)
+    uses = [("uses", pattern) for _, pattern in concerns.uses]
+    uses += [("operands", pattern) for _, pattern in concerns.operands]
     for key, pattern in (("message", issue.message), ("types", concerns.types), *uses):
         try:
             re.compile(pattern)

@@ -82,9 +82,16 @@ def shared_place() -> Iterator[CommandPlace]:
 
 @contextlib.contextmanager
 def project_place(project: str) -> Iterator[CommandPlace]:
-    """Yield a project's folder and the variables of this process, without the caller's settings of Python and jax."""
+    """Yield a project's folder and the variables of this process, without the caller's settings of Python and jax.
+
+    A build of the project by setuptools leaves no ``*.egg-info`` in it, unless the caller has an own configuration.
+    """
     passed = {name: os.environ[name] for name in os.environ if name not in _DROPPED and not name.startswith("JAX_")}
-    yield CommandPlace(Path(project), {**passed, "JAX_PLATFORMS": "cpu"})
+    with scratch_folder() as folder:
+        # setuptools reads the file that this variable names after the project's own setup.cfg.
+        write_new(folder / "setup.cfg", [f"[egg_info]\negg_base = {folder}\n".encode()])
+        elsewhere = {"DIST_EXTRA_CONFIG": str(folder / "setup.cfg")}
+        yield CommandPlace(Path(project), {**elsewhere, **passed, "JAX_PLATFORMS": "cpu"})
 
 
 def index_settings() -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.gate import BONUS_LOST
+from export_core.judge.generations import first_generations
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import NO_BASELINE
 from export_core.knowledge import conversion_may_help
@@ -82,6 +83,7 @@ OUTDATED_RUN = FindingKind("OUTDATED", 2, "bold yellow", level="warning")
 OTHER_POLICY = FindingKind("OTHER POLICY", 2, "bold yellow", level="warning")
 NOT_COVERED = FindingKind("NOT COVERED", 7, "bold yellow", level="warning")
 NOT_CHECKED = FindingKind("NOT CHECKED", 7, "bold yellow", level="warning")
+OTHER_GENERATIONS = FindingKind("GOLDENS DIFFER", 7, "bold yellow", level="warning")
 NOT_DECIDED, NO_NOISE, LITTLE_NOISE = (
     FindingKind("NOT DECIDED", 8),
     FindingKind("NO NOISE", 8),
@@ -156,6 +158,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         OTHER_POLICY: [run.judged_otherwise],
         STALE_LIST: summary.stale,
         NOT_COVERED: [summary.without_cells],
+        OTHER_GENERATIONS: [f"{text}." for text in first_generations(summary.other_generations)],
         NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],
         LITTLE_NOISE: [_of_goldens(_INPUTS_ONLY, summary.inputs_only)],
     }

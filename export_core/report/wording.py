@@ -81,6 +81,7 @@ _TAKES = {
     "matrix": (*_STORE, "--as-of"),
     "can-i-deploy": (*_STORE, "--as-of", "--results"),
     "audit": _STORE,
+    "diff": _STORE,
     "goldens verify": _STORE,
     "goldens prune": (*_STORE, "--as-of"),
     "forecast": (*_STORE, "--as-of"),
@@ -93,7 +94,7 @@ _TAKES = {
     "reduce": ("--results",),
 }
 """The commands that a finding may advise, with the options by which they see what the run saw."""
-_WITH_FILES = ("inspect", "convert")  # Those that do nothing without a file.
+_WITH_FILES = ("inspect", "convert", "diff")  # Those that do nothing without a file.
 # Settings of variables may stand before a command.
 _COMMAND = re.compile(rf"`(?:\w+=[^`]* )?jaxexport ({'|'.join(_TAKES)})((?: [^`]*)?)`")
 

@@ -62,6 +62,7 @@ def merge_shards(folders: Sequence[Path]) -> Run:
         undecided=sorted({text for made in summaries for text in made.undecided}),
         unmeasured=sorted({golden for made in summaries for golden in made.unmeasured}),
         inputs_only=sorted({golden for made in summaries for golden in made.inputs_only}),
+        other_generations=sorted({text for made in summaries for text in made.other_generations}),
         plan=plan.digest,
         shard=None,
         missing_shards=missing,

@@ -224,10 +224,13 @@ def test_a_part_of_a_run_that_lacks_required_cells_says_what_to_do():
     assert first.startswith(
         "required.cells: expected at least 3 cells that ran, found 1. `required` holds for each run"
     )
+    assert "this one is a part of the project's: `can-i-deploy` counts its cells all the same. For an exit" in first
     assert first.endswith("into a file, and name it with --policy.")
     assert second == "required.writers: expected a cell that ran for 0.6.2, found 0.9.2."
     asked = run_that_asks(PASS, required=required, cases=["t.a"])
     assert asked.uncovered[0] == first
+    met = run_that_asks(PASS, required=Required(platforms=("cpu",)), cases=["t.a"])
+    assert (met.exit_code, met.uncovered) == (0, [])
 
 
 def test_a_run_with_all_required_cells_is_kept():

@@ -8,10 +8,12 @@ from making import files, manifest, result, write_golden
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import INPUTS, OUTPUTS
-from export_core.judge.generations import notes_on_generations
+from export_core.judge.generations import first_generations, notes_on_generations, other_generations
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.policy import Policy
+from export_core.policy.run_options import RunOptions, Selection
+from export_core.run import session
 
 CASE = "tests.test_a.test_f"
 DIFF = f"jaxexport diff {CASE}/0.9.2-cpu {CASE}/0.12.0.1-cpu"
@@ -52,7 +54,14 @@ def test_generations_are_noted_only_if_they_differ(changed, of_both, what, cwd):
     assert notes == ([expected] if what else [])
 
 
-@pytest.mark.parametrize("words", [("judge",), ("can-i-deploy", "--to", "serving")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("judge",),
+        ("can-i-deploy", "--to", "serving"),
+        ("can-i-deploy", "--to", "serving", f"{CASE}/0.12.0.1-cpu"),  # the golden before it is not asked about
+    ],
+)
 def test_generations_that_differ_change_no_answer_of_a_gate(words, cwd, jaxexport):
     (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.12.0.1}]\n")
     ended = []
@@ -64,3 +73,39 @@ def test_generations_that_differ_change_no_answer_of_a_gate(words, cwd, jaxexpor
     same, other = ended
     assert (same.code, same.out) == (other.code, other.out)
     assert [f"`{DIFF}` shows what differs" in each.err for each in ended] == [False, True]
+
+
+def test_a_golden_alone_is_compared_with_the_one_before_it(cwd):
+    goldens = generations(cwd, {OUTPUTS: values(2)})
+    noted = [[*notes_on_generations(goldens, Policy(), asked=[golden.id])] for golden in goldens]
+    assert {goldens[number].manifest.writer.jaxlib: len(notes) for number, notes in enumerate(noted)} == {
+        "0.9.2": 0,
+        "0.12.0.1": 1,
+    }
+
+
+def test_generations_in_a_runs_report_need_no_note_of_judge(cwd, jaxexport):
+    passed = [result(Verdict.PASS, writer=name, case=CASE) for name in ("0.9.2", "0.12.0.1")]
+    sentences = other_generations(generations(cwd, {OUTPUTS: values(2)}), Policy())
+    finished(cwd / "out", *passed, selection={"whole": False}, other_generations=sentences)
+    judged = jaxexport("judge", "out")
+    assert (judged.code, judged.out.count("GOLDENS DIFFER"), judged.err.count(DIFF)) == (0, 1, 0)
+    assert f"`{DIFF}` shows what differs." in " ".join(judged.out.split())
+    written = jaxexport("report", "out", "--markdown", "out.md", "--html", "out.html", "--junit", "out.xml")
+    assert written.code == 0
+    for name in ("out.md", "out.html"):
+        assert "other outputs for the same inputs" in (cwd / name).read_text(), name
+
+
+def test_the_first_generations_are_named_others_counted():
+    sentences = [f"t.{number}: the goldens differ" for number in range(8)]
+    assert first_generations(sentences) == [*sentences[:5], "3 more with other inputs or outputs than the golden before"]
+    assert first_generations(sentences[:5]) == sentences[:5]
+
+
+def test_a_matrix_records_generations_that_differ(cwd, monkeypatch):
+    monkeypatch.setattr(session, "_replay_by", lambda *_: lambda *_, **__: (pair for pair in ()))  # no cell runs
+    for value, count in ((1.0, 0), (2.0, 1)):
+        generations(cwd, {OUTPUTS: values(value)})
+        run = session.run_matrix(Policy(), Selection(readers="0.12.0.1"), RunOptions())
+        assert len(run.summary.other_generations) == count

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import pytest
 from jax.export import SymbolicScope, export, symbolic_shape
 from making import ARTIFACTS
 
 from export_core.artifact import read, read_bytes
+from export_core.knowledge import entries_of
 from export_core.knowledge.concerns import CALL, About, Names, is_concerned, operations_of
 
 DERIVED = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")  # with two nested derivatives
@@ -80,12 +82,44 @@ def test_globs_of_uses_match_any_operation_or_body(uses, expected):
 
 
 @pytest.mark.parametrize(
+    ("operands", "expected"),
+    [
+        ([["stablehlo.reduce(*", r"tensor<(\d+x){2}f32>"]], True),
+        ([["stablehlo.reduce(add)", r"tensor<(\d+x){2}f32>"]], True),
+        ([["stablehlo.reduce(maximum)", r"tensor<(\d+x){2}f32>"]], False),
+        ([["stablehlo.reduce(*", r"tensor<(\d+x){3}f32>"]], False),
+        ([["stablehlo.tanh", "tensor<f32>"]], False),  # in the module, but no operand of this operation
+        ([["stablehlo.tanh", "tensor<f32>"], ["stablehlo.tanh", "tensor<4x3xf32>"]], True),
+    ],
+)
+def test_the_type_of_an_operand_counts_only_for_its_operation(operands, expected):
+    assert is_concerned(About(DERIVED), {"operands": operands}) is expected
+
+
+def test_a_reduction_is_doubtful_for_operands_of_rank_8_alone():
+    def tiled(x):  # of rank 8 before it is reshaped
+        return jnp.tile(x, (1, 1, 3, 1)).sum(0)
+
+    def reduced(x):
+        return x.reshape(2, 2, 1, 3, 1, 1, 1, 1).sum(0)
+
+    entry = next(entry for entry in entries_of("jaxlib") if entry.id == "cpu-rank-8")
+    argument = jax.ShapeDtypeStruct((2, 2, 3, 1), "float32")
+    concerned = [
+        is_concerned(About(read_bytes(bytes(export(jax.jit(function))(argument).serialize()))), entry.concerns)
+        for function in (tiled, reduced)
+    ]
+    assert concerned == [False, True]
+
+
+@pytest.mark.parametrize(
     ("concerns", "operations"),
     [
         ({"calls": ["lapack_*"]}, {"stablehlo.custom_call"}),
         ({"operations": ["stablehlo.sort", "stablehlo.while"], "devices": 2}, {"stablehlo.sort", "stablehlo.while"}),
         ({"operations": ["stablehlo.sort", "sdy.*"]}, set()),  # any operation of a dialect may be meant
         ({"uses": [["stablehlo.reduce(add)", "f16"], ["stablehlo.tanh", ""]]}, {"stablehlo.reduce", "stablehlo.tanh"}),
+        ({"operands": [["stablehlo.reduce(*", "x"]]}, {"stablehlo.reduce"}),
         ({"types": "f16"}, set()),
     ],
 )

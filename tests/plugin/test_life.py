@@ -182,3 +182,13 @@ def test_a_failure_names_settings_that_have_changed(life, tmp_path):
     assert f"{flag}: golden False; now True\nsettings: they may be the only cause" in text
     assert f"as the golden has it, jax.config.update('{flag}', False), or as you want it" in text
     assert "processes with other hash seeds" not in text
+
+
+def test_an_update_names_the_older_golden_that_has_other_outputs(life):
+    (own,) = {name.split("/")[1] for name in life.golden if "test_wave/" in name}
+    (older,) = {name.split("/")[1] for name in life.golden_updated if "test_wave/" in name} - {own}
+    case = "test_models.test_wave"
+    assert (
+        f"{case}/{own}: the goldens by {older} and {own} have other outputs for the same inputs, and each is compared "
+        f"with its own outputs: `jaxexport diff {case}/{older} {case}/{own}` shows what differs"
+    ) in life.updated.text

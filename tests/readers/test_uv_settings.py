@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, fi
 from export_core.readers.environment import ReaderEnvironments, Sources
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement
+from export_core.readers.uv_settings import project_place
 from export_core.releases import load_calendar
 
 CHECK = "import tiny, json, sys; print(tiny.__version__)"
@@ -139,6 +141,20 @@ def test_a_projects_configuration_applies_to_its_writers(project, tmp_path, whee
     with EnvironmentLocks() as locks:
         built = build(recipe(wheels, project=str(project)), locks)
     assert (built.checked, (tmp_path / "ran").read_text()) == ("99.0", "s3cret")
+
+
+def test_setuptools_leaves_no_egg_info_in_a_project(tmp_path, monkeypatch):
+    monkeypatch.delenv("DIST_EXTRA_CONFIG", raising=False)
+    with project_place(str(tmp_path / "project")) as place:
+        settings = configparser.RawConfigParser()  # as distutils reads it
+        settings.read(place.variables["DIST_EXTRA_CONFIG"])
+        base = Path(settings["egg_info"]["egg_base"])
+        assert base.is_dir()
+        assert tmp_path / "project" not in (base, *base.parents)
+    assert not base.exists()
+    monkeypatch.setenv("DIST_EXTRA_CONFIG", "own.cfg")
+    with project_place(str(tmp_path)) as place:
+        assert place.variables["DIST_EXTRA_CONFIG"] == "own.cfg"
 
 
 def test_writers_of_two_projects_have_separate_environments(tmp_path, cache, home, monkeypatch):

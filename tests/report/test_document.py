@@ -81,6 +81,7 @@ SENTENCES = [
     ),
     ("deployment targets", "serving (jaxlib 0.8.1, cpu): 0 of 1 cell works; 1 owed."),
     ("NOT COVERED", "2 goldens have no cell."),
+    ("GOLDENS DIFFER", "t.kept: the goldens by 0.9.2-cpu and 0.12.0-cpu have other inputs."),
     (
         "NOT CHECKED",
         "fail_on: bonus-lost: no baseline was given, so a lost bonus is not found. Name one: `jaxexport judge "

@@ -116,6 +116,7 @@ SUMMARY = summarize(
     undecided=["u"],
     unmeasured=["u"],
     inputs_only=["i"],
+    other_generations=["o"],
 )
 SUMMARY = msgspec.structs.replace(
     SUMMARY,

@@ -150,6 +150,17 @@ def test_explain_and_reduce_commands_get_the_folder_of_the_run():
     assert with_asked(text, {"--results": "out", "--as-of": "2026-11-22"}) == expected
 
 
+def test_targets_without_cells_are_named_in_one_sentence():
+    targets = tuple(DeploymentTarget(name=f"t{number}", jaxlib="0.9.2") for number in (1, 2, 3))
+    policy = Policy(deployed=(*targets, DeploymentTarget(name="serving", jaxlib="0.12.0.1")))
+    results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
+    (finding,) = target_findings(Run(results, summarize(results, policy=policy)))
+    assert finding.sentence == (
+        "serving (jaxlib 0.12.0.1, cpu): 1 of 1 cell works. t1 (jaxlib 0.9.2, cpu), t2 (jaxlib 0.9.2, cpu), t3 (jaxlib "
+        "0.9.2, cpu): no cell of these was in this run; `jaxexport matrix --readers deployed` runs them."
+    )
+
+
 def test_a_shard_names_no_command_for_a_target_without_cells():
     policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2"),))
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]

@@ -20,6 +20,7 @@ _SHOWN = 3  # How many of the artifacts are named that an upgrade would break.
 def target_findings(run: Run) -> Iterator[Finding]:
     """Yield one finding with a sentence for each deployment target in force, on how its cells ended."""
     sentences = []
+    without_cells: dict[str, list[str]] = {}  # The targets without a cell, by what to do about it.
     are_converted = bool(run.results) and all(result.converted for result in run.results)
     for target in run.summary.deployed:
         if are_converted and not target.cells:  # converted for one release: the others have the project's goldens
@@ -28,12 +29,19 @@ def target_findings(run: Run) -> Iterator[Finding]:
         where = f"{target.name} ({title_of(target.jaxlib)}, {target.platform}{until})"
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
         if not target.cells:
-            is_shard = run.summary.shard is not None
-            works = f"no cell of it was in {'this shard' if is_shard else 'this run'}"
-            if not (is_shard or any(problem.startswith(target.no_cell) for problem in run.summary.uncovered)):
-                works += "; `jaxexport matrix --readers deployed` runs them"
+            is_named = any(problem.startswith(target.no_cell) for problem in run.summary.uncovered)
+            todo = (
+                "" if is_named or run.summary.shard is not None else "; `jaxexport matrix --readers deployed` runs them"
+            )
+            without_cells.setdefault(todo, []).append(where)
+            continue
         failing = counts_line(target.failing)
         sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")
+    of_run = "this shard" if run.summary.shard is not None else "this run"
+    for todo, targets in without_cells.items():
+        sentences.append(
+            f"{', '.join(targets)}: no cell {'of it' if len(targets) == 1 else 'of these'} was in {of_run}{todo}."
+        )
     if sentences:
         yield Finding(TARGETS, 1_000_000, " ".join(sentences))
 

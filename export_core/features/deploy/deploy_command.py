@@ -129,7 +129,7 @@ def can_i_deploy(
     pairs, left_out = asked.asked_pairs(subjects, targets, to, names, compared)
     of_subjects = {subject.golden.id: subject.golden for subject, _ in pairs if subject.golden}
     for text in notes_on_generations(
-        of_subjects.values(), policy, option_words(ProjectOptions(project.goldens, policy_file))
+        compared, policy, option_words(ProjectOptions(project.goldens, policy_file)), asked=of_subjects
     ):
         echo(text, err=True)
     lacking = [] if names and to != ALL else asked.unmatched_in(targets, unmatched, pairs)

@@ -148,7 +148,7 @@ function drawOverTime(place) {
   const first = cases.filter(({ moved }) => moved).slice(0, FEW_CASES), others = cases.slice(first.length, MANY_CASES);
   place.append(...first.map(drawn));
   if (!others.length) return;
-  const details = make("details", {}, make("summary", {}, `${count(others.length)} other ${others.length === 1 ? "case" : "cases"}`));
+  const details = make("details", {}, make("summary", {}, `${count(others.length)} ${first.length ? "other " : ""}${others.length === 1 ? "case" : "cases"}${first.length ? "" : ": no cell moved"}`));
   details.addEventListener("toggle", () => details.append(make("div", { className: "cards" }, ...others.map(drawn))), { once: true });
   place.append(details);
 }

@@ -201,6 +201,7 @@ def test_report_accepts_several_baselines(tmp_path, third_run, jaxexport):
 @pytest.mark.browser
 def test_the_names_of_two_runs_do_not_overlap(opened):
     page = opened(shown=compared([result(message="then")], [result(message="now")]))
+    expect(page.locator("#over-time summary")).to_have_text("1 case: no cell moved")
     page.locator("#over-time summary").click()
     names = page.locator("#over-time .chart > text.date")
     expect(names.first).to_be_visible()
@@ -228,6 +229,7 @@ def test_the_page_draws_cases_that_changed_over_several_runs(opened, tmp_path):
     assert "error, at most 3 times the noise" in label
     assert "temp bytes, 1 k to 3 k" in label
     assert moved.locator("rect.state.kept").count() == 3
+    expect(page.locator("#over-time summary")).to_have_text("2 other cases")
     page.locator("#over-time summary").click()
     expect(page.locator("#over-time details h4")).to_have_text(["new", "same"])
     words = page.locator("#over-time details figcaption").all_inner_texts()

@@ -35,6 +35,14 @@ def test_a_stored_pass_is_a_yes(ask):
     assert "YES: 2 yes." in ended.out
 
 
+def test_a_run_that_lacks_required_cells_counts(ask, jaxexport):
+    Path("export_compat.yaml").write_text(f"{POLICY}\nrequired: {{cells: 90}}\n")
+    finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), selection={"whole": False, "cases": [CASE]})
+    judged = jaxexport("judge", code=3)
+    assert "`can-i-deploy` counts its cells all the same" in " ".join(judged.out.split())
+    ask(CASE, "serving", code=0)
+
+
 def test_a_warning_says_if_results_are_of_one_shard_only(ask):
     finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), planned=2, shard=Shard(1, 2))
     ended = ask(CASE, "all", code=3)

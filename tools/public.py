@@ -33,7 +33,7 @@ changed."""
 
 PROVISIONAL: dict[str, tuple[str, ...]] = {
     "export_core.run.session": ("run_matrix", "Observer"),
-    "export_core.policy.run_options": ("RunOptions",),
+    "export_core.policy.run_options": ("RunOptions", "Shard"),
     "export_core.matrix": ("Selection", "MatrixError"),
     "export_core.run": ("ResultsNotWritten",),
 }
@@ -70,7 +70,6 @@ INTERNAL: dict[str, tuple[str, ...]] = {
         *("plan", "options", "changed", "changed_since", "goldens", "readers", "writers", "platforms"),
         *("by_cell", "by_golden", "by_reader", "by_writer", "by_cause", "by_judgement"),
     ),
-    "RunOptions": ("shard",),
     "Selection": ("as_recorded", "has_every_golden", "has_group", "named", "or_else"),
     "run_matrix": ("interpreter",),
 }

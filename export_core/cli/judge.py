@@ -76,6 +76,7 @@ def judge(
     from export_core.report.terminal import print_headline, print_report
     from export_core.report.view import view
     from export_core.run.merge import merge_shards
+    from export_core.run.outdated import own_policy
     from export_core.run.results import read_run
 
     if as_json and not baselines:
@@ -103,7 +104,7 @@ def judge(
         # A lost bonus, or a growth since then, may have failed the run.
         words = [word for baseline in baselines for word in ("--baseline", baseline)]
         run = replace(comparison.run, options=f"{run.options} {shlex.join(words)}".strip())
-    proposed = proposal(run.results, run.summary) if propose else ""
+    proposed = proposal(run.results, run.summary, recorded.summary, own_policy(recorded)) if propose else ""
     with click_options.keeping_exit_code(run.summary.exit_code):
         if comparison and as_json:
             echo_json(comparison.as_json())

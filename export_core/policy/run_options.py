@@ -40,7 +40,7 @@ class OptionError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several parts into which a plan is split, so that each runs on a machine of its own."""
+    """A part of a plan, to run on a machine of its own."""
 
     index: int  # The number of the shard, from 1.
     count: int  # How many shards the plan has.

@@ -3,7 +3,9 @@
 import datetime
 import itertools
 import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -58,13 +60,30 @@ def _without_gaps(value: Any) -> Any:
     ]  # fmt: skip
 
 
-def proposal(results: Sequence[Result], summary: Summary) -> str:
+def proposal(
+    results: Sequence[Result], summary: Summary, before: Summary | None = None, own_policy: Path | None = None
+) -> str:
     """Return known failures, as YAML, that cover the broken and owed cells of a run; "" if there are none.
 
-    Reason, owner, issue and expiry are left for the user to fill in. Raises `ReportError` if the run is only a part of
-    the plan: the other cells may fail in another way, or not at all.
+    Reason, owner, issue and expiry are left for the user to fill in.
+
+    Args:
+        results: The cells.
+        summary: The run as it is judged now.
+        before: The run as it was judged when it ran.
+        own_policy: The file of the policy by which the run was made; None if no file says that any more.
+
+    Raises:
+        ReportError: The run is only a part of the plan: the other cells may fail in another way, or not at all.
     """
-    if missing := _missing_part(summary):
+    found, to_do = _missing_part(summary)
+    if found and before and before.as_of == summary.as_of and not _missing_part(before)[0]:
+        # Only a policy can have made it a part.
+        made = "but it is whole by the policy that it was made with"
+        again = f"judge it by that one, with `--policy {shlex.quote(str(own_policy))}`"
+        found, to_do = f"{found}; {made}", again if own_policy else "run the matrix again by this one"
+    if found:
+        missing = ": ".join(filter(None, (found, to_do)))
         raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")
     broken = [result for result in results if result.judgement.is_breach]
     # A scope has no jax: two readers with one jaxlib are one cell to an entry.
@@ -86,18 +105,18 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     return "known_failures:\n" + "".join(entries) if entries else ""
 
 
-def _missing_part(summary: Summary) -> str:
-    """Return why a run is not whole, and what to do about a shard or a partial run, in words; "" if it is whole."""
+def _missing_part(summary: Summary) -> tuple[str, str]:
+    """Return why a run is not whole, and what to do about a shard or a partial run, in words; ("", "") if it is."""
     if summary.shard:
-        return f"shard {summary.shard.index} of {summary.shard.count}: judge all shards together first"
+        return f"shard {summary.shard.index} of {summary.shard.count}", "judge all shards together first"
     if summary.partial:
-        return f"{summary.partial}: run the matrix without the options that leave cells out"
+        return summary.partial, "run the matrix again, without options that leave cells out"
     not_run = summary.judgements.get(Judgement.INCOMPLETE, 0)
     if summary.uncovered or summary.unplanned or not_run:
         texts = (*summary.uncovered, unplanned_sentence(summary))
         own = [f"{plural(not_run, 'cell')} that {'was' if not_run == 1 else 'were'} not run"] if not_run else []
-        return "; ".join([*own, *(text.rstrip(".") for text in texts if text)])
-    return ""
+        return "; ".join([*own, *(text.rstrip(".") for text in texts if text)]), ""
+    return "", ""
 
 
 def _blocks(scopes: set[Scope]) -> list[list[Scope]]:

@@ -80,9 +80,14 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
     """
     finished = [folder for folder in folders if (folder / SUMMARY).exists()]
     if not finished:
+        there = any(folder.exists() for folder in folders)
+        # A shell passes on a pattern that matches nothing as it is.
+        found, to_do = (
+            ("none", "Run them") if there else ("no such folder", "Run them, or correct the name or the pattern")
+        )
         raise NoShardError(
-            f"{', '.join(map(str, folders))}: expected finished shards of a plan, each with its {SUMMARY}, found none. "
-            "Run them."
+            f"{', '.join(map(str, folders))}: expected finished shards of a plan, each with its {SUMMARY}, found "
+            f"{found}. {to_do}."
         )
     first_plan = plan_of(finished[0])
     shards: dict[Shard, Path] = {}

@@ -64,14 +64,31 @@ def other_policy(run: Run) -> Path | None:
 
     None also if options of the command changed the policy, or if the file cannot be read.
     """
+    return _policy_file_here(run, is_same=False)
+
+
+def own_policy(run: Run) -> Path | None:
+    """Return the policy file that the command of a run would find now, if the run was judged by what it says.
+
+    None also if options of the command changed the policy, or if the file cannot be read.
+    """
+    return _policy_file_here(run, is_same=True)
+
+
+def _policy_file_here(run: Run, *, is_same: bool) -> Path | None:
+    """Return the policy file that the command of a run would find now, if it says the policy of the run, or does not.
+
+    `is_same` tells which of the two.
+    """
     if run.plan is None or run.plan.changes_policy:
         return None
     try:
         policy = _policy_here(run.plan.policy_file)
     except ExportCompatError:  # `changed_here` says so
         return None
-    is_same = policy is None or policy.without_locations() == run.policy.without_locations()
-    return None if is_same else policy_file(Path(), run.plan.policy_file)
+    if policy is None or (policy.without_locations() == run.policy.without_locations()) is not is_same:
+        return None
+    return policy_file(Path(), run.plan.policy_file)
 
 
 def _policy_here(named: str | None) -> Policy | None:

@@ -410,7 +410,11 @@ def test_a_proposal_is_refused_until_it_is_filled_in(tmp_path):
 @pytest.mark.parametrize(
     ("results", "facts", "message"),
     [
-        ([dying()], {"selection": {"whole": False, "cases": ["t.f"]}}, "found only cases t.f: run the matrix without"),
+        (
+            [dying()],
+            {"selection": {"whole": False, "cases": ["t.f"]}},
+            "found only cases t.f: run the matrix again, without",
+        ),
         ([dying()], {"shard": Shard(1, 3)}, "shard 1 of 3: judge all shards together first"),
         ([dying(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cell that was not run"),
     ],
@@ -419,6 +423,30 @@ def test_a_partial_run_proposes_nothing(results, facts, message, jaxexport, cwd)
     finished(cwd / "out", *results, **facts)
     expected = "--propose: expected a whole run whose cells all ran"
     assert_bad_input(jaxexport("judge", "out", "--propose"), expected, message)
+
+
+@pytest.mark.parametrize(
+    ("own", "advice"),
+    [
+        ("readers: [0.10.2]\n", "judge it by that one, with `--policy own.yaml`."),
+        ("readers: [0.11.0]\n", "run the matrix again by this one."),
+        (None, "run the matrix again by this one."),
+    ],
+    ids=["here", "changed", "gone"],
+)
+def test_propose_names_the_policy_by_which_a_run_is_whole(own, advice, jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text("readers: [window]\n")
+    if own:
+        (cwd / "own.yaml").write_text(own)
+    plan = {"options": ["--policy", "own.yaml"]}
+    finished(
+        cwd / "out", dying(), policy=Policy(readers="0.10.2"), selection={"readers": "0.10.2", "whole": True}, plan=plan
+    )
+    found = "found only readers 0.10.2; but it is whole by the policy that it was made with: "
+    # The policy of the project is taken where the one that the run was made with is not named.
+    assert_bad_input(jaxexport("judge", "out", "--propose"), found + advice)
+    if own == "readers: [0.10.2]\n":
+        assert "known_failures:" in jaxexport("judge", "out", "--propose", "--policy", "own.yaml", code=1).out
 
 
 def test_a_run_without_promised_cells_proposes_nothing():

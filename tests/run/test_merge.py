@@ -111,6 +111,22 @@ def test_judge_names_each_folder_without_a_shard(shards, tmp_path, capsys):
     assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")] == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nosuch/*", "found no such folder. Run them, or correct the name or the pattern."),
+        ("empty", "found none. Run them."),
+    ],
+)
+def test_judging_no_shard_is_incomplete_and_says_why(name, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert jaxexport("judge", name, "--results", "merged") == 3
+    expected = f"{name}: expected finished shards of a plan, each with its summary.json, {message}"
+    assert expected in capsys.readouterr().err
+    assert not (tmp_path / "merged").exists()
+
+
 @pytest.mark.parametrize("given", [1, 2, 3])
 def test_merging_one_shard_names_the_missing_ones(shards, given):
     merged = merge_shards([shards[given - 1]])

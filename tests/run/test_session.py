@@ -188,6 +188,20 @@ def test_a_script_runs_the_cells_that_the_command_runs(cwd, monkeypatch, jaxexpo
     assert result.reader.jaxlib == load_calendar().newest()
 
 
+def test_the_script_of_the_manual_runs_a_shard(cwd, monkeypatch, capsys):
+    root = Path(__file__).parents[2]
+    monkeypatch.setattr(replay, "missing_hardware", lambda platform: "there is none")
+    name = "golden/tests.compat.test_platforms.test_every_platform/0.12.0.1-cpu"
+    shutil.copytree(root / name, cwd / name)
+    (cwd / "export_compat.yaml").write_text("platforms: {cuda: run, rocm: run, tpu: run}\n")
+    page = (root / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    (script,) = (code for code in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "Shard(1, 3)" in code)
+    exec(compile(script, "api.md", "exec"), {})
+    assert capsys.readouterr().out == "3\n"
+    summary = read_run(Path(".jaxexport")).summary
+    assert (summary.shard, summary.planned) == (Shard(1, 3), 1)
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "expected"),
     [

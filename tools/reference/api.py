@@ -30,8 +30,9 @@ FIELDS = {
 BY_NAME = {
     "Envelope": "as jax names them",
     "Module": "of the bytecode",
-    "RunOptions": "as the options of `jaxexport matrix` of the same name, but for `memory` in bytes",
-    "Selection": "as the options of `jaxexport matrix` of the same name",
+    "RunOptions": "all with a default, as options of `jaxexport matrix`, but `memory` in bytes",
+    "Selection": "all with a default, as options of `jaxexport matrix`",
+    "Shard": "",
     **dict.fromkeys(("AbstractDevice", "AbstractMesh", "HloSharding", "NamedSharding", "PartitionSpec"), "as in jax"),
     **dict.fromkeys(("ArtifactError", "Constant", "DisabledCheck", "Function", "UnknownField"), ""),
 }

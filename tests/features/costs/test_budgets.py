@@ -118,6 +118,36 @@ def test_an_over_budget_cell_fails_the_run_and_says_why():
     )
 
 
+BEGAN = "`jaxexport report --trend cost` shows in which release it began. Then change the program or the budget."
+NONE_BEGAN = (
+    "The writer's release exceeds it too, and so does every other that was measured: none of them began it. Change the "
+    "program or the budget."
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "cells", "to_do"),
+    [
+        (1_000_000, [OWN, TWICE], NONE_BEGAN),
+        (1_000_000, [OWN], NONE_BEGAN),
+        (100_000_000, [OWN, TWICE], BEGAN),
+        (1_000_000, [TWICE], BEGAN),
+        (1_000_000, [OWN, TWICE, result(case="tests.test_b", cost=TWICE.cost)], BEGAN),
+        (
+            1_000_000,
+            [OWN, TWICE, result(reader="0.8.3", judgement=Judgement.BONUS, promised=False, cost=Cost(temp_bytes=9))],
+            BEGAN,
+        ),
+    ],
+    ids=["every release", "the writer's only", "a later release", "no writer", "another golden", "an older release"],
+)
+def test_no_release_began_what_each_release_exceeds(limit, cells, to_do):
+    policy = Policy(budgets=(Budget(max_temp_bytes=limit),))
+    judged = with_budgets(cells, policy)
+    (over,) = [one for one in document(judged, summary(policy, *judged)).findings if one.title == "OVER BUDGET"]
+    assert dict(over.details)["to do"] == to_do
+
+
 def test_promised_cells_without_a_cost_are_counted_for_each_limit():
     policy = Policy(budgets=(Budget(max_growth={"flops": 1.2}, max_fusions=3, location="p.yaml:3"),))
     bonus = result(case="t.bonus", judgement=Judgement.BONUS, promised=False)

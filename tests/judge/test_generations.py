@@ -99,7 +99,10 @@ def test_generations_in_a_runs_report_need_no_note_of_judge(cwd, jaxexport):
 
 def test_the_first_generations_are_named_others_counted():
     sentences = [f"t.{number}: the goldens differ" for number in range(8)]
-    assert first_generations(sentences) == [*sentences[:5], "3 more with other inputs or outputs than the golden before"]
+    assert first_generations(sentences) == [
+        *sentences[:5],
+        "3 more with other inputs or outputs than the golden before",
+    ]
     assert first_generations(sentences[:5]) == sentences[:5]
 
 

@@ -1,4 +1,4 @@
-"""The order of cells: those that decide the gate run before the others in all readers, in environments that are built once."""
+"""The order of cells: those that decide the gate run first in all readers, in environments that are built once."""
 
 import dataclasses
 import threading

@@ -74,9 +74,8 @@ def init(goldens: str | None, dry_run: bool) -> None:
 def check(policy_file: str | None, goldens: str | None, as_of: str | None, stable_targets: Sequence[str]) -> None:
     """Check the policy; list its expired entries, and those that match no golden here and no release.
 
-    Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, such as an unknown reader or a pin
-    of no golden, or a golden claims another build date than the calendar has; 3 no golden calls a target that
-    --stable-targets names; 4 an entry has expired.
+    Exit codes: 0 no problems found, or warnings only; 2 the policy or a golden's build date has errors; 3 no golden
+    calls a target that --stable-targets names; 4 an entry has expired.
     """
     from export_core.base.exit_code import ExitCode
     from export_core.goldens import GoldenStore

@@ -1,6 +1,8 @@
 """The core of pytest-jaxexport, with no pytest in it: artifacts, goldens, readers, the matrix and its judgement."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
+
+from export_core.base.named_tuple import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from export_core.artifact.errors import ArtifactError

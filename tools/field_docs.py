@@ -36,7 +36,7 @@ def types_in(kind: object) -> Iterator[type]:
                 seen.add(found)
                 yield found
             if has_fields:
-                left += typing.get_type_hints(found, include_extras=True).values()
+                left += _hints(found, include_extras=True).values()
 
 
 def as_written(kind: Any) -> Any:
@@ -61,11 +61,16 @@ def _type_of(kind: type, name: str) -> Any:
 
     The type of a property has the property's docstring as its description.
     """
-    if of := typing.get_type_hints(kind).get(name):
+    if of := _hints(kind).get(name):
         return as_written(of)
     getter = getattr(kind, name).fget
-    returned = typing.get_type_hints(getter)["return"]
+    returned = _hints(getter)["return"]
     return typing.Annotated[returned, msgspec.Meta(description=getter.__doc__)]
+
+
+def _hints(of: Any, *, include_extras: bool = False) -> dict[str, Any]:
+    """Return the types of a class's fields, or of a function, some of whose modules do without `typing`."""
+    return typing.get_type_hints(of, localns={"Any": Any}, include_extras=include_extras)
 
 
 def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:

@@ -1,8 +1,9 @@
 """One artifact from any file: a serialized `jax.export.Exported`, a bare StableHLO portable artifact, a SavedModel."""
 
+from __future__ import annotations
+
 import os
 from functools import cached_property
-from typing import Any
 
 from export_core.artifact.bytecode.module import CustomCall, Module
 from export_core.artifact.bytecode.sections import MAGIC
@@ -13,9 +14,13 @@ from export_core.artifact.protobuf import SPAN, Wire
 from export_core.artifact.saved_model import FILE as SAVED_MODEL
 from export_core.artifact.saved_model import OPERATION, SavedModel, is_saved_model, read_saved_model
 from export_core.artifact.unread import Unread, unread_parts
+from export_core.base.named_tuple import TYPE_CHECKING
 from export_core.base.quick_hash import sha256_of
 from export_core.base.text import plural
 from export_core.base.untrusted import UnexpectedFileError, read_regular
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def as_dict(value: object) -> Any:

@@ -5,10 +5,11 @@ and what to expect on each platform. A function that takes an artifact raises `A
 be read.
 """
 
+from __future__ import annotations
+
 import binascii
 import json
 from collections.abc import Iterable, Mapping, Set
-from typing import Any, NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import CustomCall
@@ -16,8 +17,13 @@ from export_core.artifact.bytecode.sections import MAGIC, Tables
 from export_core.artifact.bytecode.values import Values
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.unread import Unread
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 from export_core.base.platforms import PLATFORMS
 from export_core.releases.stable_targets import stable_targets
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 STABLE = "stable"  # listed by the writer's release, and by the reader's if there is a reader to consider
 ALLOWED = "allowed"  # not listed, and the policy allows it with a reason

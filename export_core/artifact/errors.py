@@ -1,11 +1,15 @@
 """The error of a bad artifact: what was expected, what was found, at which byte, what to do."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from __future__ import annotations
 
 from export_core.base.errors import ExportCompatError
+from export_core.base.named_tuple import TYPE_CHECKING
 
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    Result = TypeVar("Result")
 DAMAGED = "The file is damaged or is not a serialized jax.export artifact: export it again, or check the copy."
 LIMIT = "JAX writes no artifact near this limit: do not trust the source of this file."
 

@@ -4,15 +4,21 @@ What is checked is read from the module itself. JAX's export documentation ("Mod
 `main` must look like; docs/reference/calling-conventions.md says what each version changed.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Function, Module
 from export_core.artifact.bytecode.sections import STRINGS
 from export_core.artifact.envelope.fields import Aval, Envelope
+from export_core.base.named_tuple import TYPE_CHECKING
 from export_core.base.text import plural
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 OLDEST, NEWEST = 1, 10  # the calling conventions that JAX has had
 ATTRIBUTE_SINCE = 8  # the first version whose module must have jax.uses_shape_polymorphism

@@ -3,10 +3,12 @@
 A message is not copied: its fields are places in the bytes of the file, so that an error names the byte.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from export_core.artifact.errors import LIMIT, ArtifactError
+from export_core.base.named_tuple import NamedTuple
 
 VARINT, FIXED_64, SPAN, FIXED_32 = 0, 1, 2, 5  # Wire types. Groups (3 and 4) are in no protobuf that is read here.
 MOST_FIELDS = 1_000_000  # what is read in a second

@@ -9,18 +9,24 @@ A runtime that is not jaxlib gets the module and how to call it. It loads an art
 and parses the module. A function that takes an artifact or a module raises `ArtifactError` if a module cannot be read.
 """
 
+from __future__ import annotations
+
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 from export_core.releases.calendar_entries import CalendarEntry, RuntimeEntries
 from export_core.releases.names import version_numbers
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 CONVERSION = "`jaxexport convert "  # Begins the command that a reason advises, if a conversion may help.
 CONVERT = ", or `jaxexport convert FILE"  # The beginning of the second remedy, after how to export otherwise.
@@ -60,17 +66,17 @@ def without_advice(reason: str) -> str:
     return re.sub(_ADVICE, "", reason)
 
 
-def without_advice_on(load: "LoadResult") -> "LoadResult":
+def without_advice_on(load: LoadResult) -> LoadResult:
     """Return a result whose reasons do not say how to export or convert otherwise."""
     return load._replace(reasons=tuple(map(without_advice, load.reasons)))
 
 
-def advises_conversion(load: "LoadResult") -> bool:
+def advises_conversion(load: LoadResult) -> bool:
     """Return whether a reason why a reader does not load an artifact says how to convert it."""
     return any(CONVERSION in reason for reason in load.reasons)
 
 
-def without_conversion(load: "LoadResult", does: str, why: str) -> "LoadResult":
+def without_conversion(load: LoadResult, does: str, why: str) -> LoadResult:
     """Return a result that says why no conversion helps, in place of how to convert.
 
     `does` is what the reader does with the converted artifact, such as ``does not compile it``, and `why` the reason.

@@ -5,12 +5,14 @@ these operations are read: all others are TensorFlow's own. Numbers of fields ar
 saved_model.proto, meta_graph.proto, graph.proto, function.proto, node_def.proto, attr_value.proto and types.proto.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from export_core.artifact.errors import LIMIT, ArtifactError
 from export_core.artifact.protobuf import SPAN, VARINT, Field, Wire
+from export_core.base.named_tuple import NamedTuple
 from export_core.base.text import plural
 
 FILE = "saved_model.pb"  # A folder with this file is a SavedModel.

@@ -3,16 +3,22 @@
 A dialect, operation, attribute or type that is in no table is always a finding, and never passed over.
 """
 
+from __future__ import annotations
+
 import functools
 import os.path
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
-from typing import Any, NamedTuple
 
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import RESOURCE_OFFSETS, RESOURCES, TEXT, Tables
 from export_core.artifact.bytecode.values import MAX_ATTRIBUTES, Values
 from export_core.artifact.envelope.fields import Envelope
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 UNKNOWN = "unknown"  # of a known dialect, and in no table: a newer release may have written it
 FOREIGN = "foreign"  # what jax.export never writes, and what this reader cannot look into

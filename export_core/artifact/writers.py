@@ -3,15 +3,17 @@
 A function that takes an artifact raises `ArtifactError` if a module of it cannot be read.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import AuditFinding, audit
 from export_core.artifact.envelope.fields import Envelope
 from export_core.artifact.envelope.formats import FIRST_JAX, LAST_JAX, format_in_words
+from export_core.base.named_tuple import NamedTuple
 from export_core.releases.calendar_entries import CalendarEntry, shipped_entries
 from export_core.releases.names import version_numbers
 from export_core.releases.stable_targets import stable_targets

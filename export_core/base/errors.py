@@ -1,11 +1,13 @@
 """The base class of all errors that this project raises on purpose, and how commands print other errors."""
 
+from __future__ import annotations
+
 import errno
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, NamedTuple
 
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 from export_core.base.text import shown, without_credentials
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ class ExportCompatError(Exception):
     problems: tuple[Problem, ...] = ()  # What is wrong with a file; empty if the error is not about a file.
 
     @classmethod
-    def about(cls, *problems: Problem) -> "Self":
+    def about(cls, *problems: Problem) -> Self:
         """Return the error whose message has a line for each of these problems of a file."""
         error = cls("\n".join(map(str, problems)))
         error.problems = problems

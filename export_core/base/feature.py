@@ -5,17 +5,28 @@ the module in the feature's folder. A function is imported only when it is neede
 load what a matrix needs.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import FunctionType
-from typing import NamedTuple, Protocol, TypeVar
+
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from typing import Protocol, TypeVar
+
+    Kind = TypeVar("Kind")
+else:
+
+    class Protocol:
+        """The base of `QuickStart`, for which `typing` is not imported."""
+
 
 FOLDER = "export_core.features"
 _TAKES_MORE = 0x04  # The flag of code with ``*args``: `inspect.CO_VARARGS`.
-
-Kind = TypeVar("Kind")
 
 
 class FeatureError(Exception):
@@ -139,7 +150,8 @@ def _registered(feature: str, hook: str, where: str, kind: type[Kind]) -> Kind:
     module, _, name = where.partition(":")
     named: Kind = getattr(importlib.import_module(f"{FOLDER}.{feature}.{module}"), name)
     # Not issubclass: before Python 3.12, a class with the methods of any protocol of a library is one of Protocol.
-    asked: object = kind.__call__ if Protocol in kind.__mro__ else None
+    is_protocol = any(base.__name__ == "Protocol" for base in kind.__mro__)
+    asked: object = kind.__call__ if is_protocol else None
     if isinstance(asked, FunctionType) and isinstance(named, FunctionType):
         problem = unfitting_argument(named, asked)
     elif asked or not isinstance(named, kind):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from typing import TYPE_CHECKING, Any, cast
+
+from export_core.base.named_tuple import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Any, TextIO
 
 NOBODY_READS = 141
 """The exit code of a command whose output nobody reads any more, as of a program that SIGPIPE ended."""
@@ -33,7 +34,7 @@ def prepare_streams() -> None:
             setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
     for stream in (sys.stdout, sys.stderr):
         accept_any_text(stream)
-    sys.stderr = cast("TextIO", FailSafe(sys.stderr))  # else Python would end with 1, the code of a broken promise
+    sys.stderr = FailSafe(sys.stderr)  # else Python would end with 1, the code of a broken promise
 
 
 def accept_any_text(stream: TextIO) -> None:

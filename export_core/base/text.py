@@ -5,10 +5,17 @@ when they are written, by one function for each format. URLs are shown and store
 of a query.
 """
 
+from __future__ import annotations
+
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+
+from export_core.base.named_tuple import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 # As text: `re` compiles each when it is first used, and a command that shows plain text uses none.
 _ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])"

@@ -4,13 +4,14 @@ A property of an artifact is computed once, when the first entry asks for it. A 
 `ArtifactError` if the module cannot be read.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_devices, calls_of_jax, looked_up
@@ -18,8 +19,13 @@ from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import STRINGS
 from export_core.artifact.envelope.fields import NamedSharding
+from export_core.base.named_tuple import TYPE_CHECKING
 from export_core.base.text import few
 from export_core.knowledge.knowledge_base import Entry
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 # A text, which `re` compiles at its first use: few artifacts need it.
@@ -287,7 +293,7 @@ class About:
         return answer
 
     @property
-    def converted(self) -> "About":
+    def converted(self) -> About:
         """The properties of the artifact as a conversion for another runtime leaves them."""
         has_shardings = "Sharding" in self.calls or any(name.startswith(_OF_SHARDY) for name in self.operations)
         return AboutConverted(self.artifact) if has_shardings else self

@@ -7,14 +7,16 @@ artifact that does not load does not run either, so an answer is never better th
 A function that takes an artifact raises `ArtifactError` if one of the artifact's modules cannot be read.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, only_jax
 from export_core.artifact.readers import CONVERSION, LoadResult, Reader, advises_conversion, loads, without_conversion
+from export_core.base.named_tuple import NamedTuple
 from export_core.base.text import few
 from export_core.knowledge.concerns import (
     CALL,

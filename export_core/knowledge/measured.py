@@ -1,12 +1,14 @@
 """The operations, with element types, that runtimes other than jaxlib were seen to run, and those that fail in them."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os.path
 from bisect import bisect_right
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from export_core.base.named_tuple import NamedTuple
 from export_core.releases.names import parts_of
 
 _NO_TYPE = ("",)  # In place of the element types of an operation that has none.

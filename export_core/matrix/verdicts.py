@@ -373,9 +373,9 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         inside=Judgement.BROKEN,
         outside=Judgement.OUTSIDE,
         is_explained=False,
-        next_step="Run it again, alone and with a longer limit: `{longer}`. A busy machine and an endless compilation "
-        "look alike. Only if it times out again on a quiet machine, find the release in which it began: `{bisect}`, "
-        "and report it to JAX.",
+        next_step="Run it again, alone and with a longer limit, since a busy machine and an endless compilation look "
+        "alike. The command: `{longer}`. Only if it times out again on a quiet machine, find the release in which it "
+        "began: `{bisect}`, and report it to JAX.",
         advice="Export a smaller case: readers have the same time limit.",
     ),
     Verdict.ERROR: VerdictFacts(

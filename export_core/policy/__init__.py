@@ -3,7 +3,9 @@
 A name is imported from its module when it is first used: `jaxexport inspect` loads `terms`, and must not load msgspec.
 """
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
+
+from export_core.base.named_tuple import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from export_core.policy.load import find_policy, load_policy

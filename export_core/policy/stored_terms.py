@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
 
 from export_core.base.cache_folder import cache_path
+from export_core.base.named_tuple import TYPE_CHECKING
 from export_core.base.quick_hash import sha256_of
 from export_core.base.untrusted import read_named
 from export_core.policy.terms import Terms

@@ -1,9 +1,11 @@
 """The terms for describing an artifact, which a project's policy sets: releases, windows, allowed custom calls."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, NamedTuple
 
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 from export_core.releases.calendar_entries import CalendarEntry
 from export_core.releases.windows import Windows
 
@@ -31,7 +33,7 @@ class PromisedDays(NamedTuple):
     until: tuple[str, str]  # The last day, by the earliest and by the latest writer.
 
 
-def promised_days(writer: "WrittenBy", terms: Terms) -> PromisedDays | None:
+def promised_days(writer: WrittenBy, terms: Terms) -> PromisedDays | None:
     """Return the build dates of readers that are promised to read an artifact; None if no possible writer is known."""
     built = sorted(date.fromisoformat(x.built) for x in terms.releases if x.jaxlib in writer.possible)
     if not built:

@@ -4,7 +4,9 @@ A name is imported from its module when it is first used: `jaxexport inspect` ne
 and the calendar's libraries take longer to load than an artifact takes to read.
 """
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
+
+from export_core.base.named_tuple import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, Release, load_calendar

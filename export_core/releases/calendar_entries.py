@@ -6,14 +6,18 @@ read with msgspec, packaging and YAML, and these files 25. All of `jaxexport ins
 jax.export takes as a process, which is 117.
 """
 
+from __future__ import annotations
+
 import functools
 import os.path
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 from export_core.releases.names import Titled
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from export_core.releases.calendar import Calendar, RuntimeRelease
     from export_core.releases.runtimes import Runtime
 
@@ -70,7 +74,7 @@ def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
     )
 
 
-def calendar_entries(calendar: "Calendar") -> tuple[CalendarEntry, ...]:
+def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
     """Return an entry for each jaxlib of a calendar that can be installed, oldest build first.
 
     Those of the shipped calendar are in a file, which `shipped_entries` reads faster.
@@ -106,7 +110,7 @@ def _runtime_entry(
     return CalendarEntry("", built, "", (stablehlo,), (), runtime, convention, tuple(dialects))
 
 
-def runtime_entries(runtime: "Runtime", added: Mapping[str, "RuntimeRelease"] = {}) -> RuntimeEntries:
+def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
     """Return an entry for each release of a runtime, or the name of the runtime whose releases it has.
 
     `added` are releases that a project adds; those of the runtime itself count before them.

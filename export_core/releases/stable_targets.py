@@ -1,11 +1,17 @@
 """The custom-call targets that each release promises to keep, from a data file of their own, without the calendar."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os.path
-from typing import Any
 
+from export_core.base.named_tuple import TYPE_CHECKING
 from export_core.releases.names import version_numbers
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 # Paths by os.path: pathlib takes 5 ms to import.
 TABLE = os.path.join(os.path.dirname(__file__), "data", "stable_targets.json")  # noqa: PTH118, PTH120

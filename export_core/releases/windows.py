@@ -1,10 +1,12 @@
 """The windows of the promise: whether a pair of build dates is inside, and until when."""
 
+from __future__ import annotations
+
 import datetime
 import functools
 from enum import StrEnum
-from typing import NamedTuple
 
+from export_core.base.named_tuple import NamedTuple
 from export_core.releases.errors import ReleaseError
 
 _LONGEST = 36_500  # Days: a century, as in a policy, so that no date leaves the range of those of Python.

@@ -42,16 +42,16 @@ def to_do(*results: Result) -> str:
 def test_a_timeout_is_to_be_run_again_with_more_time_first(cell):
     reader = cell.reader.jaxlib
     advice = (
-        "Run it again, alone and with a longer limit: `jaxexport matrix --cases t.f --writers 0.9.2 --readers "
-        f"{reader} --platforms cpu --timeout 480`."
+        "Run it again, alone and with a longer limit, since a busy machine and an endless compilation look alike. The "
+        f"command: `jaxexport matrix --cases t.f --writers 0.9.2 --readers {reader} --platforms cpu --timeout 480`."
     )
-    assert to_do(cell).startswith(f"{advice} A busy machine and an endless compilation look alike. Only if it ")
+    assert to_do(cell).startswith(f"{advice} Only if it ")
     assert f"`jaxexport bisect {CELL} {reader} --timeout 480`, and report it to JAX." in to_do(cell)
     made = document([cell])
     (shown := io.StringIO()), print_report(Console(file=shown, width=100), made)
     texts = [shown.getvalue(), broken_cell(cell).text, markdown_text(made), html_page(made), junit_xml(made)]
     for text in texts:
-        assert "Run it again, alone and with a longer limit:" in " ".join(text.split())
+        assert "Run it again, alone and with a longer limit, since" in " ".join(text.split())
         assert not any(words in text for words in BLAMES), text
     assert f"next       {with_more_time(cell.reproduce)}\n" in shown.getvalue()
 

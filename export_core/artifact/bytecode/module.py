@@ -1,14 +1,20 @@
 """A StableHLO module: its tables are read at once, its operations by one walk, which is made only when needed."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
 
 from export_core.artifact.bytecode.sections import Tables
 from export_core.artifact.bytecode.values import Opaque, Values
 from export_core.artifact.bytecode.walk import Operation, Uses, walk
 from export_core.artifact.errors import LIMIT, guarded
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 # The properties of the operations that are decoded, in the order of the bytes. It is alphabetical in every file seen,
 # which no document promises: `properties` checks their number, so that a new one is an error, not a wrong answer.

@@ -1,12 +1,17 @@
 """The attributes and types of a module, decoded one by one when they are needed, within limits of size and depth."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
 
 from export_core.artifact.bytecode.sections import TEXT, Cursor, Entries, Tables
 from export_core.artifact.errors import LIMIT
+from export_core.base.named_tuple import TYPE_CHECKING
 
-_Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
+if TYPE_CHECKING:
+    from typing import Any
+
+    _Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
 
 MAX_DEPTH = 64  # attributes inside attributes, types inside types
 MAX_NODES = 10_000  # values inside one value, and one more for each 16 bytes of the file: a shared one counts each time

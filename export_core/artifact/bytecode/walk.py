@@ -1,11 +1,13 @@
 """The walk over a module's operations in one pass, without recursion: it counts all and calls hooks for a few kinds."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
 from export_core.artifact.bytecode.sections import IR, Cursor, Tables
 from export_core.artifact.errors import LIMIT
+from export_core.base.named_tuple import NamedTuple
 from export_core.base.text import plural
 
 MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, since Python's would overflow

@@ -1,16 +1,21 @@
 """The decoder of the envelope: from flatbuffer tables to typed fields, for formats 1 to 12 and later ones."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, TypeVar
 
 from export_core.artifact.envelope import fields as f
 from export_core.artifact.envelope import schema as s
 from export_core.artifact.envelope.flatbuffer_reader import MOST_SHARED, Buffer, Table
 from export_core.artifact.errors import LIMIT, ArtifactError, guarded
+from export_core.base.named_tuple import TYPE_CHECKING
 
-Made = TypeVar("Made")
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Made = TypeVar("Made")
 
 MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
 MAX_DIMENSION = 4096  # letters of a symbolic dimension

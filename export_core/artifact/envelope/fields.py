@@ -1,6 +1,8 @@
 """The typed fields of a serialized `jax.export.Exported`, named as jax names them."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from __future__ import annotations
+
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 
 Dim = int | str  # the size of a dimension, or the expression of a symbolic one as jax prints it
 
@@ -23,7 +25,7 @@ class Tree(NamedTuple):
     """The structure of a pytree."""
 
     kind: str  # leaf, none, tuple, list, dict or custom.
-    children: tuple["Tree", ...] = ()  # The trees directly below.
+    children: tuple[Tree, ...] = ()  # The trees directly below.
     names: tuple[str, ...] = ()  # The keys of a dict, in the order of children.
     custom_name: str | None = None  # The name under which a custom node was registered.
     custom_auxdata: bytes | None = None  # The bytes that the node serialized beside its children.
@@ -218,7 +220,7 @@ class Envelope(NamedTuple):
         return len(self.levels) - 1
 
     @property
-    def levels(self) -> "tuple[Envelope, ...]":
+    def levels(self) -> tuple[Envelope, ...]:
         """This envelope, then those of its nested derivatives: of the first derivative, the second, and so on."""
         return (self,) if self.vjp is None else (self, *self.vjp.levels)
 

@@ -1,10 +1,16 @@
 """The reader of untrusted flatbuffers: every offset is checked, every visit to an object counted."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from struct import Struct
-from typing import Any
 
 from export_core.artifact.errors import LIMIT, ArtifactError
+from export_core.base.named_tuple import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 _U16 = Struct("<H").unpack_from
 _I32 = Struct("<i").unpack_from
@@ -35,7 +41,7 @@ class Buffer:
         self.most = 2048 + min(self.size // 4, MOST_VISITS)
         self.left = self.most
 
-    def root(self) -> "Table":
+    def root(self) -> Table:
         """Return the root table, which is an Exported."""
         return Table(self, self.follow(0, "the root table"), "Exported")
 
@@ -175,7 +181,7 @@ class Table:
             raise self.error(f"{what} (field {index} of {self.kind})", "none")
         return self.buffer.string(self.at(index), what)
 
-    def table(self, index: int, kind: str) -> "Table | None":
+    def table(self, index: int, kind: str) -> Table | None:
         """Return the table of type `kind` in field `index`, or None if the field is missing."""
         return Table(self.buffer, self.buffer.follow(self.at(index), kind), kind) if index in self else None
 
@@ -183,7 +189,7 @@ class Table:
         """Return the byte vector in field `index`, or None if the field is missing."""
         return bytes(self.buffer.blob(self.at(index), f"field {index} of {self.kind}")) if index in self else None
 
-    def tables(self, index: int, kind: str) -> "Iterator[Table]":
+    def tables(self, index: int, kind: str) -> Iterator[Table]:
         """Yield the tables of type `kind` in the vector in field `index`; nothing if the field is missing."""
         for at in self._references(index):
             yield Table(self.buffer, self.buffer.follow(at, kind), kind)

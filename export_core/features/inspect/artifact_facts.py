@@ -4,10 +4,11 @@ Screen, difference and inventory are made of them, and `jaxexport inspect --json
 the published schema (schema/inspect.schema.json).
 """
 
+from __future__ import annotations
+
 import os.path
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
 
 from export_core.artifact import Artifact, Module, as_dict
 from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, calls_of_jax, foreseen_everywhere
@@ -16,11 +17,16 @@ from export_core.artifact.readers import Needs, Reader, needs, readers_of, reade
 from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer, is_rewritten
 from export_core.base.leaf_names import numbered, path_at
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 from export_core.base.quick_hash import sha256_of
 from export_core.knowledge import NO, Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
 from export_core.releases.calendar_entries import CalendarEntry, shipped_runtimes
 from export_core.releases.names import title_of
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from export_core.artifact import Artifact, as_dict, read
 from export_core.artifact.artifact import saved_model_in
@@ -15,6 +14,7 @@ from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy
 from export_core.base.layout import wrapped
+from export_core.base.named_tuple import TYPE_CHECKING
 from export_core.base.streams import NOBODY_READS, drop_output
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
 from export_core.features.inspect.artifact_facts import (

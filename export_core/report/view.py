@@ -307,7 +307,7 @@ def _issue_text(issue: KnownIssue | None) -> str:
         # No release of jax is to blame: which one of the runtime has it, and who measured that, is the evidence.
         since = f" since {issue.consumer} {issue.since}" if issue.since else ""
         title = f"{issue.id}{since}: {title}"
-    source = issue.issue or (source_of(issue) if issue.consumer != JAXLIB else "")
+    source = issue.link or (source_of(issue) if issue.consumer != JAXLIB else "")
     return ", ".join(filter(None, (title, source, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 

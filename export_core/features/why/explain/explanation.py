@@ -317,7 +317,7 @@ def _cause(
             return FailureCause.STABLEHLO, f"{reasons}."
         return FailureCause.FORMAT, f"{reasons}."
     if issue:
-        return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
+        return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.link})' if issue.link else ''}."
     if result.verdict is Verdict.TIMEOUT:
         words = "A busy machine ends a cell so too: nothing shows yet that the release cannot run it."
         return FailureCause.TIME_LIMIT, words

@@ -307,11 +307,10 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
     """
 
     def is_meant(golden: Golden) -> bool:
-        case, writer = golden.manifest.case, golden.manifest.writer
         return (
-            (not asked.cell or matches(golden.id, asked.cell) or matches(case, asked.cell))
-            and (not asked.case or matches(case, asked.case))
-            and asked.writer in ("", writer.jaxlib, writer.id)
+            (not asked.cell or any(matches(name, asked.cell) for name in golden.names))
+            and (not asked.case or matches(golden.manifest.case, asked.case))
+            and asked.writer in ("", *golden.manifest.writer.names)
         )
 
     if goldens := [golden for golden in stored if is_meant(golden)]:

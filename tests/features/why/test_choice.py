@@ -76,6 +76,7 @@ def test_a_comparator_gets_the_variables_of_the_policy(tmp_path, monkeypatch):
     [
         CELL,
         f"{CASE}/0.9.2-cpu in 0.10.2",
+        f"{CASE}/0.9.2 in 0.10.2",
         f"{CASE}/0.9.2-cpu in jaxlib 0.10.2 on cpu",
     ],
 )

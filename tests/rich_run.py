@@ -152,7 +152,13 @@ def rich_document() -> Document:
     results = with_causes(with_budgets([*_works(), *_fails()], POLICY))
     changed = "another version of pytest-jaxexport"
     other = "export_compat.yaml is not the policy by which this run was judged: `jaxexport report` judges by it."
-    run = Run(results, _summary(results), folder=Path("out"), changed=changed, judged_otherwise=other)
+    run = Run(
+        *(results, _summary(results)),
+        folder=Path("out"),
+        changed=changed,
+        unread_policy="The policy of this project cannot be read.",
+        judged_otherwise=other,
+    )
     policy = msgspec.structs.replace(POLICY, fail_on=("bonus-lost",))
     unchecked = view(replace(run, summary=msgspec.structs.replace(run.summary, policy=msgspec.to_builtins(policy))))
     return Document(run, unchecked.findings, as_run_difference(_difference(run)))

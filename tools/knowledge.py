@@ -79,8 +79,8 @@ def lacking(issue: KnownIssue) -> Iterable[str]:
         yield "expected either a range of releases, or in any_reader why there is none."
     if not issue.stage:
         yield "expected `stage`, found none."
-    if not issue.issue and not issue.study:
-        yield "expected a source, `issue` or `study`, found none."
+    if not issue.link and not issue.study:
+        yield "expected a source, `issue`, `documented` or `study`, found none."
     if not issue.measured:
         yield "expected the day on which it was measured, found none."
     if issue.fixture is None:

@@ -167,6 +167,8 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 def _chosen(store: GoldenStore, names: Iterable[str]) -> list[Golden]:
     """Return the goldens that people name, each once: by CASE or CASE/WRITER, in which both may be globs.
 
+    The jaxlib alone stands for all writers with it.
+
     Raises `GoldenError` for a name that matches no golden.
     """
     from export_core.policy.entries import matches
@@ -178,7 +180,11 @@ def _chosen(store: GoldenStore, names: Iterable[str]) -> list[Golden]:
         # A case that exists is meant itself: the brackets of its parameters are no part of a glob.
         alike = [case] if case in cases else [known for known in cases if matches(known, case)]
         own = [golden for known in alike for golden in store.generations(known)]
-        own = [golden for golden in own if not writer or matches(golden.manifest.writer.id, writer)]
+        own = [
+            golden
+            for golden in own
+            if not writer or any(matches(each, writer) for each in golden.manifest.writer.names)
+        ]
         chosen |= {golden.id: golden for golden in own or store.named(name)}
     return [*chosen.values()]
 

@@ -128,8 +128,8 @@ def report(
     from dataclasses import replace
 
     from export_core.report.view import view
-    from export_core.report.wording import OUTDATED
-    from export_core.run.outdated import changed_here, other_policy
+    from export_core.report.wording import OUTDATED, doubts
+    from export_core.run.outdated import changed_here, other_policy, unread_policy
     from export_core.run.results import read_run
     from export_core.run.run import command_again
 
@@ -163,7 +163,7 @@ def report(
     if policy_file or as_of or fail_on:
         run = judged_run(run, path, policy_file, as_of, fail_on)  # refuses a run that does not count any more
     else:
-        run = replace(run, changed=changed_here(run))
+        run = replace(run, changed=changed_here(run), unread_policy=unread_policy(run))
         if not run.changed and (other_file := other_policy(run)):
             words = ["jaxexport", "report", *([] if path == RESULTS else [str(path)]), "--policy", str(other_file)]
             other = f"{other_file} is not the policy by which this run was judged: `{shlex.join(words)}` judges by it."
@@ -189,10 +189,9 @@ def report(
         # What goes to standard output for other programs is not mixed with text for people.
         console = click_options.console(stderr=click_options.STDOUT in written)
         print_report(console, view(run, comparison), full=full, has_page="html" in files)
-    elif run.changed:
-        echo(f"note: {OUTDATED.format(path, run.changed, command_again(run))}", err=True)
-    elif run.judged_otherwise:
-        echo(f"note: {run.judged_otherwise}", err=True)
+    else:
+        for sentence in doubts(run).values():
+            echo(f"note: {sentence}", err=True)
     if is_opened:
         import webbrowser
 

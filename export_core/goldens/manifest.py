@@ -82,6 +82,11 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         jax = "" if self.jax == self.jaxlib else f"-jax{self.jax}"
         return f"{self.jaxlib}{jax}-{self.platform}"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which people call it: its id, and its jaxlib alone, which other writers may have too."""
+        return self.id, self.jaxlib
+
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The options of an export. A field that has its default is not written down."""

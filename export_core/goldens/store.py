@@ -22,7 +22,7 @@ from export_core.artifact.numerics import factored_outputs, has_factorization
 from export_core.base import atomic
 from export_core.base.checked_arguments import path_of
 from export_core.base.scratch import scratch_folder
-from export_core.base.text import did_you_mean
+from export_core.base.text import did_you_mean, few
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named, read_regular
 from export_core.goldens import manifest_file
@@ -84,6 +84,12 @@ class Golden:
     def id(self) -> str:
         """The name ``<case>/<writer>``, unique in a store."""
         return f"{self.manifest.case}/{self.manifest.writer.id}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which people call it: the case, ``<case>/<writer>``, and ``<case>/<jaxlib>``."""
+        case, writer = self.manifest.case, self.manifest.writer
+        return case, *(f"{case}/{name}" for name in writer.names)
 
     @property
     def artifact(self) -> Path:
@@ -298,16 +304,23 @@ class GoldenStore:
         """Return all goldens of a case that a person names, and the golden by the named writer, or else the newest.
 
         Args:
-            name: ``CASE`` or ``CASE/WRITER``; or the path of its folder, as a shell completes it.
+            name: ``CASE`` or ``CASE/WRITER``; or the path of its folder, as a shell completes it. The jaxlib is enough
+                of a writer if it wrote one golden of the case.
 
         Raises:
-            GoldenError: no case has this name, or the case has no golden by this writer.
+            GoldenError: no case has this name, or the case has no golden by this writer, or several by this jaxlib.
         """
         case, _, writer = self.name_of(name).partition("/")
         generations = self.existing(case)
-        for golden in reversed(generations):
-            if writer in ("", golden.manifest.writer.id):
-                return generations, golden
+        if not writer:
+            return generations, generations[-1]
+        own = [golden for golden in generations if writer in golden.manifest.writer.names]
+        if len(own) == 1:
+            return generations, own[0]
+        if own:
+            raise GoldenError(
+                f"{name}: expected one golden, found {len(own)} by this jaxlib. Name one of {few([x.id for x in own])}."
+            )
         known = ", ".join(golden.manifest.writer.id for golden in generations)
         raise GoldenError(f"{self.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
 

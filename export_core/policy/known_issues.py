@@ -83,7 +83,9 @@ class KnownIssue(msgspec.Struct, frozen=True):
     outcome: Literal[Outcome, ""] = ""  # What happens.
     consumer: Consumer = "jaxlib"  # The consumer that has it. What TensorFlow has, a SavedModel has too.
     issue: Annotated[str, Meta(pattern="^(https?://.*)?$")] = ""  # A link; empty where nobody reported it.
-    study: str = ""  # The page, or the file of a study, that measured it; empty where `issue` says enough.
+    documented: Annotated[str, Meta(pattern="^(https?://.*)?$")] = ""
+    """A link to a page of the consumer that says that it is so: nobody tracks it as a fault."""
+    study: str = ""  # The page, or the file of a study, that measured it; empty where a link says enough.
     since: str = ""  # The first release that has it; all older ones too if empty.
     mended_in: str = ""  # The first release that no longer has it; none if empty.
     any_reader: str = ""  # Why there is no such range: any release can have it.
@@ -99,6 +101,11 @@ class KnownIssue(msgspec.Struct, frozen=True):
     effect: str = ""  # What happens, and with which numbers, in a sentence.
     measured: datetime.date | None = None  # The day on which it was measured last.
     fixture: Fixture | None = None  # The artifacts by which it is measured again.
+
+    @property
+    def link(self) -> str:
+        """The issue, or the page that documents the fault; empty where there is neither."""
+        return self.issue or self.documented
 
     @property
     def readers(self) -> str:
@@ -156,12 +163,12 @@ def shipped_issues() -> tuple[KnownIssue, ...]:
 
 
 def source_of(issue: KnownIssue) -> str:
-    """Return where a user finds more about an entry: its issue, its study, or the command that shows a shipped entry.
+    """Return where a user finds more about an entry: its link, its study, or the command that shows a shipped entry.
 
     The study of a shipped entry is a file of this project's repository, which an installation lacks.
     """
     is_shipped = any(issue.id == shipped.id for shipped in shipped_issues())
-    return issue.issue or (SHOWN_BY if issue.study and is_shipped else issue.study)
+    return issue.link or (SHOWN_BY if issue.study and is_shipped else issue.study)
 
 
 def _read(path: Path) -> tuple[KnownIssue, ...]:

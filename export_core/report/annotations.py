@@ -32,14 +32,14 @@ def annotation_commands(document: Document) -> str:
 
     The first tests of all findings come before the second test of any. A finding has at most `_MOST_OF_ONE` tests.
     """
-    if not (exit_code := document.run.summary.exit_code) and not document.run.changed:
+    if not (exit_code := document.run.summary.exit_code) and not document.doubt:
         return ""
     tests = affected_tests(document.findings)
-    counts, of_one, lines = Counter(error=1), Counter[tuple[int, int]](), []
+    counts, of_one, lines = Counter(error=1), Counter[int](), []
     for test in tests:
-        of_one[test.finding.rank] += 1
+        of_one[id(test.finding)] += 1  # not the rank, which findings share
         level = test.finding.kind.level
-        if of_one[test.finding.rank] <= _MOST_OF_ONE and counts[level] < MOST:
+        if of_one[id(test.finding)] <= _MOST_OF_ONE and counts[level] < MOST:
             counts[level] += 1
             lines.append(_command(level, test.title, test.message, test.place))
     line, cells = document.headline

@@ -10,15 +10,15 @@ from export_core.base.text import plural
 from export_core.base.xml_text import text_of
 from export_core.judge import Judgement, Summary
 from export_core.report.svg import add, width_of
-from export_core.report.wording import headline, old_calendar, promised_nothing, shown_exit_code
+from export_core.report.wording import OUTDATED_RUN, doubts, headline, old_calendar, promised_nothing, shown_exit_code
 from export_core.run.run import Run
 
 
-def badge(summary: Summary, *, outdated: bool = False) -> dict[str, Any]:
+def badge(summary: Summary, *, doubt: str = "") -> dict[str, Any]:
     """Return the badge of a run: the first numbers of its headline, such as ``broken: 67 of 1,350 promised cells``.
 
-    The badge has the form that https://shields.io/badges/endpoint-badge reads. `outdated` means that what decides
-    verdicts has changed since the run.
+    The badge has the form that https://shields.io/badges/endpoint-badge reads. `doubt` says why the judgement
+    may not be that of today, such as `outdated run`.
     """
     name, _, facts = headline(summary)[0].removesuffix(".").partition(": ")
     message = name.lower() if promised_nothing(summary) else f"{name.lower()}: {facts.split('; ')[0].split(', ')[0]}"
@@ -29,17 +29,18 @@ def badge(summary: Summary, *, outdated: bool = False) -> dict[str, Any]:
     # A badge has no room to name the selected part: it only shows that the run was a part.
     if summary.partial and not promised_nothing(summary):
         message = f"partial run, {message}"
-    if outdated:
-        message = f"outdated run, {message}"
+    if doubt:
+        message = f"{doubt}, {message}"
     is_green = summary.exit_code == ExitCode.KEPT
-    shown = ExitCode.INCOMPLETE if (summary.partial or outdated) and is_green else shown_exit_code(summary)
+    shown = ExitCode.INCOMPLETE if (summary.partial or doubt) and is_green else shown_exit_code(summary)
     colour = shown.facts.colour
     return {"schemaVersion": 1, "label": "jax.export", "message": message, "color": colour}
 
 
 def badge_file(run: Run, *, as_json: bool) -> bytes:
     """Return the badge of a run as a file: an SVG picture, or JSON data from which shields.io draws the badge."""
-    shown = badge(run.summary, outdated=bool(run.changed))
+    kind = next(iter(doubts(run)), None)
+    shown = badge(run.summary, doubt="outdated run" if kind is OUTDATED_RUN else kind.title.lower() if kind else "")
     return (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n"
 
 

@@ -19,7 +19,7 @@ from export_core.matrix.result import grouped
 from export_core.matrix.verdicts import FindingKind
 from export_core.policy.known_issues import KnownIssue
 from export_core.readers.cell import CellKey
-from export_core.report.wording import headline, shown_exit_code
+from export_core.report.wording import doubts, headline, shown_exit_code
 from export_core.run.run import Run
 
 if TYPE_CHECKING:
@@ -166,10 +166,15 @@ class Document:
     def headline(self) -> tuple[str, str]:
         """Two lines: what the run shows, with its numbers; then all counts, the date and the exit code.
 
-        The first line of an outdated run begins with ``OUTDATED, was``.
+        The first line of a run whose judgement may not be that of today says so, such as ``OUTDATED, was KEPT``.
         """
         line, counts = headline(self.run.summary, self.run.readers)
-        return (f"OUTDATED, was {line}" if self.run.changed else line), counts
+        return (f"{self.doubt}, was {line}" if self.doubt else line), counts
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why the judgement may not be that of today, as the title of a finding; "" if nothing says so."""
+        return next((kind.title for kind in doubts(self.run)), "")
 
     @property
     def headline_parts(self) -> tuple[str, str, str]:
@@ -185,9 +190,9 @@ class Document:
 
     @property
     def look(self) -> ExitCode:
-        """The exit code that decides the symbol and the colour of the headline: an outdated run never looks kept."""
+        """The exit code that decides the symbol and the colour of the headline: a run in doubt never looks kept."""
         look = shown_exit_code(self.run.summary)
-        return ExitCode.INCOMPLETE if self.run.changed and look is ExitCode.KEPT else look
+        return ExitCode.INCOMPLETE if self.doubt and look is ExitCode.KEPT else look
 
     @cached_property
     def row_line(self) -> Callable[[Sequence[Result]], RowLine | None]:

@@ -137,7 +137,7 @@ def _what(finding: Finding, summary: Summary) -> str:
         shortened(issue.title if issue else without_tries(first_line(cause.message)), _LONGEST_WORDS)
     )
     # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
-    url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
+    url = issue.link.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
     to_do = first_sentence(dict(finding.details).get("to do", "")).replace("`", "")
     advice = f"<br>To do: {for_markdown(shortened(to_do, 2 * _LONGEST_WORDS))}" if to_do else ""
     return f"**{for_markdown(words)}**: {message}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"

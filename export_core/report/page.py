@@ -24,11 +24,12 @@ from export_core.report.document import Document, Finding, RunDifference, by_kin
 from export_core.report.map_svg import legend_of, map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import map_releases, named_among, release_map
-from export_core.report.view import NOT_COVERED, NOT_DECIDED, OTHER_POLICY, OUTDATED_RUN
+from export_core.report.view import NOT_COVERED, NOT_DECIDED
 from export_core.report.wording import (
     JAX_PROMISE,
     MARKS,
     began_and_ended,
+    doubts,
     first_sentence,
     lost_cells,
     owed_to,
@@ -112,7 +113,7 @@ def _notes(document: Document) -> list[tuple[str, str, str]]:
 
     The link is its address and its text; both are "" if there is no more to see.
     """
-    notes = [(one.sentence, "", "") for one in document.findings if one.kind in (OUTDATED_RUN, OTHER_POLICY)]
+    notes = [(sentence, "", "") for sentence in doubts(document.run).values()]
     if untested := document.run.summary.without_cells:
         first = first_sentence(untested)
         link = (cause_link(_anchor(NOT_COVERED)), "More") if first != untested else ("", "")
@@ -242,7 +243,8 @@ def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
         "fault": finding.fault,
         "to_do": to_do,
         "next_step": first_sentence(to_do.removeprefix("Run the command below. ")),
-        "issue": web_address(issue.issue) if issue else "",
+        "issue": web_address(issue.link) if issue else "",
+        "linked": "Upstream issue" if issue and issue.issue else "Documentation",
         "reproduce": details.get("reproduce", ""),
         "filter": filter_link(cause=name, judgement=judgement) if cause else filter_link(judgement=judgement),
         "filtered": f"Its {size}" if cause else f"All {judgement} cells",

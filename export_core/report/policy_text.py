@@ -160,6 +160,13 @@ def _expected_message(result: Result) -> str:
     return line[:begins].rstrip()
 
 
+def _tracked_by(issue: KnownIssue | None) -> str:
+    """Return what tracks a failure: the upstream issue, or the id of a fault that nobody has reported; else ""."""
+    if issue is None or (issue.documented and not issue.issue):
+        return ""
+    return issue.issue or issue.id
+
+
 def _entry(
     failure: tuple[str, str, str],
     scopes: Sequence[Scope],
@@ -188,7 +195,7 @@ def _entry(
         # What the table of upstream issues says need not be written again; the owner is always a person's choice.
         "reason": issue.title if issue else "TODO why it fails",
         "owner": "TODO who is responsible for it",
-        "issue": (issue.issue or issue.id) if issue else "TODO the issue that tracks it",
+        "issue": _tracked_by(issue) or "TODO the issue that tracks it",
         "added": as_of,
     }
     # 50 is the default of `at_most`; an entry that covers more has to say so.

@@ -74,7 +74,7 @@ def _rule(finding: Finding, summary: Summary) -> dict[str, Any]:
         "shortDescription": {"text": _short(title)},
         "fullDescription": {"text": _short(finding.sentence)},
         "help": {"text": _text("\n".join(help_lines))},
-        **({"helpUri": _text(issue.issue)} if issue and issue.issue else {}),
+        **({"helpUri": _text(issue.link)} if issue and issue.link else {}),
         "defaultConfiguration": {"level": finding.kind.level},
         "properties": {"tags": [_text(tag) for tag in ("jax.export", *tags)], "precision": "very-high"},
     }

@@ -52,10 +52,10 @@ from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
 from export_core.report.run_tables import named_among
 from export_core.report.wording import (
-    OUTDATED,
     asked_of,
     cell_sentence,
     device_limit,
+    doubts,
     error_size,
     evidence,
     first_end,
@@ -75,12 +75,10 @@ from export_core.report.wording import (
     with_asked,
     writer_and_reader,
 )
-from export_core.run.run import Run, command_again, command_to_continue
+from export_core.run.run import Run, command_to_continue
 
 FLAKY = FindingKind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = FindingKind("custom call", 6)
-OUTDATED_RUN = FindingKind("OUTDATED", 2, "bold yellow", level="warning")
-OTHER_POLICY = FindingKind("OTHER POLICY", 2, "bold yellow", level="warning")
 NOT_COVERED = FindingKind("NOT COVERED", 7, "bold yellow", level="warning")
 NOT_CHECKED = FindingKind("NOT CHECKED", 7, "bold yellow", level="warning")
 OTHER_GENERATIONS = FindingKind("GOLDENS DIFFER", 7, "bold yellow", level="warning")
@@ -154,8 +152,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         FAIL_ON: [f"{text}." for text in summary.failed_on],
         MISSING_RESULT: [*summary.uncovered, unplanned_sentence(summary)],
         NOTHING_PROMISED: [summary.unpromised],
-        OUTDATED_RUN: [OUTDATED.format(run.folder, run.changed, command_again(run)) if run.changed else ""],
-        OTHER_POLICY: [run.judged_otherwise],
+        **{kind: [sentence] for kind, sentence in doubts(run).items()},
         STALE_LIST: summary.stale,
         NOT_COVERED: [summary.without_cells],
         OTHER_GENERATIONS: [f"{text}." for text in first_generations(summary.other_generations)],
@@ -307,7 +304,7 @@ def _issue_text(issue: KnownIssue | None) -> str:
         # No release of jax is to blame: which one of the runtime has it, and who measured that, is the evidence.
         since = f" since {issue.consumer} {issue.since}" if issue.since else ""
         title = f"{issue.id}{since}: {title}"
-    source = issue.issue or (source_of(issue) if issue.consumer != JAXLIB else "")
+    source = issue.link or (source_of(issue) if issue.consumer != JAXLIB else "")
     return ", ".join(filter(None, (title, source, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 

@@ -30,6 +30,7 @@ from export_core.matrix.verdicts import (
     VERDICTS,
     WITHOUT_FLAGS,
     WORKING,
+    FindingKind,
 )
 from export_core.policy import Policy
 from export_core.policy.entries import KnownFailure
@@ -40,7 +41,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release, Windows
 from export_core.releases.runtimes import known_runtimes
 from export_core.report.run_tables import MapRelease, map_releases
-from export_core.run.run import Run
+from export_core.run.run import Run, command_again
 
 MARKS = [
     "[..] outside the window",
@@ -171,6 +172,18 @@ OUTDATED = (
 )
 """The sentence about a run that is shown although it does not count any more: its folder, what has changed, and its
 command."""
+
+
+OUTDATED_RUN = FindingKind("OUTDATED", 2, "bold yellow", level="warning")
+UNREAD_POLICY = FindingKind("UNREADABLE POLICY", 2, "bold yellow", level="warning")
+OTHER_POLICY = FindingKind("OTHER POLICY", 2, "bold yellow", level="warning")
+
+
+def doubts(run: Run) -> dict[FindingKind, str]:
+    """Return why the judgement of a run may not be that of this project today: sentences, the worst first."""
+    outdated = OUTDATED.format(run.folder, run.changed, command_again(run)) if run.changed else ""
+    sentences = {OUTDATED_RUN: outdated, UNREAD_POLICY: run.unread_policy, OTHER_POLICY: run.judged_otherwise}
+    return {kind: sentence for kind, sentence in sentences.items() if sentence}
 
 
 def headline(summary: Summary, readers: Sequence[Release] = ()) -> tuple[str, str]:

@@ -23,13 +23,12 @@ def changed_here(run: Run) -> str:
     """Return a text that names what has changed since a run and decides its verdicts; "" if nothing has.
 
     Compared are the parts of its evidence, the policy that its command would find in the working folder, and the
-    goldens if their folder is here. Nothing is run.
+    goldens if their folder is here. A policy that cannot be read is left out. Nothing is run.
     """
     try:
-        policy = _policy_here(run.plan.policy_file if run.plan else None) or run.policy
-    except ExportCompatError as error:
-        unread = f"a policy that cannot be read any more ({first_line(str(error))})"
-        return "; ".join(filter(None, (run.changed_since(), unread)))
+        policy = _policy_of_project(run) or run.policy
+    except ExportCompatError:  # `unread_policy` says so
+        policy = run.policy
     try:
         goldens = changed_goldens(run, goldens_here(run, policy))
     except ExportCompatError as error:
@@ -37,19 +36,30 @@ def changed_here(run: Run) -> str:
     return "; ".join(filter(None, (run.changed_since(policy), goldens)))
 
 
+def unread_policy(run: Run) -> str:
+    """Return a sentence on why the policy that the command of a run would find cannot be read; "" if it can."""
+    try:
+        _policy_of_project(run)
+    except ExportCompatError as error:
+        return (
+            "The policy of this project cannot be read, so this is the judgement by the policy of the run: "
+            f"{first_line(str(error)).removesuffix('.')}. Correct that first."
+        )
+    return ""
+
+
 def changed_since_plan(record: PlanRecord) -> str:
     """Return a text that names what has changed here since a plan was made, so that its run cannot be continued.
 
     It is "" if nothing has. Compared are the policy, the goldens, the commit, and what `changes_since` compares.
+
+    Raises `ExportCompatError` if the policy or the goldens cannot be read.
     """
     from export_core.run.session import run_identity  # it imports what cells need, and this module's callers
 
-    try:
-        policy = _policy_here(record.policy_file) or Policy()
-        folder = record.goldens_folder or Path(policy.goldens)
-        stored = {golden.id: golden for golden in under_policy(GoldenStore(folder).goldens_so_far(), policy)}
-    except ExportCompatError as error:
-        return f"a policy or goldens that cannot be read any more ({first_line(str(error))})"
+    policy = _policy_here(record.policy_file) or Policy()
+    folder = record.goldens_folder or Path(policy.goldens)
+    stored = {golden.id: golden for golden in under_policy(GoldenStore(folder).goldens_so_far(), policy)}
     changes = record.changes_since(policy)
     # Two options of the command are a part of its policy.
     if not record.changes_policy and policy_hash(recorded_policy(policy)) != record.policy:
@@ -83,12 +93,17 @@ def _policy_file_here(run: Run, *, is_same: bool) -> Path | None:
     if run.plan is None or run.plan.changes_policy:
         return None
     try:
-        policy = _policy_here(run.plan.policy_file)
-    except ExportCompatError:  # `changed_here` says so
+        policy = _policy_of_project(run)
+    except ExportCompatError:  # `unread_policy` says so
         return None
     if policy is None or (policy.without_locations() == run.policy.without_locations()) is not is_same:
         return None
     return policy_file(Path(), run.plan.policy_file)
+
+
+def _policy_of_project(run: Run) -> Policy | None:
+    """Return the policy that the command of a run would find now, as `_policy_here` does."""
+    return _policy_here(run.plan.policy_file if run.plan else None)
 
 
 def _policy_here(named: str | None) -> Policy | None:

@@ -23,10 +23,10 @@ import msgspec
 
 from export_core.base.atomic import open_to_append, refuse_link, remove_staged, write_new, write_whole
 from export_core.base.checked_arguments import path_of
-from export_core.base.errors import Problem
+from export_core.base.errors import ExportCompatError, Problem
 from export_core.base.facts import check_facts
 from export_core.base.json_text import decode_json, safe_json
-from export_core.base.text import plural, schema_problem
+from export_core.base.text import first_line, plural, schema_problem
 from export_core.base.untrusted import LARGEST, read_named, read_regular
 from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
@@ -452,7 +452,12 @@ def _continued(folder: Path) -> str:
         record = plan_of(folder)
     except RunError:
         return ""
-    if changed := changed_since_plan(record):
+    try:
+        changed = changed_since_plan(record)
+    except ExportCompatError as error:
+        problem = first_line(str(error)).removesuffix(".")
+        return f", and no command continues it before this is corrected: {problem}"
+    if changed:
         again = record.command(folder, resume=False) or "jaxexport matrix"
         return f", made with {changed}: no command continues it, run `{again}` again"
     command = record.command(folder)

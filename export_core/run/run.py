@@ -39,6 +39,8 @@ class Run(Cells):
     changed: str = ""
     """A text that names what decided the verdicts and has changed since the run; empty if nothing has, or nobody asked.
     """
+    unread_policy: str = ""
+    """A sentence on why the policy here cannot be read now; else empty."""
     judged_otherwise: str = ""
     """A sentence that names the policy here now, if it is not that of the run; else empty."""
 

@@ -93,6 +93,7 @@ def test_noise_takes_globs_of_cases_and_writers(jaxexport, project, monkeypatch)
     assert chosen("*.test_mlp*", MLP, "golden/tests.compat.test_models*") == models
     assert chosen("*/0.9.2*") == [cholesky, models[0]]
     assert chosen(f"{MLP}/0.12*", CHOLESKY) == [models[1], cholesky]
+    assert chosen(f"{MLP}/0.9.2") == models[:1]
     assert_bad_input(jaxexport("goldens", "verify", "--noise", "*.test_mpl*"), "*.test_mpl*")
     assert_bad_input(jaxexport("goldens", "verify", "--noise", f"{MLP}/0.8*"), "no writer is called '0.8*'")
 

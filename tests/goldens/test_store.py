@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -97,6 +98,18 @@ def test_generations_are_in_order_of_build_dates(store):
         write_golden(store, manifest(jaxlib=jaxlib))
     found = store.generations("tests.test_a.test_f")
     assert [golden.manifest.writer.jaxlib for golden in found] == ["0.9.0", "0.8.3", "0.12.0.1"]
+
+
+def test_a_jaxlib_names_the_only_golden_that_it_wrote(store):
+    other = structs.replace(writer("0.9.2"), platform="cuda")
+    for made in (manifest(jaxlib="0.8.1"), manifest(jaxlib="0.9.2"), manifest(writer=other)):
+        write_golden(store, made)
+    case = manifest().case
+    assert store.find(f"{case}/0.8.1")[1].manifest.writer.id == "0.8.1-cpu"
+    assert store.find(f"{case}/0.9.2-cuda")[1].manifest.writer == other
+    several = f"expected one golden, found 2 by this jaxlib. Name one of {case}/0.9.2-cpu, {case}/0.9.2-cuda."
+    with pytest.raises(GoldenError, match=re.escape(several)):
+        store.find(f"{case}/0.9.2")
 
 
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):

@@ -334,6 +334,19 @@ def test_cells_that_fail_alike_are_proposed_as_one_entry():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("upstream", "tracked_by"),
+    [
+        ("lapack-cold-process", "https://github.com/jax-ml/jax/issues/29610"),
+        ("gspmd-reduction-in-0.7.0", "gspmd-reduction-in-0.7.0"),  # nobody has reported it
+        ("stablehlo-too-new", "TODO the issue that tracks it"),  # as the documentation of JAX says
+    ],
+)
+def test_a_page_of_documentation_is_no_issue(upstream, tracked_by):
+    (entry,) = entries(dying(upstream=upstream))
+    assert entry["issue"] == tracked_by
+
+
 def test_proposed_entries_cover_no_kept_cell():
     broken = [dying("t.a", "0.10.0"), dying("t.a", "0.10.2"), dying("t.b", "0.10.2")]
     cells = [*broken, result(case="t.b", reader="0.10.0")]

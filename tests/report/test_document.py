@@ -56,6 +56,7 @@ SENTENCES = [
         "What decides verdicts has changed since the run in out: it was made by another version of pytest-jaxexport. "
         "`jaxexport judge` and `can-i-deploy` do not count it. Run it again: `jaxexport matrix`.",
     ),
+    ("UNREADABLE POLICY", "The policy of this project cannot be read."),
     (
         "OTHER POLICY",
         "export_compat.yaml is not the policy by which this run was judged: `jaxexport report` judges by it.",
@@ -229,7 +230,7 @@ def test_the_example_report_has_each_kind_of_finding():
 def test_new_parts_of_a_document_have_to_be_listed_here():
     """A new part of a report belongs into `elements` of rich_run.py: then each medium has to show it."""
     made = {name for name in vars(Document) if not name.startswith("_")} | {one.name for one in fields(Document)}
-    # `headline_parts` is the headline, `look` a colour, and `folder` where a file is written.
+    # `headline_parts` is the headline, `doubt` its first words, `look` a colour, and `folder` where a file is written.
     assert made == {
         "run",
         "findings",
@@ -237,6 +238,7 @@ def test_new_parts_of_a_document_have_to_be_listed_here():
         "folder",
         "headline",
         "headline_parts",
+        "doubt",
         "look",
         "row_line",
         "tables",

@@ -214,10 +214,6 @@ IN_PROJECT = {
         )
         for key in ("allow", "numbers")
     },
-    "a policy with an error": (
-        lambda _: write("export_compat.yaml", "windows: 5\n"),
-        "a policy that cannot be read any more (export_compat.yaml",
-    ),
     "a deleted case": (
         lambda _: shutil.rmtree("golden/t.a"),
         "goldens that are missing or damaged now: t.a/0.12.0.1-cpu",
@@ -285,17 +281,40 @@ def test_a_report_compares_the_policy_file_named_for_the_run(project, jaxexport)
     assert "OUTDATED" not in jaxexport("report", code=0).out
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("windows: 5\n", "export_compat.yaml:1: windows: "), ("windows: {\n", "export_compat.yaml:2: not YAML: ")],
+)
+def test_a_report_says_where_the_policy_cannot_be_read(project, jaxexport, text, problem):
+    jaxexport(*MATRIX, code=0)
+    write("export_compat.yaml", text)
+    sentence = "The policy of this project cannot be read, so this is the judgement by the policy of the run: "
+    shown = " ".join(jaxexport("report", code=0).out.split())
+    assert f"UNREADABLE POLICY {sentence}{problem}" in shown
+    assert "Correct that first." in shown
+    assert "UNREADABLE POLICY, was KEPT: " in shown
+    assert "OUTDATED" not in shown, "no other run is needed"
+    assert f"note: {sentence}{problem}" in jaxexport("report", "--badge", "badge.json", code=0).err
+    assert json.loads(Path("badge.json").read_bytes())["message"].startswith("unreadable policy, partial run, kept")
+    assert problem in jaxexport("judge", code=2).err
+
+
 def test_a_report_names_a_policy_that_changed_what_it_says_of_findings(project, jaxexport):
     jaxexport(*MATRIX, code=0)
     assert "is not the policy" not in jaxexport("report", code=0).out
     write("export_compat.yaml", f"{POLICY}calendar_days: 61\n")
     sentence = "export_compat.yaml is not the policy by which this run was judged: "
     command = "`jaxexport report --policy export_compat.yaml` judges by it."
-    assert f"OTHER POLICY {sentence}{command}" in " ".join(jaxexport("report", code=0).out.split())
-    files = ("--markdown", "shown.md", "--html", "shown.html")
+    shown = " ".join(jaxexport("report", code=0).out.split())
+    assert f"OTHER POLICY {sentence}{command}" in shown
+    assert "OTHER POLICY, was KEPT: " in shown, "the headline says it"
+    files = ("--markdown", "shown.md", "--html", "shown.html", "--badge", "badge.json")
     assert f"note: {sentence}{command}" in " ".join(jaxexport("report", *files, code=0).err.split())
     assert "is not the policy by which this run was judged" in Path("shown.md").read_text()
     assert f"{sentence}" in Path("shown.html").read_text()
+    assert '<h1><span class="exit3">OTHER POLICY, was KEPT:</span>' in Path("shown.html").read_text()
+    assert json.loads(Path("badge.json").read_bytes())["message"].startswith("other policy, partial run, kept")
+    assert jaxexport("report", "--annotations", code=0).out.startswith("::warning title=OTHER POLICY%2C was KEPT%3A ")
     assert "is not the policy" not in jaxexport("report", "--policy", "export_compat.yaml", code=0).out
 
 
@@ -471,7 +490,6 @@ def test_a_continued_run_says_which_cells_its_time_lacks(project, jaxexport):
     [
         (lambda: shutil.rmtree("golden/t.a"), "goldens that are missing or damaged now: t.a/0.12.0.1-cpu"),
         (lambda: write("export_compat.yaml", f"{POLICY}calendar_days: 61\n"), "another policy"),
-        (lambda: write("export_compat.yaml", "windows: 5\n"), "a policy or goldens that cannot be read any more"),
         (lambda: committed("later"), "another commit of the project: none, now "),
     ],
 )
@@ -483,6 +501,13 @@ def test_an_unfinished_run_is_not_continued_after_a_change(project, jaxexport, c
     command = f"jaxexport matrix --as-of {DAY} --readers 0.12.0.1,0.12.0 --platforms cpu"
     assert f"no command continues it, run `{command}` again" in message
     assert "--resume" not in message
+
+
+def test_an_unfinished_run_waits_for_a_readable_policy(project, jaxexport):
+    unfinished(jaxexport)
+    write("export_compat.yaml", "windows: 5\n")
+    message = jaxexport("report", code=2).err
+    assert "has not finished, and no command continues it before this is corrected: export_compat.yaml:1: wi" in message
 
 
 def test_deleted_goldens_known_to_git_make_a_run_outdated(project, jaxexport):

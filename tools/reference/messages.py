@@ -21,7 +21,7 @@ def issues() -> str:
     for issue in known_issues():
         if issue.consumer != JAXLIB:  # knowledge.md has them
             continue
-        link = f" [Report]({issue.issue})." if issue.issue else ""
+        link = f" [{'Report' if issue.issue else 'Documentation'}]({issue.link})." if issue.link else ""
         facts = {
             "readers": issue.readers,
             "writers": issue.written_before and f"before {issue.written_before}",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from export_core.base.layout import wrapped
 from export_core.base.text import few, plain_text, plural
-from export_core.features.deploy.answers import Deployability, DeployAnswer, Deployment, Upgrade
+from export_core.features.deploy.answers import Deployability, DeployAnswer, Deployment, Upgrade, shown_in
 from export_core.matrix.verdicts import FindingKind
 from export_core.releases.names import title_of
 from export_core.report.document import Finding
@@ -86,13 +86,13 @@ def _sentence(answer: Deployment) -> str:
     how = "it may run" if answer.foreseen else "a stored run passed"
     to = answer.upgrade_to.replace("==", " ")
     later = f"; the first later release in which {how}: {to}" if to else ""
-    return plain_text(f"{answer.artifact}: {answer.why}{since}{later} ({answer.shown_by})")
+    return plain_text(f"{answer.artifact}: {answer.why}{since}{later} ({shown_in(answer.shown_by, answer.folder)})")
 
 
 def _upgrade(upgrade: Upgrade) -> str:
     if upgrade.partly:
         these = "the one that fails today" if upgrade.artifacts == 1 else f"the {upgrade.artifacts} that fail today"
-        shown_by = "forecast" if upgrade.foreseen else "results"
+        shown_by = "forecast" if upgrade.foreseen else "stored results"
         more = len(upgrade.failing) - _SHOWN
         failing = [*upgrade.failing[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
         return plain_text(

@@ -68,6 +68,7 @@ class Deployment(msgspec.Struct, frozen=True):
     shown_by: str
     """The evidence: `results` of a stored run, the `forecast` from the bytes of the artifact, or, for a pattern, the
     `policy`."""
+    folder: str = ""  # The folder of the stored run, if its `results` are the evidence.
     since: str = ""
     """If the answer is no: the first of the releases, up to the target's own, that all do not run it; empty if not
     known."""
@@ -281,10 +282,11 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question) 
             todo = "convert that golden too, run it"
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
+    folder = question.folders.get(place_of(result), "") if result else ""
     if answer is not DeployAnswer.UNKNOWN:  # what is known needs no run
         run = todo = ""
     why += f": {todo}, and ask again" if todo else ""
-    return _Answered(subject, Deployment(*named, answer, why, shown_by, *around, run), outlook)
+    return _Answered(subject, Deployment(*named, answer, why, shown_by, str(folder), *around, run), outlook)
 
 
 def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[DeployAnswer, str, Result | None]:
@@ -570,7 +572,7 @@ def _failing_in(
         today = ", which runs today," if each.deployment.answer is DeployAnswer.YES else ""
         result = _stored(each.subject, version, target.platform, question)
         if result is not None and shows_failure(result):
-            yield f"{each.subject.name}{today} fails there: {result.verdict} in {result.ending} (results)"
+            yield f"{each.subject.name}{today} fails there: {_stored_failure(result, question)}"
         elif result is None or not ran(result):
             reader = find_reader(version, question.terms, question.calendar)
             foreseen = forecast(each.subject.artifact, reader, target.platform)
@@ -581,7 +583,18 @@ def _failing_in(
             continue
         own = question.evidence.get((golden, target.release, platform))
         if own is not None and ran(own) and target.has_case(result.case):
-            yield f"{golden}, which runs today, fails there: {result.verdict} in {result.ending} (results)"
+            yield f"{golden}, which runs today, fails there: {_stored_failure(result, question)}"
+
+
+def _stored_failure(result: Result, question: Question) -> str:
+    """Return how a cell failed in a stored run, in words, with the folder of that run if it is known."""
+    folder = question.folders.get(place_of(result), "")
+    return f"{result.verdict} in {result.ending} ({shown_in('results', str(folder))})"
+
+
+def shown_in(shown_by: str, folder: str) -> str:
+    """Return the evidence of an answer in words, with the folder of the run whose results they are."""
+    return f"{shown_by} in {folder}" if folder else shown_by
 
 
 def _converting_command(

@@ -260,8 +260,8 @@ def written_by(
 
 
 def _has_name(golden: Golden, name: str) -> bool:
-    """Return whether a golden has a name that the user gave: its case, its id, a glob of either, or its folder."""
-    return matches(golden.manifest.case, name) or matches(golden.id, name) or _is_folder_of(golden, Path(name))
+    """Return whether a golden has a name that the user gave: one of its names, a glob of one, or its folder."""
+    return any(matches(own, name) for own in golden.names) or _is_folder_of(golden, Path(name))
 
 
 def _is_folder_of(golden: Golden, path: Path) -> bool:
@@ -501,7 +501,7 @@ def _unmet_patterns(target: DeploymentTarget, goldens: Sequence[Golden]) -> list
 
 def _is_named(subject: Subject, name: str, *, exactly: bool = False) -> bool:
     """Return whether a name means an artifact: its case, its golden or its file; a glob counts unless `exactly`."""
-    names = [subject.file, *((subject.golden.manifest.case, subject.golden.id) if subject.golden else ())]
+    names = [subject.file, *(subject.golden.names if subject.golden else ())]
     return name in names or (not exactly and any(matches(each, name) for each in names[1:]))
 
 

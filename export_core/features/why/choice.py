@@ -110,7 +110,8 @@ class Choice:
     options with which another command finds the same golden and releases. `alike` counts all cells of the run with the
     cell's cause by judgement, the worst first; it is empty if no run has the cell. `others` are commands, each of which
     explains the example of another cause; `having_others` is the phrase before their number, such as "The run has".
-    `outside` are such commands for causes only of cells outside the window, where other cells break the run.
+    `outside` are such commands for causes only of cells outside the window, where other cells break the run. `goldens`
+    are such commands for goldens of the same case that fail, one for each that no other command names.
     """
 
     cell: Cell
@@ -122,6 +123,7 @@ class Choice:
     others: tuple[str, ...] = ()
     having_others: str = ""
     outside: tuple[str, ...] = ()
+    goldens: tuple[str, ...] = ()
     results: Path | None = None  # The folder of results that was named.
     not_counted: str = ""  # Why the result that the run has of the cell does not count, as a phrase; empty if it does.
 
@@ -231,8 +233,9 @@ def choose(asked: Asked) -> Choice:
     goldens = under_policy(_goldens_named(asked, stored, store), policy)
     meant = _only_one(_candidates(asked, goldens, run), asked, run)
     candidate = meant.one
-    others, outside = (
-        tuple(_explaining(other, asked, policy) for other in group) for group in (meant.others, meant.outside)
+    others, outside, same_case = (
+        tuple(_explaining(other, asked, policy) for other in group)
+        for group in (meant.others, meant.outside, meant.goldens)
     )
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
@@ -267,6 +270,7 @@ def choose(asked: Asked) -> Choice:
         others=others,
         having_others=meant.having,
         outside=outside,
+        goldens=same_case,
         results=asked.results,
         not_counted=not_counted,
     )
@@ -303,11 +307,10 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
     """
 
     def is_meant(golden: Golden) -> bool:
-        case, writer = golden.manifest.case, golden.manifest.writer
         return (
-            (not asked.cell or matches(golden.id, asked.cell) or matches(case, asked.cell))
-            and (not asked.case or matches(case, asked.case))
-            and asked.writer in ("", writer.jaxlib, writer.id)
+            (not asked.cell or any(matches(name, asked.cell) for name in golden.names))
+            and (not asked.case or matches(golden.manifest.case, asked.case))
+            and asked.writer in ("", *golden.manifest.writer.names)
         )
 
     if goldens := [golden for golden in stored if is_meant(golden)]:
@@ -376,6 +379,7 @@ class _Meant(NamedTuple):
     others: Sequence[_Candidate] = ()
     having: str = ""  # The phrase before the number of `others`, such as "The run has".
     outside: Sequence[_Candidate] = ()  # Of causes only of cells outside the window, while other cells break the run.
+    goldens: Sequence[_Candidate] = ()  # Of goldens of one case, each of which has none of the other examples.
 
 
 def _examples(failing: Sequence[_Candidate], run: Run | None) -> list[_Candidate]:
@@ -387,6 +391,17 @@ def _examples(failing: Sequence[_Candidate], run: Run | None) -> list[_Candidate
     order = dict.fromkeys([*(cause.id for cause in causes), *by_cause])
     alike = [by_cause[name] for name in order if name in by_cause]
     return [min(cells, key=lambda one: places.get(one.key, len(places))) for cells in alike]
+
+
+def _of_other_goldens(
+    failing: Sequence[_Candidate], examples: Sequence[_Candidate], run: Run | None
+) -> list[_Candidate]:
+    """Return the worst cell of each golden that no example is of; none if the cells are of several cases."""
+    if len({candidate.golden.manifest.case for candidate in failing}) > 1:
+        return []
+    named = {candidate.golden.id for candidate in examples}
+    by_golden = grouped(failing, lambda candidate: candidate.golden.id)
+    return [_examples(cells, run)[0] for golden, cells in by_golden.items() if golden not in named]
 
 
 def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Meant:
@@ -413,7 +428,9 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
         by_cause = grouped(meant, lambda candidate: candidate.cause)
         if len(meant) == 1 or ("" not in by_cause and (len(by_cause) == 1 or asked.first_cause)):
             first, *others = _examples(meant, run)
-            return _Meant(first, others, having, _examples(outside, run))
+            return _Meant(
+                first, others, having, _examples(outside, run), _of_other_goldens(meant, [first, *others], run)
+            )
         more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(
             f"Expected one cell, found {len(meant):,}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in "

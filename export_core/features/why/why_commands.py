@@ -139,8 +139,8 @@ def explain(
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
     CELL is one as findings print it. Without it, the worst cause of the run is explained by its example, and the
-    commands for the others follow, those outside the window last. A cell that no stored run has is run here, and so is
-    a reference for numbers.
+    commands for the others follow, those outside the window last. If one case is named, so do commands for its other
+    goldens that fail. A cell that no stored run has is run here, and so is a reference for numbers.
 
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
     """

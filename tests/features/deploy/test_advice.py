@@ -144,7 +144,10 @@ def test_a_failure_in_a_known_way_has_the_advice_of_its_entry(project, jaxexport
     failed = ran(Verdict.ERROR, "0.12.0.1", stage=Stage.RUN, message="not refused", upstream="litert-unchecked-sizes")
     stored(of_runtime(failed, "litert==2.3.0", "2026-10-06"))
     out = " ".join(jaxexport("can-i-deploy", CASE, "--to", "phone", code=1).out.split())
-    assert "(results) upgrade phone: no later release is known to run all of them. Fails in a known way: " in out
+    assert (
+        "(results in .jaxexport) upgrade phone: no later release is known to run all of them. Fails in a known way: "
+        in out
+    )
     assert f"{CASE}/0.9.2-cpu. Check sizes before the call. NO:" in out
 
 
@@ -199,8 +202,8 @@ def test_an_upgrade_that_breaks_other_goldens_names_them(store_two, ask, jaxexpo
     for ended in (jaxexport("can-i-deploy", "--to", "serving", code=1), ask(CASE, "serving", code=1)):
         assert (
             "upgrade   serving: no later release is known to run all that it has to run. jaxlib 0.10.2 runs the one "
-            f"that fails today (results), but {OTHER}/0.9.2-cpu, which runs today, fails there: crash in stage run: "
-            "died by signal 6 (SIGABRT) (results)\n"
+            f"that fails today (stored results), but {OTHER}/0.9.2-cpu, which runs today, fails there: crash in stage "
+            "run: died by signal 6 (SIGABRT) (results in .jaxexport)\n"
         ) in ended.out
     (upgrade,) = json.loads(ask(CASE, "serving", "--json", code=1).out)["upgrades"]
     assert (upgrade["to"], upgrade["partly"], len(upgrade["failing"])) == ("", "0.10.2", 1)

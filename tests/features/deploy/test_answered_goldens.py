@@ -28,6 +28,12 @@ def test_without_a_case_each_golden_of_a_target_gets_an_answer(project, jaxexpor
     Path("export_compat.yaml").write_text("deployed: [{name: edge, jaxlib: 0.10.2, cases: [nothing]}]\n")
 
 
+def test_a_case_and_a_jaxlib_name_a_golden(project, jaxexport):
+    write_golden(GoldenStore(project / "golden"), manifest(CASE, "0.12.0.1"))
+    asked = jaxexport("can-i-deploy", f"{CASE}/0.9.2", "--to", "edge", "--json")
+    assert answers(asked) == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
+
+
 ITS_GOLDEN, CPU_GOLDEN = f"{ON_TPU}/0.9.2-cpu", f"{CASE}/0.9.2-cpu"
 
 

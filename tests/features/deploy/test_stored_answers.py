@@ -30,7 +30,8 @@ def test_a_stored_pass_is_a_yes(ask):
     ended = ask(CASE, "all", code=0)
     assert ended.out.splitlines()[:2] == [
         "serving (jaxlib 0.9.2)",
-        f"  yes     {CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2 and agrees with its writer's outputs (results)",
+        f"  yes     {CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2 and agrees with its writer's outputs (results in "
+        ".jaxexport)",
     ]
     assert "YES: 2 yes." in ended.out
 
@@ -115,7 +116,7 @@ def test_a_pass_counts_if_only_the_window_has_changed(ask):
 def test_a_flaky_pass_is_unknown(ask):
     stored(ran(Verdict.PASS, "0.9.2", flaky="was crash on 2026-11-20"))
     ended = ask(CASE, "serving", code=3)
-    assert "it ran in jaxlib 0.9.2, but not each time: it was crash on 2026-11-20 (results)" in ended.out
+    assert "it ran in jaxlib 0.9.2, but not each time: it was crash on 2026-11-20 (results in .jaxexport)" in ended.out
 
 
 @pytest.mark.parametrize("first", [Verdict.PASS, Verdict.CRASH])
@@ -165,7 +166,9 @@ def test_the_command_runs_only_what_is_unknown(unknown, named, project, jaxexpor
 def test_results_in_the_folder_of_the_printed_command_are_found(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     stored(ran(Verdict.PASS, "0.10.2"), folder=".jaxexport/deploy")
-    assert ask(CASE, "all").code == 0
+    ended = ask(CASE, "all", code=0)
+    folders = re.findall(r"\(results in (\S+)\)", ended.out)
+    assert folders == [".jaxexport", ".jaxexport/deploy"], "each answer names the run that shows it"
 
 
 def folder_of_run(ended) -> str:
@@ -224,7 +227,7 @@ def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
     ended = ask(CASE, "serving", "--as-of", "2026-11-22", code=1)
     assert ended.out.splitlines()[1:] == [
         f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); it has been so since jaxlib "
-        "0.9.2; the first later release in which a stored run passed: 0.10.2 (results)",
+        "0.9.2; the first later release in which a stored run passed: 0.10.2 (results in .jaxexport)",
         "",
         "upgrade   serving from jaxlib 0.9.2 to 0.10.2 (the first in which a stored run passed), before 1 artifact is "
         "deployed there",

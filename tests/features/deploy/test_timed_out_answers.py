@@ -31,7 +31,7 @@ def test_a_timeout_is_unknown_and_run_again_with_more_time(ask):
     ended = ask(CASE, "all", code=3)
     assert (
         f"unknown {GOLDEN}: timeout in stage compile: still in stage compile after 120 s, killed; it may run with more "
-        "time, or on a machine that is not busy (results)"
+        "time, or on a machine that is not busy (results in .jaxexport)"
     ) in " ".join(ended.out.split())
     assert "upgrade" not in ended.out
     assert "convert" not in ended.out

@@ -50,7 +50,7 @@ def test_one_screen_shows_all_of_a_golden(copied, jaxexport):
     assert "every file is as its golden.yaml lists it" in out
 
 
-@pytest.mark.parametrize("name", [CASE, f"{CASE}/0.12.0.1-cpu", f"golden/{CASE}/0.12.0.1-cpu/"])
+@pytest.mark.parametrize("name", [CASE, f"{CASE}/0.12.0.1-cpu", f"{CASE}/0.12.0.1", f"golden/{CASE}/0.12.0.1-cpu/"])
 def test_the_newest_golden_of_a_case_is_shown(name, copied, jaxexport):
     lines = jaxexport("inspect", name).out.splitlines()
     assert lines[0] == f"{CASE}/0.12.0.1-cpu: in golden/{CASE}/0.12.0.1-cpu"

@@ -36,8 +36,8 @@ CELL = f"{CASE}/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu"
 @pytest.fixture
 def project(tmp_path) -> Path:
     """Two goldens of a case and one of another."""
-    for case, writer in ((CASE, "0.9.1"), (CASE, "0.9.2"), (OTHER, "0.9.2")):
-        write_golden(GoldenStore(tmp_path / "golden"), manifest(case, writer))
+    for case, writer in ((CASE, "0.8.1"), (CASE, "0.9.2"), (OTHER, "0.9.2")):
+        write_golden(GoldenStore(tmp_path / "golden"), manifest(case, writer), files(jaxlib=writer))
     return tmp_path
 
 
@@ -76,6 +76,7 @@ def test_a_comparator_gets_the_variables_of_the_policy(tmp_path, monkeypatch):
     [
         CELL,
         f"{CASE}/0.9.2-cpu in 0.10.2",
+        f"{CASE}/0.9.2 in 0.10.2",
         f"{CASE}/0.9.2-cpu in jaxlib 0.10.2 on cpu",
     ],
 )
@@ -280,7 +281,7 @@ def test_explain_of_a_kept_run_leaves_out_expected_refusals(project, jaxexport):
         ({"case": "tests.test_a.test_ff", "reader": "0.9.2"}, "Did you mean 'tests.test_a.test_f'?"),
         (
             {"case": CASE, "writer": "0.8.0", "reader": "0.9.2"},
-            "no golden by this writer, only by 0.9.1-cpu, 0.9.2-cpu.",
+            "no golden by this writer, only by 0.8.1-cpu, 0.9.2-cpu.",
         ),
         ({"cell": CELL, "reader": "0.11.0"}, "--reader 0.11.0: the name of the cell has 0.10.2-jax0.10.2."),
         ({"cell": f"{CASE}/0.9.2-cpu in 0.10.9"}, "jaxlib 0.10.9 is not in the release calendar"),
@@ -323,6 +324,24 @@ def test_explain_shows_the_worst_cause_and_lists_the_others(project, jaxexport):
     assert shown.endswith("\nOther causes\n" + "".join(f"  {command}\n" for command in explanation["others"]))
     refused = jaxexport("bisect", *words)
     assert (refused.code, "Expected one cell, found 4: " in refused.err) == (2, True), "only one cell can be bisected"
+
+
+def test_explain_of_a_case_has_a_command_for_each_golden(project, jaxexport):
+    crashes = [failing(writer=writer) for writer in ("0.8.1", "0.9.2")]
+    stored(*crashes, failing("0.11.0", Verdict.ERROR, stage=Stage.COMPILE), failing(case=OTHER))
+    words = ("--as-of", "2026-11-21")
+
+    def explained(*words: str) -> dict[str, Any]:
+        return json.loads(jaxexport("explain", *words, "--json", code=0).out)
+
+    of_case = explained(CASE, *words)
+    (cause,), (golden,) = of_case["others"], of_case["goldens"]
+    named = [of_case["cell"], *(shlex.split(command)[2] for command in (cause, golden))]
+    assert sorted(cell.partition(" in ")[0] for cell in named) == [f"{CASE}/0.8.1-cpu", *[f"{CASE}/0.9.2-cpu"] * 2]
+    assert explained(*shlex.split(golden)[2:])["goldens"] == []
+    shown = jaxexport("explain", CASE, *words, code=0).out
+    assert shown.endswith(f"\nOther goldens of this case that fail\n  {golden}\n")
+    assert explained(*words)["goldens"] == [], "several cases fail"
 
 
 def test_explain_lists_causes_outside_the_window_last(project, jaxexport):
@@ -373,7 +392,7 @@ KNOWN = {
 }
 
 
-CELLS = ("0.6.2", "0.9.1"), ("0.10.2", "0.9.2")
+CELLS = ("0.6.2", "0.8.1"), ("0.10.2", "0.9.2")
 """The readers and the writers of two cells with one cause, of which the first is outside the window."""
 
 

@@ -113,6 +113,7 @@ class Explanation(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()  # A command for each other cause of the cells that were meant, the worst first.
     outside: tuple[str, ...] = ()
     """A command for each cause that only cells outside the window have, if what was meant is what breaks the run."""
+    goldens: tuple[str, ...] = ()  # If one case was meant: a command for each golden that the others do not name.
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
@@ -192,6 +193,7 @@ def explain(
         bisection=bisection,
         others=choice.others,
         outside=choice.outside,
+        goldens=choice.goldens,
     )
 
 
@@ -220,6 +222,7 @@ def explanation_lines(explanation: Explanation, choice: Choice, width: int) -> I
     for title, commands in (
         ("Other causes", explanation.others),
         ("Outside the window, where nothing is promised", explanation.outside),
+        ("Other goldens of this case that fail", explanation.goldens),
     ):
         if commands:
             yield f"\n{title}"
@@ -314,7 +317,7 @@ def _cause(
             return FailureCause.STABLEHLO, f"{reasons}."
         return FailureCause.FORMAT, f"{reasons}."
     if issue:
-        return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
+        return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.link})' if issue.link else ''}."
     if result.verdict is Verdict.TIMEOUT:
         words = "A busy machine ends a cell so too: nothing shows yet that the release cannot run it."
         return FailureCause.TIME_LIMIT, words

@@ -243,7 +243,9 @@ def test_undamaged_goldens_are_still_checked(spoiled):
 
 
 def test_a_missing_golden_of_this_writer_is_noted(spoiled):
-    assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.checked.text
+    assert (
+        "older_alone]: pytest --update-goldens 'test_bad.py::test_stored[older_alone]' adds it" in spoiled.checked.text
+    )
 
 
 @pytest.mark.parametrize("test", ["unmarked", "misspelled", "never", *CALLS])

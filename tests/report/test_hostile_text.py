@@ -271,6 +271,7 @@ def event(one: Result) -> dict[str, Any]:
         **dict.fromkeys(("crash", "renamed", "changed", "measure"), one.message),
         **dict.fromkeys(("elsewhere", "without_outputs", "unmeasured"), 1),
         "case": one.case,
+        "test": one.message,
         "writer": one.writer.jaxlib,
         "written": "replaced",
         "replaced": [one.message],

@@ -228,12 +228,14 @@ def test_a_damaged_golden_is_written_again_by_its_test_alone(spoiled, kind):
     assert (f"pytest {test}", release, backfill) in words
 
 
-def test_from_a_subfolder_an_unread_golden_is_written_by_its_test(spoiled):
+@pytest.mark.parametrize("update", [(), ("--update-goldens=missing",)], ids=["checked", "missing"])
+def test_from_a_subfolder_an_unread_golden_is_written_by_its_test(spoiled, update):
     folder = spoiled.project.folder
-    (folder / "below").mkdir()
-    run = spoiled.project.pytest("-k", "stored and unread", f"--rootdir={folder}", str(folder), cwd=folder / "below")
-    test = "test_bad.py::test_stored[unread]"
-    assert f"or write it again: `pytest --update-goldens '../{test}'` with" in run.text
+    (folder / "below").mkdir(exist_ok=True)
+    options = ("-k", "stored and unread", f"--rootdir={folder}", *update)
+    run = spoiled.project.pytest(*options, str(folder), cwd=folder / "below")
+    test = "../test_bad.py::test_stored[unread]"
+    assert f"or write it again: `pytest --update-goldens '{test}'` with" in run.text
     assert f" -- --update-goldens '{test}'`." in run.text
 
 

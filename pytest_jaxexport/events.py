@@ -37,6 +37,7 @@ class CheckedCase(AnyEvent):
     shown: Sequence[tuple[str, str]]  # The goldens that have a remark, each with its remark.
     changed: str  # A change of the export that `changed_module` lets pass; empty for none.
     other_inputs: Sequence[str]  # The example arguments that are not the golden's inputs, which were compared.
+    other_generations: Sequence[str]  # That goldens of the case have other inputs than the golden before them.
     compared_by_outputs: bool  # Whether only outputs were compared, since two exports differ.
     own: bool  # Whether there is a golden by this run's writer.
     stored: int  # How many goldens had their outcome from an earlier run.

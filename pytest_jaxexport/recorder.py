@@ -648,6 +648,8 @@ class Recorder:
                 ],
                 changed=change,
                 other_inputs=other_inputs,
+                # Not their outputs: that takes up to 0.3 s a case, and a matrix does it.
+                other_generations=other_generations(generations, policy, self._replayer.command()[1:], outputs=False),
                 compared_by_outputs=differs_again or not reference.manifest.reproducible,
                 own=reference.manifest.writer.id == manifest.writer.id,
                 stored=stored,

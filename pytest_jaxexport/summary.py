@@ -174,6 +174,10 @@ def _noted(events: Sequence[CheckedCase], update: Update) -> Iterator[str]:
                 f"{few(event['other_inputs'], most=3)}. {update([event])} stores the new ones; if they are random, "
                 "seed them, else they differ in each run"
             )
+    if sentences := [text for event in events for text in event["other_generations"]]:
+        from export_core.judge.generations import first_generations  # NumPy, as above
+
+        yield from (f"  {text}" for text in first_generations(sentences))
 
 
 def _deployed(events: Sequence[DeployedCase]) -> Iterator[str]:

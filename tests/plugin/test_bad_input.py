@@ -16,7 +16,7 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import sha256
 
-KINDS = ["whole", "flipped", "gone", "unread", "future", "none", "older_alone", "older_wrong"]
+KINDS = ["whole", "flipped", "gone", "unread", "future", "none", "older_alone", "older_wrong", "older_inputs"]
 TESTS = """
 import os, warnings
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -175,7 +175,10 @@ def _spoil(project: Project) -> None:
     project.add_older_generation("test_bad.test_stored[older_alone]")
     shutil.rmtree(own["older_alone"])
     older = project.add_older_generation("test_bad.test_stored[older_wrong]")
-    _replace(older, "outputs.npz", to_npz([leaf_of(np.zeros((3, 3), np.float32))]))
+    _replace(older, "outputs.npz", zeros := to_npz([leaf_of(np.zeros((3, 3), np.float32))]))
+    older = project.add_older_generation("test_bad.test_stored[older_inputs]")
+    _replace(older, "inputs.npz", zeros)
+    _replace(older, "outputs.npz", zeros)
 
 
 def _replace(folder: Path, name: str, data: bytes) -> None:
@@ -248,6 +251,14 @@ def test_a_missing_golden_of_this_writer_is_noted(spoiled):
     assert (
         "older_alone]: pytest --update-goldens 'test_bad.py::test_stored[older_alone]' adds it" in spoiled.checked.text
     )
+
+
+def test_a_generation_with_other_inputs_is_noted(spoiled):
+    """Each golden agrees with its own outputs, so nothing fails."""
+    assert spoiled.checked["test_stored[older_inputs]"].outcome == "passed"
+    (line,) = (line for line in spoiled.checked.text.splitlines() if "have other inputs" in line)
+    assert "test_bad.test_stored[older_inputs]: the goldens by " in line
+    assert line.endswith(" shows what differs")
 
 
 @pytest.mark.parametrize("test", ["unmarked", "misspelled", "never", *CALLS])

@@ -166,6 +166,7 @@ def checked(case: str = "t.f") -> Any:
         "shown": [],
         "changed": "",
         "other_inputs": ["args[0]"],
+        "other_generations": [],
         "compared_by_outputs": False,
         "own": False,
         "stored": 0,

@@ -282,6 +282,7 @@ def event(one: Result) -> dict[str, Any]:
         "runtimes": [one.message],
         "run_deployed": one.message,
         "other_inputs": [one.message],
+        "other_generations": [one.message],
         "corrected": {"compare": one.message},
         "rounded": ["float64"],
         "not_repeated": one.message,

@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, TypedDict, final
 
 
-class _AnyEvent(TypedDict):
+class AnyEvent(TypedDict):
     """The facts of a case that are the same whether its golden was written or checked."""
 
     case: str  # The id of the case.
+    test: str  # Its test, as a command line names it in the folder where pytest was called.
     writer: str  # The id of this run's jax as a writer.
     unmeasured: int  # How many goldens of the case have no noise.
     measure: str  # The command that measures their noise; empty if all have noise.
 
 
 @final
-class WrittenCase(_AnyEvent):
+class WrittenCase(AnyEvent):
     """A golden that was written or would have been, such as in a dry run."""
 
     written: str  # The change of the stored golden, such as new, replaced, unchanged, would be new.
@@ -29,13 +30,14 @@ class WrittenCase(_AnyEvent):
 
 
 @final
-class CheckedCase(_AnyEvent):
+class CheckedCase(AnyEvent):
     """A case whose test passed, and whose goldens were replayed."""
 
     judgements: Mapping[str, int]  # How many of its goldens have each judgement.
     shown: Sequence[tuple[str, str]]  # The goldens that have a remark, each with its remark.
     changed: str  # A change of the export that `changed_module` lets pass; empty for none.
     other_inputs: Sequence[str]  # The example arguments that are not the golden's inputs, which were compared.
+    other_generations: Sequence[str]  # That goldens of the case have other inputs than the golden before them.
     compared_by_outputs: bool  # Whether only outputs were compared, since two exports differ.
     own: bool  # Whether there is a golden by this run's writer.
     stored: int  # How many goldens had their outcome from an earlier run.
@@ -45,7 +47,7 @@ class CheckedCase(_AnyEvent):
 
 
 @final
-class DeployedCase(_AnyEvent):
+class DeployedCase(AnyEvent):
     """A case that has to run in other releases than this one, whether or not its test passed."""
 
     deployed: Sequence[str]  # The titles of these releases, of jaxlib and of other runtimes.
@@ -53,7 +55,7 @@ class DeployedCase(_AnyEvent):
 
 
 @final
-class LeftCase(_AnyEvent):
+class LeftCase(AnyEvent):
     """A case that has a golden by this run's writer, where only missing goldens are written; its test may fail."""
 
     left: str  # The id of that golden.

@@ -368,14 +368,16 @@ class GoldensReporter:
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
             verbose, repeated = config.getoption("verbose") > 0, options.repeated_options(config)
-            for line in shown_lines(self.events, self.unused, verbose=verbose, repeated=repeated):
+            selected = selected_words(config)
+            lines = shown_lines(self.events, self.unused, verbose=verbose, repeated=repeated, selected=selected)
+            for line in lines:
                 terminalreporter.write_line(line)
             if config.getoption("update_goldens") == options.DRY_RUN:
                 terminalreporter.write_line(
-                    f"dry run: nothing was written; {updating(repeated, tests=selected_words(config))} writes it"
+                    f"dry run: nothing was written; {updating(repeated, tests=selected)} writes it"
                 )
             elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED:
-                command = updating(repeated, "=missing")
+                command = updating(repeated, "=missing", selected)
                 terminalreporter.write_line(f"interrupted: {command} writes what is missing")
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)

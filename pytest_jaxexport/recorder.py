@@ -1,5 +1,6 @@
 """The work of the fixture `export_golden`: export, audit, compare with the goldens, replay them; or write a golden."""
 
+import functools
 import inspect
 import os
 import shlex
@@ -75,7 +76,7 @@ from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changed_settings, changes_since, source_difference
 from pytest_jaxexport.comparing import comparison, correction, marked_now
-from pytest_jaxexport.events import CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
+from pytest_jaxexport.events import AnyEvent, CheckedCase, DeployedCase, Event, LeftCase, WrittenCase
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.long_steps import shown_in_log
 from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
@@ -282,8 +283,7 @@ class Recorder:
 
     def _note_left(self, manifest: Manifest, own: Sequence[Golden]) -> None:
         """Note which goldens a run that writes missing ones leaves as they are."""
-        case, writer = manifest.case, manifest.writer.id
-        self.events += [LeftCase(case=case, writer=writer, unmeasured=0, measure="", left=one.id) for one in own]
+        self.events += [LeftCase(**self._of_test(manifest), left=one.id) for one in own]
 
     def _note_targets(self, manifest: Manifest) -> None:
         """Note in which other releases a case has to run, before anything of its test can fail."""
@@ -295,15 +295,8 @@ class Recorder:
         ]
         if deployed:
             command = shlex.join(self._replayer.command("matrix", "--readers", "deployed"))
-            case = DeployedCase(
-                case=manifest.case,
-                writer=manifest.writer.id,
-                unmeasured=0,
-                measure="",
-                deployed=[*dict.fromkeys(deployed)],
-                run_deployed=command,
-            )
-            self.events.append(case)
+            titles = [*dict.fromkeys(deployed)]
+            self.events.append(DeployedCase(**self._of_test(manifest), deployed=titles, run_deployed=command))
 
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
         """Return the golden by this writer with the same artifact, settings and inputs, or None.
@@ -366,12 +359,7 @@ class Recorder:
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
-            text, test = str(error), full_name(self._item)
-            for case in dict.fromkeys(self.cases):
-                text = with_test(text, case, test)
-            for general in (rewriting(test), rewriting()):
-                text = text.replace(f"`{general}`", f"`{self._remedy(test)}`")
-            self._fail(text)
+            self._fail(str(error))
 
     def _require_use_of_targets(self) -> None:
         """Fail a test whose own marker allows custom calls that neither its exports nor its goldens make."""
@@ -507,10 +495,7 @@ class Recorder:
         renamed = self._rename_hint(produced) if is_new else ""
         written, replaced = self._change(produced)
         event = WrittenCase(
-            case=case,
-            writer=writer,
-            unmeasured=0,
-            measure="",
+            **self._of_test(produced.manifest),
             written=written,
             replaced=replaced,
             crash=crash,
@@ -638,7 +623,7 @@ class Recorder:
         if not generations:
             self._fail(
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
-                f"Write it: {self._remedy(manifest.test)}{self._why_not_written(produced)}"
+                f"Write it: {self._remedy}{self._why_not_written(produced)}"
                 + (f"\n{hint}" if (hint := self._rename_hint(produced)) else "")
             )
         # The golden by this very writer, else the newest one.
@@ -654,10 +639,7 @@ class Recorder:
         unmeasured = sum(map(lacks_noise, generations))
         self.events.append(
             CheckedCase(
-                case=manifest.case,
-                writer=manifest.writer.id,
-                unmeasured=unmeasured,
-                measure=self._measure if unmeasured else "",
+                **self._of_test(manifest, unmeasured),
                 judgements=Counter(str(result.judgement) for result in results),
                 shown=[
                     *((r.golden, outcome_with_window(r)) for r in results if r.judgement.facts.badness > 0),
@@ -666,6 +648,8 @@ class Recorder:
                 ],
                 changed=change,
                 other_inputs=other_inputs,
+                # Not their outputs: that takes up to 0.3 s a case, and a matrix does it.
+                other_generations=other_generations(generations, policy, self._replayer.command()[1:], outputs=False),
                 compared_by_outputs=differs_again or not reference.manifest.reproducible,
                 own=reference.manifest.writer.id == manifest.writer.id,
                 stored=stored,
@@ -701,7 +685,7 @@ class Recorder:
             differs = self._exports_again_otherwise(produced, self._second_exports)
             differs_again, export = bool(differs), [] if differs else export
             is_unexplained = differs is False and not changed_settings(manifest, then)
-            more_seeds = [self._more_seeds(manifest.test)] if is_unexplained else []
+            more_seeds = [self._more_seeds()] if is_unexplained else []
         fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
         if export and (fails or lines):
             if not lines and produced.outputs is not None and not reference.manifest.options.without_outputs:
@@ -713,7 +697,7 @@ class Recorder:
                 f"{_what_differs(lines[0])} than its golden by jaxlib {then.writer.jaxlib} "
                 f"(built {then.writer.built}) in {reference.folder}:\n"
                 + "\n".join([*lines, *flags, *differing, *more_seeds])
-                + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
+                + f"\nIf the change is intended: {self._remedy}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
         return "".join(export[:1]), differs_again
@@ -729,7 +713,7 @@ class Recorder:
             self._fail(
                 f"Example arguments are not the inputs of the golden in {reference.folder}, and changed_inputs is "
                 f"fail: {few(other)}.\nIf they are random, seed them, else they differ in each run. If the change is "
-                f"intended: {self._remedy(produced.manifest.test)}"
+                f"intended: {self._remedy}"
             )
         return other
 
@@ -771,23 +755,39 @@ class Recorder:
         platform = produced.manifest.writer.platform
         return GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code)
 
-    def _more_seeds(self, test: str) -> str:
+    def _more_seeds(self) -> str:
         """Return a text that says that other hash seeds give the same export, and which command tries more seeds."""
         return (
             f"{len(self._second_exports)} processes with other hash seeds export what this one does. If you changed "
-            f"nothing, try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"
+            f"nothing, try {MORE_SEEDS}: {try_more_seeds(self._command())}"
         )
 
-    def _remedy(self, test: str) -> str:
-        """Return the command that writes this test's goldens."""
-        return self._command(test, "--update-goldens")
+    def _of_test(self, manifest: Manifest, unmeasured: int = 0) -> AnyEvent:
+        """Return the facts that every event about a case of this test has."""
+        return {
+            "case": manifest.case,
+            "test": self._test,
+            "writer": manifest.writer.id,
+            "unmeasured": unmeasured,
+            "measure": self._measure if unmeasured else "",
+        }
 
-    def _command(self, test: str, *options: str) -> str:
+    @property
+    def _remedy(self) -> str:
+        """The command that writes this test's goldens."""
+        return self._command("--update-goldens")
+
+    def _command(self, *options: str) -> str:
         """Return the command that runs this test, for the folder where pytest was called."""
-        path, _, names = test.partition("::")
+        return shlex.join([*run_words(), *options, *self._settings.repeated, self._test])
+
+    @functools.cached_property
+    def _test(self) -> str:
+        """This test as a command line names it in the folder where pytest was called."""
+        path, _, names = full_name(self._item).partition("::")
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
-        return shlex.join([*run_words(), *options, *self._settings.repeated, f"{here}::{names}"])
+        return f"{here}::{names}"
 
     @contextmanager
     def _progress(self, text: str) -> Iterator[None]:
@@ -836,8 +836,15 @@ class Recorder:
 
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True
+        test = full_name(self._item)
+        for case in dict.fromkeys(self.cases):
+            text = with_test(text, case, test)
+        for general in (rewriting(test), rewriting()):
+            text = text.replace(f"`{general}`", f"`{self._remedy}`")
+        backfill, words = "-- --update-goldens", [*self._settings.repeated, self._test]
+        text = text.replace(f"{backfill} {shlex.quote(test)}`", f"{backfill} {shlex.join(words)}`")
         # pytest says of which test it speaks, and its last lines have room for few words.
-        lines = (line.removeprefix(f"{full_name(self._item)}: ") for line in text.split("\n"))
+        lines = (line.removeprefix(f"{test}: ") for line in text.split("\n"))
         # The text contains that of the error behind it.
         raise pytest.fail.Exception(shown("\n".join(lines)), pytrace=False) from None
 

@@ -18,7 +18,7 @@ from export_core.base.cache_folder import cache_path
 from export_core.base.errors import ExportCompatError
 from export_core.policy import Policy, find_policy
 from export_core.policy.load import policy_file
-from export_core.run.marker_keywords import parse_platforms, read_keywords, unused_tolerances
+from export_core.run.marker_keywords import parse_platforms, positional_mistakes, read_keywords, unused_tolerances
 from pytest_jaxexport.marker import NAME, Marked, MarkerError
 from pytest_jaxexport.options import DRY_RUN, REVIEW, named_goldens, named_policy, option, repeated_options, usage_error
 
@@ -164,8 +164,7 @@ def read_marker(item: pytest.Item) -> Marked:
     mistakes = []
     # From the test outwards to its class and module: setdefault leaves the keyword of the nearest marker.
     for marker in item.iter_markers(NAME):
-        if marker.args:
-            mistakes.append(f"{where} takes keywords only, found the positional {marker.args[0]!r}")
+        mistakes += positional_mistakes(marker.args, where)
         mistakes += unused_tolerances(marker.kwargs, where)
         for key, value in marker.kwargs.items():
             merged.setdefault(key, value)

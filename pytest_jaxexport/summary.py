@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from export_core.base.text import few, plural, rounded_text, shown
@@ -24,22 +24,38 @@ MODULE = "module"
 ENVELOPE = "envelope: "
 """The beginning of a part of `WrittenCase.replaced` that is about the envelope."""
 
+_NAMED = 3  # The most tests that a command names; one for more tests is for all tests of the run.
+
+Update = Callable[[Sequence[Event]], str]
+"""A function that returns the command that writes the goldens of the tests of these events."""
+
 
 def shown_lines(
-    events: Sequence[Event], unused: Sequence[str], *, verbose: bool, repeated: Sequence[str] = ()
+    events: Sequence[Event],
+    unused: Sequence[str],
+    *,
+    verbose: bool,
+    repeated: Sequence[str] = (),
+    selected: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the lines of `summary_lines` and those about unused goldens, as a terminal may show them."""
-    yield from map(shown, summary_lines(events, verbose=verbose, repeated=repeated))
+    yield from map(shown, summary_lines(events, verbose=verbose, repeated=repeated, selected=selected))
     yield from map(shown, unused)
 
 
-def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: Sequence[str] = ()) -> Iterator[str]:
+def summary_lines(
+    events: Sequence[Event], *, verbose: bool = False, repeated: Sequence[str] = (), selected: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield lines about what was written, replayed and judged, and what is missing.
 
     With `verbose`, also how many goldens have the outcome of an earlier run. `repeated` are the options of this run
-    that a command of pytest in such a line has to repeat.
+    that a command of pytest in such a line has to repeat, and `selected` the words that chose its tests.
     """
-    update = updating(repeated)
+
+    def update(about: Sequence[Event]) -> str:
+        tests = list(dict.fromkeys(event["test"] for event in about))
+        return updating(repeated, tests=tests if len(tests) <= _NAMED else selected)
+
     checked = [event for event in events if "judgements" in event]
     yield from _written([event for event in events if "written" in event])
     yield from _left([event for event in events if "left" in event], update)
@@ -53,7 +69,7 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False, repeated: S
         yield f"{plural(count, 'golden')} without noise yet: {unmeasured[0]['measure']} measures it"
     if missing := [event for event in checked if not event["own"]]:
         cases = few([event["case"] for event in missing], most=3)
-        yield f"no golden by {missing[0]['writer']} yet of {cases}: {update} adds it"
+        yield f"no golden by {missing[0]['writer']} yet of {cases}: {update(missing)} adds it"
 
 
 def updating(repeated: Sequence[str], value: str = "", tests: Sequence[str] = ()) -> str:
@@ -72,11 +88,11 @@ def run_words() -> list[str]:
     return shlex.split(read_regular(command).decode()) if command and command.exists() else ["pytest"]
 
 
-def _left(events: Sequence[LeftCase], update: str) -> Iterator[str]:
-    """Yield a line with the goldens that were not written since they exist; the command `update` replaces them."""
+def _left(events: Sequence[LeftCase], update: Update) -> Iterator[str]:
+    """Yield a line with the goldens that were not written since they exist, and the command that replaces them."""
     if goldens := [event["left"] for event in events]:
-        them = "them" if goldens[1:] else "it"
-        yield f"{plural(len(goldens), 'golden')} left unchanged: {few(goldens, most=3)}; {update} replaces {them}"
+        replaces = f"{update(events)} replaces {'them' if goldens[1:] else 'it'}"
+        yield f"{plural(len(goldens), 'golden')} left unchanged: {few(goldens, most=3)}; {replaces}"
 
 
 def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
@@ -131,8 +147,8 @@ def _judged(events: Sequence[CheckedCase], *, verbose: bool) -> Iterator[str]:
         yield f"  {stored} of them by the outcome of an earlier run, since nothing has changed (--no-export-cache)"
 
 
-def _noted(events: Sequence[CheckedCase], update: str) -> Iterator[str]:
-    """Yield remarks on cases that were checked; the command `update` writes their goldens."""
+def _noted(events: Sequence[CheckedCase], update: Update) -> Iterator[str]:
+    """Yield remarks on cases that were checked, with the commands that write their goldens."""
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (line for event in events for line in event["shown"]):
@@ -148,13 +164,20 @@ def _noted(events: Sequence[CheckedCase], update: str) -> Iterator[str]:
         yield f"{plural(len(by_outputs), 'case')} compared only by their outputs, since two exports differ: {cases}"
     for event in events:
         if event["changed"]:
-            yield f"  {event['case']}: export changed, and changed_module is warn: {event['changed']}"
+            yield (
+                f"  {event['case']}: export changed, and changed_module is warn: {event['changed']}. "
+                f"{update([event])} stores it"
+            )
         if event["other_inputs"]:
             yield (
                 f"  {event['case']}: example arguments are not the golden's inputs, which were compared: "
-                f"{few(event['other_inputs'], most=3)}. {update} stores the new ones; if they are random, seed them, "
-                "else they differ in each run"
+                f"{few(event['other_inputs'], most=3)}. {update([event])} stores the new ones; if they are random, "
+                "seed them, else they differ in each run"
             )
+    if sentences := [text for event in events for text in event["other_generations"]]:
+        from export_core.judge.generations import first_generations  # NumPy, as above
+
+        yield from (f"  {text}" for text in first_generations(sentences))
 
 
 def _deployed(events: Sequence[DeployedCase]) -> Iterator[str]:

@@ -155,13 +155,14 @@ class Case:
         return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
 
     def _misfit(self, given: tuple[tuple[Any, ...], dict[str, Any]], arguments: Arguments) -> str | None:
-        """Return which array `symbolic_shapes` does not fit; None if jax's message says more, as about a wrong syntax.
+        """Return which array `symbolic_shapes` does not fit; None if jax's message says more.
 
         `given` is what `_by_argument` returns.
         """
+        shapes = self.options.symbolic_shapes
         positions = [position for position in range(len(arguments.args)) if position not in arguments.static]
         fitting: dict[int | str, bool] = {}  # whether all arrays of an argument fit
-        misfits: list[tuple[str | None, str, Exception]] = []
+        misfits: list[tuple[str | None, str, tuple[int, ...], Exception]] = []
 
         def check(path: Any, text: str | None, part: Any) -> None:
             name, key = ("kwargs", path[1].key) if path[0].idx == 1 else ("args", positions[path[1].idx])
@@ -172,16 +173,18 @@ class Case:
                     known = api.symbolic_args_specs(leaf, None, ())
                     inside = jax.tree_util.keystr((*path[2:], *inner))
                     type_ = f"{known.dtype}[{','.join(map(str, known.shape))}]"
-                    misfits.append((text, f"{name}[{key!r}]{inside} is {type_}", error))
+                    misfits.append((text, f"{name}[{key!r}]{inside} is {type_}", known.shape, error))
 
         try:
             jax.tree_util.tree_map_with_path(check, given, arguments.dynamic, is_leaf=lambda text: text is None)
-        except (ValueError, TypeError):  # the texts are another tree than the arguments
-            return None
+        except (ValueError, TypeError):
+            return (
+                "symbolic_shapes: expected one text for each argument, such as 'b, 4', or a tree of texts as the "
+                f"argument is one of arrays; found {shapes!r}."
+            )
         if not misfits:  # each array fits alone
             return None
-        shapes = self.options.symbolic_shapes
-        text, where, error = misfits[0]
+        text, where, sizes, error = misfits[0]
         if isinstance(shapes, str) and any(fitting.values()):
             texts = {key: shapes for key, fits in fitting.items() if fits}
             return (
@@ -189,8 +192,12 @@ class Case:
                 f"that has symbolic dimensions: symbolic_shapes={texts!r}"
             )
         if isinstance(error, IndexError):
-            return f"symbolic_shapes: {text!r} has another number of dimensions than its array: {where}."
-        return None
+            example = repr(", ".join(["b", *map(str, sizes[1:])])) if sizes else "None"
+            return (
+                f"symbolic_shapes: expected a size for each dimension of its array, and {where}: write {example}, for "
+                f"example; found {text!r}."
+            )
+        return f"symbolic_shapes={shapes!r}: jax cannot read {text!r} for its array, {where}: {error}"
 
     def partition_specs(self, arguments: Arguments) -> list[PartitionSpec]:
         """Return the spec of each flat argument: that of `in_specs`, or replicated if it has none.
@@ -236,7 +243,7 @@ class Case:
         for key in given:
             if key not in keys:
                 raise ExportError(
-                    f"{self.test}: {option}: expected arguments as the call passes them, such as "
+                    f"{self.test}: {option}: expected arguments as the call passes them, by number or name: "
                     f"{few([repr(key) for key in keys])}; found {key!r}."
                 )
         return tuple(map(given.get, positions)), {name: given.get(name) for name in kwargs}

@@ -39,7 +39,12 @@ def notes_on_generations(
 
 
 def other_generations(
-    goldens: Iterable[Golden], policy: Policy, options: Sequence[str] = (), *, asked: Collection[str] | None = None
+    goldens: Iterable[Golden],
+    policy: Policy,
+    options: Sequence[str] = (),
+    *,
+    asked: Collection[str] | None = None,
+    outputs: bool = True,
 ) -> list[str]:
     """Return a sentence for each golden whose inputs or expected outputs are not those of the golden before it.
 
@@ -51,8 +56,9 @@ def other_generations(
         policy: The policy, whose tolerances count.
         options: The options with which `jaxexport diff` finds these goldens.
         asked: The ids of the goldens that are compared with the golden before them; None for all.
+        outputs: Whether outputs are compared. Without them, no file is read unless inputs have other hashes.
     """
-    return [_sentence(*pair, options) for pair in _differing(goldens, policy, asked)]
+    return [_sentence(*pair, options) for pair in _differing(goldens, policy, asked, outputs=outputs)]
 
 
 def first_generations(sentences: Sequence[str]) -> list[str]:
@@ -73,7 +79,7 @@ def _sentence(old: Golden, new: Golden, what: str, options: Sequence[str] = ()) 
 
 
 def _differing(
-    goldens: Iterable[Golden], policy: Policy, asked: Collection[str] | None = None
+    goldens: Iterable[Golden], policy: Policy, asked: Collection[str] | None = None, *, outputs: bool = True
 ) -> Iterator[tuple[Golden, Golden, str]]:
     """Yield each two successive goldens that have other inputs or outputs, the later one `asked`; and what differs."""
 
@@ -87,14 +93,14 @@ def _differing(
             if asked is not None and new.id not in asked:
                 continue
             try:
-                what = _difference(old, new, policy)
+                what = _difference(old, new, policy, outputs=outputs)
             except GoldenError:  # a damaged file, of which what reads the golden tells
                 continue
             if what:
                 yield old, new, what
 
 
-def _difference(old: Golden, new: Golden, policy: Policy) -> str:
+def _difference(old: Golden, new: Golden, policy: Policy, *, outputs: bool) -> str:
     """Return what differs between two goldens of a case, as words; "" if nothing does that is compared.
 
     Raises `GoldenError` if a file cannot be read.
@@ -114,6 +120,8 @@ def _difference(old: Golden, new: Golden, policy: Policy) -> str:
             leaves = [from_npz(golden.folder / name) for golden, name in ((old, check.inputs), (new, other.inputs))]
             if not all(itertools.starmap(nearly_same, itertools.zip_longest(*leaves))):
                 return f"other inputs{of_call}"
+            continue
+        if not outputs:
             continue
         files = [manifest.files.get(one.outputs or "") for manifest, one in ((then, check), (now, other))]
         if None in files or files[0] == files[1] or ":" in old.compared_as.comparison.compare:

@@ -40,8 +40,10 @@ def reproduce_command(
     # Without the mode, another machine would run what this one compiled, or the other way round.
     platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
     words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]
-    # Else a run of this cell alone ends as one that tests no promise, exit code 3, although it was meant so.
-    accepted = [] if cell.decides else ["--unpromised", "reproduced"]
+    # Else a run of this cell alone ends as one that tests no promise, exit code 3, although it was meant so. What
+    # another runtime refuses may turn out not to be promised.
+    decides = cell.decides and (cell.deployed or not cell.reader.runtime)
+    accepted = [] if decides else ["--unpromised", "reproduced"]
     command = shlex.join([*words, "--readers", reader, "--platforms", platform, *accepted, *options])
     return with_settings(command, added, variables)
 

@@ -6,7 +6,7 @@ pytest_jaxexport/marker.py explains each keyword.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,31 @@ def unused_tolerances(given: Mapping[str, Any], where: str) -> list[str]:
         for name in AMOUNTS
         if compare in WITHOUT_TOLERANCE and given.get(name) is not None
     ]
+
+
+def positional_mistakes(given: Sequence[Any], where: str) -> list[str]:
+    """Return an error message for the positional arguments of one marker, if it has any: it takes keywords only.
+
+    It names the keyword that they are for, where their values tell.
+
+    Args:
+        given: the positional arguments.
+        where: the beginning of the message.
+    """
+    if not given:
+        return []
+    words = [word for value in given for word in (value if isinstance(value, (list, tuple)) else [value])]
+    names = [word.lower() if isinstance(word, str) else "" for word in words]
+    hints = [similar_platform(name) for name in names]
+    if names and all(name in PLATFORMS for name in names):
+        todo = f"write platforms={tuple(names)}."
+    elif all(name in PLATFORMS or hint for name, hint in zip(names, hints, strict=True)):
+        todo = f"write platforms=(…,).{next(filter(None, hints), '')}"
+    elif len(words) == 1 and names[0] in COMPARATORS:
+        todo = f"write compare={names[0]!r}."
+    else:
+        todo = "write it with its keyword, such as platforms=('cpu',) or rtol=1e-5."
+    return [f"{where} takes keywords only, found the positional {', '.join(map(repr, given))}: {todo}"]
 
 
 def _about_unknown(where: str, key: str) -> KeywordError:

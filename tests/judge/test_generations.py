@@ -54,6 +54,11 @@ def test_generations_are_noted_only_if_they_differ(changed, of_both, what, cwd):
     assert notes == ([expected] if what else [])
 
 
+@pytest.mark.parametrize(("changed", "count"), [(INPUTS, 1), (OUTPUTS, 0)])
+def test_without_outputs_only_inputs_are_compared(changed, count, cwd):
+    assert len(other_generations(generations(cwd, {changed: values(2)}), Policy(), outputs=False)) == count
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -132,6 +132,7 @@ def test_pytest_ends_with_a_note_that_nothing_was_promised():
     event = {"case": "t.f", "shown": [], "own": True, "writer": "0.9.2-cpu", "changed": "", "runtimes": []}
     event |= {
         "other_inputs": [],
+        "other_generations": [],
         "elsewhere": 0,
         "unmeasured": 0,
         "inputs_only": 0,

@@ -16,7 +16,7 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import sha256
 
-KINDS = ["whole", "flipped", "gone", "unread", "future", "none", "older_alone", "older_wrong"]
+KINDS = ["whole", "flipped", "gone", "unread", "future", "none", "older_alone", "older_wrong", "older_inputs"]
 TESTS = """
 import os, warnings
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -175,7 +175,10 @@ def _spoil(project: Project) -> None:
     project.add_older_generation("test_bad.test_stored[older_alone]")
     shutil.rmtree(own["older_alone"])
     older = project.add_older_generation("test_bad.test_stored[older_wrong]")
-    _replace(older, "outputs.npz", to_npz([leaf_of(np.zeros((3, 3), np.float32))]))
+    _replace(older, "outputs.npz", zeros := to_npz([leaf_of(np.zeros((3, 3), np.float32))]))
+    older = project.add_older_generation("test_bad.test_stored[older_inputs]")
+    _replace(older, "inputs.npz", zeros)
+    _replace(older, "outputs.npz", zeros)
 
 
 def _replace(folder: Path, name: str, data: bytes) -> None:
@@ -228,12 +231,14 @@ def test_a_damaged_golden_is_written_again_by_its_test_alone(spoiled, kind):
     assert (f"pytest {test}", release, backfill) in words
 
 
-def test_from_a_subfolder_an_unread_golden_is_written_by_its_test(spoiled):
+@pytest.mark.parametrize("update", [(), ("--update-goldens=missing",)], ids=["checked", "missing"])
+def test_from_a_subfolder_an_unread_golden_is_written_by_its_test(spoiled, update):
     folder = spoiled.project.folder
-    (folder / "below").mkdir()
-    run = spoiled.project.pytest("-k", "stored and unread", f"--rootdir={folder}", str(folder), cwd=folder / "below")
-    test = "test_bad.py::test_stored[unread]"
-    assert f"or write it again: `pytest --update-goldens '../{test}'` with" in run.text
+    (folder / "below").mkdir(exist_ok=True)
+    options = ("-k", "stored and unread", f"--rootdir={folder}", *update)
+    run = spoiled.project.pytest(*options, str(folder), cwd=folder / "below")
+    test = "../test_bad.py::test_stored[unread]"
+    assert f"or write it again: `pytest --update-goldens '{test}'` with" in run.text
     assert f" -- --update-goldens '{test}'`." in run.text
 
 
@@ -243,7 +248,17 @@ def test_undamaged_goldens_are_still_checked(spoiled):
 
 
 def test_a_missing_golden_of_this_writer_is_noted(spoiled):
-    assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.checked.text
+    assert (
+        "older_alone]: pytest --update-goldens 'test_bad.py::test_stored[older_alone]' adds it" in spoiled.checked.text
+    )
+
+
+def test_a_generation_with_other_inputs_is_noted(spoiled):
+    """Each golden agrees with its own outputs, so nothing fails."""
+    assert spoiled.checked["test_stored[older_inputs]"].outcome == "passed"
+    (line,) = (line for line in spoiled.checked.text.splitlines() if "have other inputs" in line)
+    assert "test_bad.test_stored[older_inputs]: the goldens by " in line
+    assert line.endswith(" shows what differs")
 
 
 @pytest.mark.parametrize("test", ["unmarked", "misspelled", "never", *CALLS])

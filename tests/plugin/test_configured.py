@@ -6,6 +6,7 @@ The command that pytest prints for a failed cell names goldens and policy if `ja
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from projects import Projects
@@ -148,9 +149,16 @@ def test_a_printed_command_has_relative_paths_in_a_subfolder(tmp_path, goldens, 
     assert (options.goldens, options.policy_file) == (Path("..") / goldens, f"../{policy}")
 
 
-def test_commands_of_the_summary_repeat_the_policy_and_goldens_of_the_run():
-    event = {
-        "case": "t.f",
+CHOSEN = ["-k", "f or g"]  # The words that chose the tests of a run.
+OPTIONS = ["--export-policy=other policy.yaml", "--goldens=g"]
+UPDATE = "pytest --update-goldens '--export-policy=other policy.yaml' --goldens=g"
+
+
+def checked(case: str = "t.f") -> Any:
+    """Build the plugin's record of a test that was checked with other inputs, and has no golden by this writer."""
+    return {
+        "case": case,
+        "test": f"t.py::{case[2:]}",
         "writer": "0.9.2-cpu",
         "unmeasured": 0,
         "measure": "",
@@ -158,6 +166,7 @@ def test_commands_of_the_summary_repeat_the_policy_and_goldens_of_the_run():
         "shown": [],
         "changed": "",
         "other_inputs": ["args[0]"],
+        "other_generations": [],
         "compared_by_outputs": False,
         "own": False,
         "stored": 0,
@@ -165,10 +174,21 @@ def test_commands_of_the_summary_repeat_the_policy_and_goldens_of_the_run():
         "without_outputs": 0,
         "corrected": None,
     }
-    text = "\n".join(summary_lines([event], repeated=["--export-policy=other policy.yaml", "--goldens=g"]))
-    command = "pytest --update-goldens '--export-policy=other policy.yaml' --goldens=g"
-    assert f"yet of t.f: {command} adds it" in text
-    assert f"{command} stores the new ones" in text
+
+
+def test_commands_of_the_summary_name_the_tests_that_they_are_for():
+    """A command repeats the policy and the goldens of the run."""
+    text = "\n".join(summary_lines([checked("t.f"), checked("t.g[a b]")], repeated=OPTIONS, selected=CHOSEN))
+    assert f"yet of t.f, t.g[a b]: {UPDATE} t.py::f 't.py::g[a b]' adds it" in text
+    assert (
+        f"t.f: example arguments are not the golden's inputs, which were compared: args[0]. {UPDATE} t.py::f " in text
+    )
+    assert f"{UPDATE} 't.py::g[a b]' stores the new ones" in text
+
+
+def test_a_command_for_many_tests_chooses_those_of_the_run():
+    text = "\n".join(summary_lines([checked(f"t.f{n}") for n in range(4)], repeated=OPTIONS, selected=CHOSEN))
+    assert f"yet of t.f0, t.f1, t.f2 and 1 more: {UPDATE} -k 'f or g' adds it" in text
 
 
 def test_a_printed_jaxexport_command_names_the_policy_of_the_run(tmp_path):

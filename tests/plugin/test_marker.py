@@ -88,7 +88,19 @@ GONE = (
     ("marker", "message"),
     [
         ("platfroms=['cpu']", "has no keyword 'platfroms'; did you mean 'platforms'?"),
-        ("'cpu'", "takes keywords only, found the positional 'cpu'"),
+        ("'cuda'", "takes keywords only, found the positional 'cuda': write platforms=('cuda',)."),
+        ("'cpu', 'CUDA'", "takes keywords only, found the positional 'cpu', 'CUDA': write platforms=('cpu', 'cuda')."),
+        ("['cpu']", "takes keywords only, found the positional ['cpu']: write platforms=('cpu',)."),
+        (
+            "'gpu'",
+            "takes keywords only, found the positional 'gpu': write platforms=(…,). Did you mean 'cuda' or 'rocm'?",
+        ),
+        ("'exact'", "takes keywords only, found the positional 'exact': write compare='exact'."),
+        (
+            "1e-3",
+            "takes keywords only, found the positional 0.001: write it with its keyword, such as platforms=('cpu',) "
+            "or rtol=1e-5.",
+        ),
         ("platforms=['cpu', 'gpu']", f"platforms: {NO_GPU}"),
         ("platforms=[]", "platforms: expected at least one platform of cpu, cuda, rocm, tpu."),
         ("rtol=-1", "rtol: expected a finite number of 0 or more, found -1."),
@@ -216,7 +228,7 @@ def test_a_wrong_marker_fails_its_test_before_it_runs(pytester):
     pytester.makepyfile(test_a=MARKED.format("'cpu'"))
     refused = pytester.runpytest_inprocess("--update-goldens", "-k", "test_f")
     assert refused.ret == pytest.ExitCode.TESTS_FAILED
-    message = "@pytest.mark.export_compat takes keywords only, found the positional 'cpu'"
+    message = "@pytest.mark.export_compat takes keywords only, found the positional 'cpu': write platforms=('cpu',)."
     assert message in refused.outlines
     assert f"ERROR test_a.py::test_f - Failed: {message}"[:70] in refused.stdout.str()
     assert "RAN" not in refused.stdout.str()

@@ -54,11 +54,19 @@ CALLS = {  # the marker, what the test calls, and words of the message
     ),
     "symbolic_shape_of_more_dimensions": (
         *('symbolic_shapes={0: "b, 3"}', "export_golden(jax.jit(jnp.sin), X)"),
-        ["symbolic_shapes: 'b, 3' has another number of dimensions than its array: args[0] is float32[4]"],
+        ["symbolic_shapes: expected a size for each dimension of its array, and args[0] is float32[4]: write 'b'"],
     ),
     "symbolic_shape_of_wrong_syntax": (
         *('symbolic_shapes="b +"', "export_golden(jax.jit(jnp.sin), X)"),
-        ["symbolic_shapes='b +': jax cannot read this for these arguments: syntax error"],
+        ["symbolic_shapes='b +': jax cannot read 'b +' for its array, args[0] is float32[4]: syntax error"],
+    ),
+    "symbolic_shape_of_another_size": (
+        *('symbolic_shapes={1: "b, 5"}', "export_golden(jax.jit(jnp.dot), X, np.ones((4, 6), np.float32))"),
+        ["jax cannot read 'b, 5' for its array, args[1] is float32[4,6]", "different size 5 for known dimension"],
+    ),
+    "symbolic_shape_that_is_no_text": (
+        *('symbolic_shapes={0: ("b", 5)}', "export_golden(jax.jit(jnp.sin), X)"),
+        ["symbolic_shapes: expected one text for each argument, such as 'b, 4', or a tree", "found {0: ('b', 5)}."],
     ),
     "also_of_another_shape": (
         *("", "export_golden(jax.jit(jnp.sin), X).also(X[:3])"),

@@ -20,6 +20,7 @@ from export_core.policy import Policy, load_policy, run_options
 from export_core.policy.run_options import DEFAULTS, GIB, OPTIONS, RunOptions, Shard, option_words, read_options
 from export_core.readers.placement import Mode
 from export_core.releases import load_calendar
+from export_core.releases.runtimes import runtime_readers
 from export_core.run import read_run
 from export_core.run.session import Observer, failing_softly, run_matrix
 
@@ -42,6 +43,14 @@ def test_reproduce_accepts_a_cell_outside_the_window_alone():
     outside = dataclasses.replace(CELL, promised=False)
     assert ("--unpromised", "reproduced") in itertools.pairwise(reproduced(RunOptions(), outside))
     assert "--unpromised" not in reproduced(RunOptions(), dataclasses.replace(outside, deployed=("serving",)))
+
+
+def test_reproduce_accepts_what_a_runtime_may_not_promise():
+    """A cell inside the window of pjrt turns out not to be promised if pjrt refuses what its promise excludes."""
+    (reader,) = runtime_readers("pjrt", load_calendar())
+    of_pjrt = dataclasses.replace(CELL, reader=reader)
+    assert ("--unpromised", "reproduced") in itertools.pairwise(reproduced(RunOptions(), of_pjrt))
+    assert "--unpromised" not in reproduced(RunOptions(), dataclasses.replace(of_pjrt, deployed=("serving",)))
 
 
 def test_reproduce_commands_have_openblas_kernel_mode_and_folder(monkeypatch):

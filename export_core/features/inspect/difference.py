@@ -69,17 +69,21 @@ def compare(
         then, now = (describe(artifact, terms, whole=False, runtimes=False) for artifact in (before, after))
         lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in (("-", then), ("+", now))]
         loads = (load_checks(artifact, terms, readers) for artifact in (before, after))
-        for name, was, became in changes_between(then, now, *loads):
+        of_paths = [*_other_paths(before, after)]
+        changes = changes_between(then, now, *loads)
+        for name, was, became in [*of_paths, *changes]:
+            if any(name == f"tree of {path.split()[2]}s" for path, *_ in of_paths):
+                continue  # its paths say it
             name = _with_path(name, before, after)
             short = len(name) + len(was) + len(became) < LINE - 5
             lines += [f"{name}: {was} → {became}"] if short else [f"{name}:", f"  - {was}", f"  + {became}"]
-        lines += operations_that_differ(before, after)
+        operations = operations_that_differ(before, after)
+        lines += operations
     except ExportCompatError as error:
         return None, str(error)
-    if len(lines) == 2:
+    if not of_paths and not operations and all(_is_of_file(name) for name, *_ in changes):
         lines.append(
-            "The bytes differ, but everything that is compared is the same. "
-            "Not compared: locations, and the names of private functions, arguments and results."
+            "program: the same. Not compared: locations, and the names of private functions, arguments and results."
         )
     return False, "".join(f"{printable(line)}\n" for line in (*lines, *numbers))
 
@@ -90,6 +94,25 @@ def _numbers(before: Artifact, after: Artifact, of_goldens: PolicyOfGoldens) -> 
     from export_core.features.inspect.golden_numbers import compare_goldens
 
     return compare_goldens(before, after, of_goldens.policy)
+
+
+_OF_FILE = ("written by", "written as", "envelope format")
+
+
+def _is_of_file(name: str) -> bool:
+    """Return whether a fact is about the file, its writer or its readers, and not about the program."""
+    return name in _OF_FILE or name.startswith("in ")
+
+
+def _other_paths(before: Artifact, after: Artifact) -> Iterator[tuple[str, str, str]]:
+    """Yield the arguments and results whose paths differ, such as keys of a dict, with both paths."""
+    if before.envelope is None or after.envelope is None:
+        return
+    for kind in ("argument", "result"):
+        trees = [getattr(one, f"{kind}_paths") for one in (before.envelope, after.envelope)]
+        for number, (was, now) in enumerate(zip(*trees, strict=False)):
+            if was != now:
+                yield f"path of {kind} {number}", was, now
 
 
 _NUMBERED = r"(?:sharding of )?(argument|result) (\d+)"
@@ -115,7 +138,8 @@ def changes_between(
     depth = min(len(old.modules), len(new.modules))  # a derivative that only one artifact has is one line
     before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
     after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
-    sides = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})
+    names = sorted({**before, **after}, key=_is_of_file)  # what only the second one has goes before the file's facts
+    sides = ((name, before.get(name, "none"), after.get(name, "none")) for name in names)
     return [(name, was, now) for name, was, now in sides if was != now]
 
 
@@ -139,13 +163,26 @@ def _compared(facts: Inspection, depth: int) -> dict[str, str]:
         "derivatives": f"to order {facts.vjp_order}",
         "calling convention": facts.calling_convention_version,
         "checks switched off": facts.disabled_checks,
-        **{f"custom call {call.target}": custom_call(call) for call in facts.custom_calls if call.count},
+        **{
+            f"custom call {call.target}": custom_call(call).removeprefix(call.target).lstrip(": ")
+            for call in facts.custom_calls
+            if call.count
+        },
         **{name: row for module in facts.modules[:depth] for name, row in _module(module)},
-        "written by": who_wrote(facts),
+        "written by": _writer(facts),
         "written as": writer.producer,
         "envelope format": format_in_words(*writer.formats) if writer.formats else "",
     }
     return {name: _text(value) for name, value in rows.items()}
+
+
+def _writer(facts: Inspection) -> str:
+    """Return the releases that wrote an artifact, as far as it shows them."""
+    writer = facts.writer
+    if facts.nr_devices is None or not (writer.jaxlib or writer.candidates):
+        return who_wrote(facts)
+    jaxlib = f"jaxlib {writer.jaxlib}" if writer.jaxlib else f"one of jaxlib {joined(writer.candidates)}"
+    return f"jax {writer.jax}, {jaxlib}" if writer.jax else jaxlib
 
 
 def _module(module: ModuleFacts) -> Iterator[tuple[str, str]]:

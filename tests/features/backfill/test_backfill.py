@@ -140,7 +140,7 @@ def test_backfill_names_what_it_left_and_how_to_replace_it(
     assert backfill._run_to_its_end(command, ("optax",), backfill.Progress(), writer) == 1
     printed = capfd.readouterr().out
     again = f"jaxexport goldens backfill --writers {writer} --install optax -- --update-goldens"
-    assert f"1 golden left unchanged: {golden}; {again} replaces it" in printed
+    assert f"1 golden left unchanged: {golden}; {again} test_a.py::test_wave replaces it" in printed
     assert f"If the change is intended: {again}" in printed
     assert project.stored() == before
     assert backfill._run_to_its_end([*run, "--update-goldens"], (), backfill.Progress(), writer) == 0

@@ -173,6 +173,19 @@ def test_what_a_conversion_leaves_in_the_way_is_the_cause():
     )
 
 
+def test_a_foreseen_failure_of_a_runtime_is_not_unknown():
+    """No release is to be found, and nothing is to be reported, where none registers the custom call."""
+    choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "stablehlo==0.12.0.1")
+    found = explain(choice, judged(choice, Verdict.CRASH, stage=Stage.RUN, message="died by signal 6 (SIGABRT)"))
+    assert found.because == (
+        "stablehlo 0.12.0.1 does not run it: only jax registers lapack_spotrf_ffi; compute with operations that need "
+        "no LAPACK."
+    )
+    assert "bisect" not in str(found.steps)
+    assert "Report it" not in str(found.steps)
+    assert "`--readers stablehlo==0.12.0.1`" in found.earlier[-1]
+
+
 @pytest.mark.parametrize(
     ("works", "suggested"),
     [(("0.12.0.1", "litert==2.3.0"), ""), (("litert==2.3.0", "iree==3.9.0"), "iree 3.9.0")],

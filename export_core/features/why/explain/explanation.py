@@ -10,7 +10,7 @@ import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.audit import DISABLED, calls_of_jax
-from export_core.artifact.readers import LoadResult, Reader
+from export_core.artifact.readers import Reader
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
 from export_core.base.layout import labelled_paragraphs, wrapped
@@ -167,7 +167,7 @@ def explain(
     load = known.load
     calls = _not_promised(artifact, choice, reader)
     converted = _Converted.of(artifact, reader, result.platform) if load.ok is False else _Converted()
-    cause, because = _cause(result, own, load, converted, calls, issue, references)
+    cause, because = _cause(result, own, known, converted, calls, issue, references)
     # The command is not that of the results, which may be of another machine.
     shown = [*_evidence(result, known, calls, issue, choice.reproduce)]
     shown += [(reference.label, reference.text) for reference in references]
@@ -294,7 +294,7 @@ class _Converted(NamedTuple):
 def _cause(
     result: Result,
     own: Result | None,
-    load: LoadResult,
+    known: Forecast,
     converted: _Converted,
     calls: Sequence[str],
     issue: KnownIssue | None,
@@ -307,8 +307,8 @@ def _cause(
     """
     if result.fails_audit:
         return FailureCause.AUDIT, f"The audit stopped it, so that no release was asked: {first_line(result.message)}"
-    if load.ok is False:
-        reasons = "; ".join(load.reasons)
+    if known.load.ok is False:
+        reasons = "; ".join(known.load.reasons)
         if converted.fails:
             return FailureCause.LACKING, f"{reasons}. {converted.fails}"
         if "expired" in reasons:
@@ -346,6 +346,9 @@ def _cause(
         return FailureCause.DEVICE, device_limit(result)
     if _way_out(result):
         return FailureCause.LACKING, f"{first_line(result.message)}."
+    if result.reader.runtime and known.spoiled.answer == NO:
+        reasons = "; ".join(map(str, known.spoiled.reasons))
+        return FailureCause.LACKING, f"{result.reader.title} {known.in_words}: {reasons}."
     unknown = "Nothing in the artifact predicts it, and no known issue matches it."
     return FailureCause.UNKNOWN, " ".join(filter(None, (unknown, device_limit(result))))
 
@@ -528,4 +531,6 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, known: Forecas
             f"`jaxexport can-i-deploy {shlex.quote(result.golden)} --to NAME` says no."
         )
     elif not was_known:
-        yield f"A matrix in CI with `--readers {'window' if result.promised else 'all'}` {since_built}."
+        # `all` is every jaxlib, and no other runtime.
+        readers = jaxlib if result.reader.runtime else "window" if result.promised else "all"
+        yield f"A matrix in CI with `--readers {readers}` {since_built}."

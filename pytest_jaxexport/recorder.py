@@ -841,8 +841,8 @@ class Recorder:
             text = with_test(text, case, test)
         for general in (rewriting(test), rewriting()):
             text = text.replace(f"`{general}`", f"`{self._remedy}`")
-        backfill, words = "-- --update-goldens", [*self._settings.repeated, self._test]
-        text = text.replace(f"{backfill} {shlex.quote(test)}`", f"{backfill} {shlex.join(words)}`")
+        updating, words = "-- --update-goldens", [*self._settings.repeated, self._test]
+        text = text.replace(f"{updating} {shlex.quote(test)}`", f"{updating} {shlex.join(words)}`")
         # pytest says of which test it speaks, and its last lines have room for few words.
         lines = (line.removeprefix(f"{test}: ") for line in text.split("\n"))
         # The text contains that of the error behind it.

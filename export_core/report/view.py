@@ -340,7 +340,7 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
     target = shlex.quote(example.deployed[0] if len(example.deployed) == 1 else ALL)
     group = run.by_cause[cause.judgement, cause.id]
-    may_help = any(conversion_may_help(one.forecast, one.reader.runtime) for one in group)
+    may_help = any(conversion_may_help(one.forecast, one.reader, one.custom_calls, run.policy.allow) for one in group)
     words = {
         "judged": judged,
         "again": _run_again(run),

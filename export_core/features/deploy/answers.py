@@ -546,7 +546,8 @@ def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Q
         return False
     reader = find_reader(target.release, question.terms, question.calendar)
     known = forecast(subject.artifact, reader, target.platform)
-    return conversion_may_help(in_words(known.spoiled), reader.release.runtime)
+    targets = [call.target for call in subject.artifact.custom_calls]
+    return conversion_may_help(in_words(known.spoiled), reader.release, targets, question.terms.allow)
 
 
 def _in_own_writer(subject: Subject, question: Question) -> Result | None:

@@ -23,7 +23,6 @@ from export_core.knowledge import conversion_may_help
 from export_core.matrix import Verdict
 from export_core.matrix.result import Cells, Control, by_build_date
 from export_core.matrix.verdicts import (
-    ALLOW_NUMBERS,
     AUDIT_FAILED,
     BROKEN_PROMISE,
     BUSY_MACHINE,
@@ -31,7 +30,6 @@ from export_core.matrix.verdicts import (
     FAIL_ON,
     MISSING_RESULT,
     NOT_REPLAYABLE,
-    NOT_TO_ALLOW,
     NOTHING_PROMISED,
     NUMBERS_MOVED,
     OTHER_NUMBERS,
@@ -40,6 +38,7 @@ from export_core.matrix.verdicts import (
     STALE_LIST,
     VERDICTS,
     FindingKind,
+    how_to_allow,
     is_expected,
 )
 from export_core.numbers.noise import WHAT_TO_DO
@@ -351,7 +350,7 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     step = step.replace("report it to JAX", f"report it to {whose}")
     if cause.verdict is Verdict.NUMERICS:
         step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step
-        return f"{step} {NOT_TO_ALLOW if example.is_garbage else ALLOW_NUMBERS}"
+        return f"{step} {how_to_allow(example.allowed, is_garbage=example.is_garbage)}"
     if example.control is Control.NOT_RUN:
         # Checked before a release is blamed: it may be the device that cannot do it.
         every = ",".join(cause.writers)

@@ -88,7 +88,7 @@ CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
             "forecast",
         ),
         # A converted artifact would give the same numbers.
-        (CHOLESKY, *NEWEST, "numerics", FAR, FailureCause.NUMBERS, "jaxexport reduce|`numbers` of the", "convert"),
+        (CHOLESKY, *NEWEST, "numerics", FAR, FailureCause.NUMBERS, "jaxexport reduce|`numbers` in the", "convert"),
         (CHOLESKY, *NEWEST, "error", NO_CALL, FailureCause.REGISTRATION, "register=", "jaxexport bisect"),
         (CHOLESKY, *NEWEST, "crash", {"signal": 11}, FailureCause.UNKNOWN, CRASHED, "jaxexport reduce"),
         (CHOLESKY, "0.6.2", "0.9.2", "crash", SEGV, FailureCause.UPSTREAM, "lapack-cold-process", "jaxexport bisect"),
@@ -365,6 +365,19 @@ def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
     result_of(replace(choice, not_counted=changed), lines.append)
     known = f"the stored result of {choice.cell.key} does not count any more, made with {changed}"
     assert f"{known}{ending}" in lines
+
+
+@pytest.mark.parametrize(
+    ("allowed", "step"),
+    [
+        ("0 ulp (golden)", "allow them with a rule (`numbers` in the policy) and its reason."),
+        ("rtol 0.001, atol 0 (own/e.yaml:50)", "change what is allowed at own/e.yaml:50, and its reason."),
+    ],
+)
+def test_numbers_are_allowed_where_the_matrix_looks(allowed, step):
+    """A marker decides nothing in the matrix, nor does a second rule after the one that decides."""
+    found = explained(CHOLESKY, *NEWEST, Verdict.NUMERICS, **FAR, allowed=allowed)
+    assert f"If the new numbers are as good, {step}" in found.steps
 
 
 @pytest.mark.parametrize("case", ["test_eig", "test_schur"])

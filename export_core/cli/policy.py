@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.base.text import did_you_mean, plural
+from export_core.base.text import did_you_mean, few, plural
 from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo
@@ -130,6 +130,8 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
             *([(policy.deployed, "deployment target")] if policy.deployed else []),
         )
     )
+    if ended := [target.name for target in policy.deployed if target.has_ended(day)]:
+        counts += f" ({few(ended)}: ended)"
     none = "" if stored else f"; no golden in {store.root} yet"
     echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired{later}{none}")
     fails = ExitCode.STALE if stale or early else ExitCode.KEPT

@@ -235,3 +235,9 @@ def test_check_names_stable_targets_without_a_golden(jaxexport, cwd):
         jaxexport("policy", "check", "--stable-targets", "lapak_*"),
         "lapak_*: expected a name or pattern of custom calls",
     )
+
+
+def test_a_check_names_targets_whose_obligation_has_ended(jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]")
+    assert "1 deployment target (serving: ended)" in jaxexport("policy", "check", "--as-of", "2026-12-01").out
+    assert "1 deployment target; 0 expired" in jaxexport("policy", "check", "--as-of", "2026-11-30").out

@@ -75,7 +75,7 @@ const any = (columns, index) => columns.some(([column, hit]) => hit[column[index
 // reader, how many of them are promised, and how many of those are kept.
 const on = new Uint8Array(CELLS);
 const IS_PROMISED = flags(tables.state, (one) => one.promised);
-const IS_KEPT = flags(tables.state, (one) => one.promised && one.judgement === "kept");
+const KEEPS_PROMISE = flags(tables.state, (one) => one.promised && one.judgement === "kept");
 const IS_WORKING = flags(tables.state, (one) => verdicts[one.verdict].works);
 function filterCells(query) {
   const terms = parse(query);
@@ -98,7 +98,7 @@ function filterCells(query) {
       works[row] += IS_WORKING[own];
       byReader[place] += 1;
       promised[place] += IS_PROMISED[own];
-      kept[place] += IS_KEPT[own];
+      kept[place] += KEEPS_PROMISE[own];
     }
   }
   return { byRow, works, byReader, promised, kept, count: sum(byRow) };

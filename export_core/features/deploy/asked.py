@@ -13,7 +13,7 @@ from export_core.artifact import Artifact, read
 from export_core.artifact.artifact import saved_model_in
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, few
-from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases, hint_at_goldens, no_goldens
+from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases, no_goldens
 from export_core.goldens.conversion_record import CONVERTED, read_record
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MANIFEST
@@ -296,7 +296,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
         if not meant and not Path(saved_model_in(name)).is_file():
             cases = dict.fromkeys(golden.manifest.case for golden in goldens)
             problem = f"{name}: expected a case, a golden or an artifact file, found none of this name."
-            unknown.append(f"{problem}{hint_at_goldens(name, goldens) or hint_at_cases(name, cases)}")
+            unknown.append(f"{problem}{hint_at_cases(name, cases)}")
         elif not meant:
             artifact = read(name)
             same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]

@@ -177,6 +177,7 @@ def test_a_tridiagonal_solver_is_replaced_with_its_pivots(rewrite, dtype):
     assert [call.target[8:] for call in before.custom_calls] == ["gtsv_ffi"]
     done = convert(before, PJRT, rewrite, replace_custom_calls=True)
     assert done.artifact.custom_calls == ()
+    assert any("gtsv_ffi replaced by elimination with LAPACK's exchange of rows" in text for text in done.rewrites)
     for given in (bands, singular):
         found, expected = (
             jax.export.deserialize(bytearray(data)).call(*given, right) for data in (done.artifact.data, before.data)

@@ -81,7 +81,6 @@ def test_a_target_whose_release_was_not_built_yet_is_left_out(ask):
     [
         (["nobody", "all"], ["nobody: expected a case, a golden or an artifact file, found none of this name."]),
         (["tests.test_a.test_g", "all"], ["Did you mean 'tests.test_a.test_f'?"]),
-        ([f"{CASE}/0.9.2", "all"], [f"Did you mean '{CASE}/0.9.2-cpu'?"]),
         ([CASE, "servin"], ["--to: expected all or a deployment target of the policy (serving, edge)", "'serving'?"]),
         ([CASE, "0.10.2"], ["(serving, edge), found '0.10.2'. That release runs in edge."]),
         ([CASE, "serving", "--as-of", "2026-01-01"], ["jaxlib 0.9.2"]),

@@ -81,8 +81,19 @@ def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter
         except NotRewritableError as error:
             raise NotRewritableError(f"{target} cannot be replaced: {error}") from None
         free = ", which XLA expands itself" if platform == "tpu" else ""
-        done[f"{target} replaced by jax {jax.__version__}'s lowering for {platform}{free}"] += 1
+        how = OWN.get(_family(target)) or f"jax {jax.__version__}'s lowering for {platform}"
+        done[f"{target} replaced by {how}{free}"] += 1
     return done
+
+
+def _family(target: str) -> str:
+    """Return the name of a function of LAPACK, without the letter of its element type, by its target."""
+    match = TARGET.fullmatch(target)
+    return match["family"] if match else ""
+
+
+OWN = {"gtsv": "elimination with LAPACK's exchange of rows"}
+"""What replaces the functions that are not replaced by jax's own lowering."""
 
 
 def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: str) -> None:

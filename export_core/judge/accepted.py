@@ -75,7 +75,7 @@ def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
     return [Accepted(*accepted, tuple(sorted(cases, key=_order))) for accepted, cases in sorted(merged.items())]
 
 
-def told_on(day: datetime.date, accepted: Accepted) -> Accepted:
+def as_of_day(day: datetime.date, accepted: Accepted) -> Accepted:
     """Return an accepted thing as it is told on a day: of a quirk whose last day has passed, that it has expired."""
     found = _LAST_DAY.search(accepted.reason) if accepted.what.startswith(QUIRK) else None
     if found is None or datetime.date.fromisoformat(found[1]) >= day:

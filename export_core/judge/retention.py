@@ -70,10 +70,10 @@ def retention_status(
 ) -> Iterator[tuple[Golden, list[str]]]:
     """Yield every golden with the reasons why it must stay on a day; a golden without a reason may be pruned.
 
-    A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader, or of
-    a retired one that `readers` lists. It must stay while a deployment target has to run it, even if that obligation
-    has yet to begin. It must stay while it calls a custom-call target that may not be deleted yet. It also stays if it
-    is pinned, and if it is the newest golden of its case by a writer on its platform.
+    A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. The
+    window of a retired reader counts while `readers` lists it. A golden must stay while a deployment target has to run
+    it, even if that obligation has yet to begin. It must stay while it calls a custom-call target that may not be
+    deleted yet. It also stays if it is pinned, and if it is the newest golden of its case by a writer on its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})

@@ -122,7 +122,7 @@ def test_check_names_keys_that_it_cannot_check_without_goldens(jaxexport, cwd):
     assert "allow: no golden calls 'my_target'." in jaxexport("policy", "check", code=0).out.splitlines()[0]
 
 
-def test_a_pin_that_names_a_release_is_told_the_golden(jaxexport, cwd):
+def test_a_pin_that_names_a_release_gets_the_golden_as_a_hint(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text("retention: {pinned: [{goldens: [t.a/0.9.2], reason: r}]}")
     write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2"))
     for words in (("policy", "check"), ("goldens", "prune", "--dry-run")):

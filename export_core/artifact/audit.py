@@ -181,8 +181,10 @@ def judge_calls(
     return tuple(findings)
 
 
+LAPACK = ("lapack_", "blas_")  # how the targets of calls of LAPACK on a CPU begin
+
 _PREFIXES = {
-    "cpu": ("lapack_", "blas_"),
+    "cpu": LAPACK,
     "cuda": ("cusolver_", "cusparse_", "cublas_", "cudnn_", "cu_", "__cu", "__gpu$", "mosaic_gpu"),
     "rocm": ("hipsolver_", "hipsparse_", "hipblas_", "hip_", "__hip", "__gpu$"),
     "tpu": ("tpu_custom_call",),

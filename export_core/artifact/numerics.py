@@ -13,7 +13,6 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.tracing import Trace, Value
 
-LAPACK = ("lapack_", "blas_")  # how the targets of calls of LAPACK on a CPU begin
 TARGET = re.compile(r"(?:lapack_(?P<letter>[sdcz])|cusolver_|hipsolver_)(?P<routine>[a-z0-9]+?)(?P<ffi>_ffi)?")
 
 REQUIRED = {"eigh": 2, "svd": 3, "qr": 2, "lu": 2, "schur": 2, "eig": 1}

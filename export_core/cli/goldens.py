@@ -240,7 +240,7 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
 
     A golden is retained by a window, a live reader, a custom call that may not be deleted yet, a pin, or as the last
     of its case. The reasons are printed first. A reader is live while it is in use, and until the day on which it
-    retires (`jaxexport forecast`).
+    retires (`jaxexport forecast`). A retired one counts while `readers` lists it by version.
     """
     from export_core.cli.steps import Steps
     from export_core.goldens.verify import verify_goldens

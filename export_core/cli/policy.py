@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.base.text import did_you_mean, plural
+from export_core.base.text import did_you_mean, few, plural
 from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo
@@ -78,7 +78,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     calls a target that --stable-targets names; 4 an entry has expired.
     """
     from export_core.base.exit_code import ExitCode
-    from export_core.goldens import GoldenStore
+    from export_core.goldens import GoldenStore, hint_at_goldens
     from export_core.goldens.verify import check_dates
     from export_core.judge.known import added_later, expired
     from export_core.judge.unmatched import (
@@ -103,7 +103,8 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     for unmatched in unmatched_patterns(policy, stored, calendar):
         if unmatched.key[: len(PINNED)] == PINNED:  # an error of `goldens prune` too
             advice = "Correct the pattern, or remove it from its pin."
-            wrong.append((unmatched.key, f"{unmatched.pattern!r} matches no golden. {advice}"))
+            hint = hint_at_goldens(unmatched.pattern, stored)
+            wrong.append((unmatched.key, f"{unmatched.pattern!r} matches no golden.{hint} {advice}"))
         elif unmatched.key != READERS:  # those are errors here
             echo(f"warning: {unmatched.located(location)}")
     if not stored and (keys := keys_without_goldens(policy)):
@@ -130,6 +131,8 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
             *([(policy.deployed, "deployment target")] if policy.deployed else []),
         )
     )
+    if ended := [target.name for target in policy.deployed if target.has_ended(day)]:
+        counts += f" ({few(ended)}: ended)"
     none = "" if stored else f"; no golden in {store.root} yet"
     echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired{later}{none}")
     fails = ExitCode.STALE if stale or early else ExitCode.KEPT

@@ -365,22 +365,24 @@ def judging_policy(
     if file is None and own and Path(own).exists():
         file = Path(own)
     policy = load.load_policy(file) if file else recorded.policy
+    # The command of a run that named another file, or none, would run by that again.
+    again = command_again(recorded, file if policy_file or own else None)
     if name := policy.replays_otherwise(recorded.policy):
         raise RunError(
             f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
-            f"cells run and are compared: run it again (`{command_again(recorded)}`), or judge by a policy with "
+            f"cells run and are compared: run it again (`{again}`), or judge by a policy with "
             "the same value."
         )
     if changed := recorded.changed_since(policy):
         raise RunError(
             f"{folder}: expected a run whose verdicts hold today, found one made with {changed}. Run it "
-            f"again (`{command_again(recorded)}`); `jaxexport report` shows this run as it was judged."
+            f"again (`{again}`); `jaxexport report` shows this run as it was judged."
         )
     goldens = goldens_here(recorded, policy)
     if changed := changed_goldens(recorded, goldens):
         raise RunError(
             f"{folder}: expected a run of the goldens that are here, found one of {changed}. Restore them, or run it "
-            f"again (`{command_again(recorded)}`); `jaxexport report` shows this run as it was judged."
+            f"again (`{again}`); `jaxexport report` shows this run as it was judged."
         )
     return file, policy, goldens or {}
 

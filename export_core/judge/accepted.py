@@ -60,6 +60,8 @@ class Accepted(msgspec.Struct, frozen=True):
         return f"{self.what} ({self.reason}){f': {few(self.cases)}' if self.cases else ''}."
 
 
+QUIRK = "quirk: "  # Begins what is accepted by a quirk.
+_LAST_DAY = re.compile(r", until (\d{4}-\d\d-\d\d)\Z")
 Told = Iterator[Accepted]
 Teller = Callable[[Sequence[Golden], Policy], Told]  # Lists what a field of goldens and of their policy accepts.
 
@@ -71,6 +73,14 @@ def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
     for accepted in itertools.chain.from_iterable(parts):
         merged.setdefault((accepted.what, accepted.reason), set()).update(accepted.cases)
     return [Accepted(*accepted, tuple(sorted(cases, key=_order))) for accepted, cases in sorted(merged.items())]
+
+
+def told_on(day: datetime.date, accepted: Accepted) -> Accepted:
+    """Return an accepted thing as it is told on a day: of a quirk whose last day has passed, that it has expired."""
+    found = _LAST_DAY.search(accepted.reason) if accepted.what.startswith(QUIRK) else None
+    if found is None or datetime.date.fromisoformat(found[1]) >= day:
+        return accepted
+    return msgspec.structs.replace(accepted, reason=f"{accepted.reason[: found.start()]}, expired on {found[1]}")
 
 
 def _order(name: str) -> tuple[str, datetime.date, str]:
@@ -268,7 +278,7 @@ def quirks(golden: Golden, policy: Policy) -> Told:
     for quirk in quirks_of(golden.manifest, policy.quirks):
         until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
         reason = f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
-        yield Accepted(f"quirk: {relaxation(quirk)}", reason, (golden.id,))
+        yield Accepted(f"{QUIRK}{relaxation(quirk)}", reason, (golden.id,))
 
 
 @_of_each

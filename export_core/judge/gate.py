@@ -16,7 +16,7 @@ from msgspec import structs
 from export_core.base.exit_code import ExitCode
 from export_core.base.json_text import as_stored
 from export_core.base.text import few, plural
-from export_core.judge.accepted import Accepted, merge_accepted
+from export_core.judge.accepted import Accepted, merge_accepted, told_on
 from export_core.judge.causes import Cause, causes_in
 from export_core.judge.custom_call_changes import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
@@ -241,7 +241,7 @@ def summarize(
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     issues = {cause.upstream for cause in causes if cause.upstream}
     # What is accepted of all goldens is that of the policy by which they are judged now.
-    of_goldens = [accepted for accepted in facts.accepted if accepted.cases]
+    of_goldens = [told_on(facts.as_of, accepted) for accepted in facts.accepted if accepted.cases]
     summary = Summary(
         **{name: getattr(facts, name) for name in RunFacts.__struct_fields__ if name not in ("seconds", "accepted")},
         accepted=merge_accepted((of_goldens, accepted_in((), policy))),

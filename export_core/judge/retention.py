@@ -16,17 +16,23 @@ def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
     return written + datetime.timedelta(days=windows.backward_days + 1)
 
 
-def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
-    """Return the jaxlib versions that the policy says are in use.
+def deployed_readers(policy: Policy, day: datetime.date) -> tuple[str, ...]:
+    """Return the jaxlibs of deployment targets in force on a day, and of `retention.deployed`."""
+    targets = (target.jaxlib for target in policy.targets_on(day) if target.jaxlib)
+    return tuple(dict.fromkeys((*targets, *policy.retention.deployed)))
 
-    They are those of deployment targets in force on that day, of `retention.deployed`, and of `readers`.
-    """
+
+def listed_readers(policy: Policy) -> tuple[str, ...]:
+    """Return the jaxlibs that `readers` of the policy lists by version."""
     # Versions of jaxlib only: words such as `window`, and other runtimes, begin with a letter. A wheel file is a
     # release candidate: it is tried, not deployed.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
-    versions = (part for part in names if part[:1].isdigit() and not part.endswith(".whl"))
-    targets = (target.jaxlib for target in policy.targets_on(day) if target.jaxlib)
-    return tuple(dict.fromkeys((*targets, *policy.retention.deployed, *versions)))
+    return tuple(dict.fromkeys(part for part in names if part[:1].isdigit() and not part.endswith(".whl")))
+
+
+def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
+    """Return the jaxlib versions that the policy names: those that are deployed, and those that `readers` lists."""
+    return tuple(dict.fromkeys((*deployed_readers(policy, day), *listed_readers(policy))))
 
 
 def retirement_day(reader: datetime.date, written: Sequence[datetime.date], windows: Windows) -> datetime.date | None:
@@ -64,15 +70,16 @@ def retention_status(
 ) -> Iterator[tuple[Golden, list[str]]]:
     """Yield every golden with the reasons why it must stay on a day; a golden without a reason may be pruned.
 
-    A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. It
-    must stay while a deployment target has to run it, even if that obligation has yet to begin. It must stay
-    while it calls a custom-call target that may not be deleted yet. It also stays if it is pinned, and if it is the
-    newest golden of its case by a writer on its platform.
+    A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader, or of
+    a retired one that `readers` lists. It must stay while a deployment target has to run it, even if that obligation
+    has yet to begin. It must stay while it calls a custom-call target that may not be deleted yet. It also stays if it
+    is pinned, and if it is the newest golden of its case by a writer on its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})
-    live = live_readers(written, calendar, windows, day, readers_in_use(policy, day))
-    built = {version: calendar.built(version) for version in live}
+    live = live_readers(written, calendar, windows, day, deployed_readers(policy, day))
+    listed = live_readers((), calendar, windows, day, listed_readers(policy))
+    built = {version: calendar.built(version) for version in (*live, *listed)}
     deletable = {change.old: deletion_day(change, goldens, windows) for change in policy.custom_call_changes}
     newest: dict[tuple[str, str], Golden] = {}
     for golden in sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.id)):
@@ -84,8 +91,12 @@ def retention_status(
             reasons.append(f"written by a jaxlib built on {written_on}, after {day}")
         elif day < leaves_window_on(written_on, windows):
             reasons.append(f"a jaxlib built on {day} must run it")
-        if readers := [version for version, when in built.items() if promise(written_on, when, windows).promised]:
+        promised = [version for version, when in built.items() if promise(written_on, when, windows).promised]
+        if readers := [version for version in promised if version in live]:
             reasons.append(f"promised to run in the live reader{'s' * (len(readers) > 1)} {', '.join(readers)}")
+        elif retired := promised:
+            names = f"reader{'s' * (len(retired) > 1)} {', '.join(retired)}"
+            reasons.append(f"`readers` lists the retired {names}, promised to run it")
         for old, end in deletable.items():
             if old in manifest.custom_calls and (end is None or day < end):
                 last = f"until the end of {end - ONE_DAY}" if end else "because no release is declared"

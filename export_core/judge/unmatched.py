@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from export_core.base.platforms import PLATFORMS
-from export_core.goldens import Golden
+from export_core.goldens import Golden, hint_at_goldens
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
@@ -245,7 +245,8 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[Unmatched]
     """
     return [
         Unmatched(
-            f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden.",
+            f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
+            f"{hint_at_goldens(pattern, goldens)}",
             pattern=pattern,
             key=(*PINNED, number),
         )

@@ -10,13 +10,13 @@ A function that takes an artifact raises `ArtifactError` if one of the artifact'
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import OF_DEVICES, only_jax
 from export_core.artifact.readers import CONVERSION, LoadResult, Reader, advises_conversion, loads, without_conversion
-from export_core.base.named_tuple import NamedTuple
+from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 from export_core.base.text import few
 from export_core.knowledge.concerns import (
     CALL,
@@ -29,8 +29,12 @@ from export_core.knowledge.concerns import (
 )
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, places_of
+from export_core.knowledge.replaced_calls import lapack_is_replaced
 from export_core.releases.names import parts_of
 from export_core.releases.stable_targets import stable_targets
+
+if TYPE_CHECKING:
+    from export_core.knowledge.replaced_calls import ReleaseOfReader
 
 YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
 _RANK = {YES: 0, YES_BUT: 1, UNKNOWN: 2, NO: 3}  # The worst answer has the highest number.
@@ -244,18 +248,25 @@ def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecas
             known.by_bytes = without_conversion(known.by_bytes, then.in_words, why)
 
 
-def conversion_may_help(forecast_text: str, runtime: str) -> bool:
+def conversion_may_help(
+    forecast_text: str, release: ReleaseOfReader, targets: Iterable[str], allow: Collection[str] = ()
+) -> bool:
     """Return whether a conversion may help an artifact that failed in a reader.
 
     A reader that was expected to run the artifact takes it as it is, so that a conversion would change nothing. If a
-    runtime was not, a reason says whether a conversion helps.
+    runtime was not, a reason says whether a conversion helps. For a jaxlib, the calls of LAPACK that it does not run
+    must be replaceable.
 
     Args:
         forecast_text: The forecast's answer with its reasons, as in a result; "" if no forecast was made.
-        runtime: The runtime of the reader; "" for jaxlib.
+        release: The release of the reader.
+        targets: The targets of the artifact's custom calls.
+        allow: The targets that the project accepts.
     """
     answer, _, reasons = forecast_text.partition(": ")
-    return CONVERSION in reasons if runtime and answer == NO else answer not in (YES, YES_BUT)
+    if release.runtime and answer == NO:
+        return CONVERSION in reasons
+    return answer not in (YES, YES_BUT) and (bool(release.runtime) or lapack_is_replaced(targets, release, allow))
 
 
 def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], platform: str = "") -> list[Forecast]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -129,10 +130,25 @@ OTHER_NUMBERS = failing(
 
 ``{}`` in its advice stands for the command `explain` of the cell.
 """
-ALLOW_NUMBERS = "If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason."
-"""The additional advice about different numbers, unless they are garbage."""
 NOT_TO_ALLOW = "No rule allows such numbers: they are not finite, zero, or far beyond the range of the expected ones."
-"""The advice in place of `ALLOW_NUMBERS` if the numbers are garbage."""
+"""The advice in place of a rule if the numbers are garbage."""
+_OF_POLICY = re.compile(
+    r"\(([^()]+:\d+)\)"
+)  # Where a policy states what was allowed, such as `(export_compat.yaml:50)`.
+
+
+def how_to_allow(allowed: str, *, is_garbage: bool) -> str:
+    """Return how to allow different numbers in the matrix, which sees no markers; or that no rule allows garbage.
+
+    `allowed` has the rules by which the numbers were compared, as in a result.
+    """
+    if is_garbage:
+        return NOT_TO_ALLOW
+    if places := dict.fromkeys(_OF_POLICY.findall(allowed)):
+        return f"If the new numbers are as good, change what is allowed at {', '.join(places)}, and its reason."
+    return "If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason."
+
+
 DEVICE_LIMIT = FindingKind(
     "DEVICE LIMIT",
     3,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from export_core.artifact.numerics import LAPACK
+from export_core.artifact.audit import LAPACK
 from export_core.base.errors import InfrastructureFault
 from export_core.base.processes import signal_name
 from export_core.base.scratch import scratch_folder

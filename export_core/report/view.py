@@ -23,7 +23,6 @@ from export_core.knowledge import conversion_may_help
 from export_core.matrix import Verdict
 from export_core.matrix.result import Cells, Control, by_build_date
 from export_core.matrix.verdicts import (
-    ALLOW_NUMBERS,
     AUDIT_FAILED,
     BROKEN_PROMISE,
     BUSY_MACHINE,
@@ -31,7 +30,6 @@ from export_core.matrix.verdicts import (
     FAIL_ON,
     MISSING_RESULT,
     NOT_REPLAYABLE,
-    NOT_TO_ALLOW,
     NOTHING_PROMISED,
     NUMBERS_MOVED,
     OTHER_NUMBERS,
@@ -40,6 +38,7 @@ from export_core.matrix.verdicts import (
     STALE_LIST,
     VERDICTS,
     FindingKind,
+    how_to_allow,
     is_expected,
 )
 from export_core.numbers.noise import WHAT_TO_DO
@@ -107,6 +106,13 @@ _OF_PROCESSOR = _OTHER_NUMBERS_TOO.format(
 )
 
 
+def _ended_targets(run: Run) -> Iterator[str]:
+    """Yield a sentence for each deployment target that a run leaves out since its obligation has ended."""
+    for target in run.policy.deployed:
+        if target.has_ended(run.summary.as_of):
+            yield f"Deployment target {target.name} is left out: {target.out_of_force(run.summary.as_of)}."
+
+
 def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """Return a run as a document: its findings, the worst first, and its difference from an earlier run.
 
@@ -154,7 +160,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         NOTHING_PROMISED: [summary.unpromised],
         **{kind: [sentence] for kind, sentence in doubts(run).items()},
         STALE_LIST: summary.stale,
-        NOT_COVERED: [summary.without_cells],
+        NOT_COVERED: [summary.without_cells, *_ended_targets(run)],
         OTHER_GENERATIONS: [f"{text}." for text in first_generations(summary.other_generations)],
         NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],
         LITTLE_NOISE: [_of_goldens(_INPUTS_ONLY, summary.inputs_only)],
@@ -340,7 +346,7 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
     target = shlex.quote(example.deployed[0] if len(example.deployed) == 1 else ALL)
     group = run.by_cause[cause.judgement, cause.id]
-    may_help = any(conversion_may_help(one.forecast, one.reader.runtime) for one in group)
+    may_help = any(conversion_may_help(one.forecast, one.reader, one.custom_calls, run.policy.allow) for one in group)
     words = {
         "judged": judged,
         "again": _run_again(run),
@@ -351,7 +357,7 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     step = step.replace("report it to JAX", f"report it to {whose}")
     if cause.verdict is Verdict.NUMERICS:
         step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step
-        return f"{step} {NOT_TO_ALLOW if example.is_garbage else ALLOW_NUMBERS}"
+        return f"{step} {how_to_allow(example.allowed, is_garbage=example.is_garbage)}"
     if example.control is Control.NOT_RUN:
         # Checked before a release is blamed: it may be the device that cannot do it.
         every = ",".join(cause.writers)

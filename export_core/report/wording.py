@@ -9,8 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.artifact.audit import WITH_XLA, only_jax, targets_of_jax
-from export_core.artifact.numerics import LAPACK
+from export_core.artifact.audit import LAPACK, WITH_XLA, only_jax, targets_of_jax
 from export_core.base.exit_code import ExitCode
 from export_core.base.facts import labelled_facts
 from export_core.base.text import few, first_line, plain_text, plural

@@ -128,6 +128,16 @@ class PlanRecord(msgspec.Struct, frozen=True):
         results = [] if folder == USUAL_FOLDER else ["--results", str(folder)]
         return shlex.join(["jaxexport", "matrix", *self.options, *shard, *(["--resume"] if resume else []), *results])
 
+    def under_policy(self, file: Path) -> PlanRecord:
+        """Return the record of the command that names this policy file in place of its own."""
+        if not isinstance(self.options, list):
+            return self
+        kept = list(self.options)
+        if "--policy" in kept:
+            at = kept.index("--policy")
+            del kept[at : at + 2]
+        return msgspec.structs.replace(self, options=[*kept, "--policy", str(file)])
+
     def _given(self, *options: str) -> list[str]:
         """Return the values that the command gave these options."""
         words = self.options if isinstance(self.options, list) else ()

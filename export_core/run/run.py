@@ -6,6 +6,7 @@ each give one.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,13 +73,16 @@ class Run(Cells):
         return self.plan.goldens if self.plan else {}
 
 
-def command_again(run: Run) -> str:
+def command_again(run: Run, policy: Path | None = None) -> str:
     """Return the shell command that makes a run again: with its options, if a command made it.
+
+    `policy` is a policy file that the command names in place of the run's own; None for that of the run.
 
     The results of a run in a folder that was named may be kept on purpose: the command writes into another folder.
     """
-    command = run.plan.command(_beside(run.folder), resume=False) if run.plan and run.folder else ""
-    return command or "jaxexport matrix"
+    plan = run.plan.under_policy(policy) if run.plan and policy else run.plan
+    command = plan.command(_beside(run.folder), resume=False) if plan and run.folder else ""
+    return command or shlex.join(["jaxexport", "matrix", *(["--policy", str(policy)] if policy else [])])
 
 
 def _beside(folder: Path) -> Path:

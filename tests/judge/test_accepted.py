@@ -119,6 +119,14 @@ def test_a_quirk_is_listed_with_its_end_and_approver(ends, period):
     assert accepted == Accepted("quirk: rtol 0.001", f"rounded otherwise; owner me, #7, {period}", ("c/0.9.2-cpu",))
 
 
+@pytest.mark.parametrize(("on", "period"), [("2026-12-01", "until"), ("2026-12-02", "expired on")])
+def test_an_expired_quirk_is_told_like_a_known_failure(on, period):
+    quirk = Quirk("c", "0.9.2", "r", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
+    (accepted,) = accepted_in([golden("c", "0.9.2")], Policy(quirks=(quirk,)))
+    (told,) = summarize([result()], as_of=day(on), accepted=[accepted]).accepted
+    assert told.reason == f"r; owner me, #7, {period} 2026-12-01"
+
+
 def test_goldens_are_listed_by_build_date_of_writers():
     versions = ("0.10.0", "0.9.2", "0.9.0", "0.8.3")
     quirk = Quirk("c", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))

@@ -127,6 +127,14 @@ def test_judging_refuses_other_values_of_keys_deciding_verdicts(text, jaxexport,
     assert_bad_input(jaxexport("judge", "out"), message, "run it again (`jaxexport matrix`)")
 
 
+@pytest.mark.parametrize("options", [["--quiet"], ["--policy", "own.yaml", "--quiet"]])
+def test_the_command_in_a_refusal_names_the_policy(options, jaxexport, tmp_path):
+    finished(tmp_path / ".jaxexport", result(), plan={"options": options})
+    (tmp_path / "other.yaml").write_text("allow: {t: because}")
+    refusal = jaxexport("judge", "--policy", "other.yaml", code=2)
+    assert_bad_input(refusal, "run it again (`jaxexport matrix --quiet --policy other.yaml`)")
+
+
 def test_headlines_of_incomplete_runs_count_broken_cells(jaxexport, tmp_path):
     finished(tmp_path / "out", CRASH, result(), planned=3)
     ended = jaxexport("judge", "out", code=3)

@@ -122,6 +122,13 @@ def test_check_names_keys_that_it_cannot_check_without_goldens(jaxexport, cwd):
     assert "allow: no golden calls 'my_target'." in jaxexport("policy", "check", code=0).out.splitlines()[0]
 
 
+def test_a_pin_that_names_a_release_is_told_the_golden(jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text("retention: {pinned: [{goldens: [t.a/0.9.2], reason: r}]}")
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2"))
+    for words in (("policy", "check"), ("goldens", "prune", "--dry-run")):
+        assert_bad_input(jaxexport(*words), "'t.a/0.9.2' matches no golden. Did you mean 't.a/0.9.2-cpu'?")
+
+
 def test_check_and_prune_refuse_the_same_pin(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text(
         "allow: {my_target: r}\nretention:\n  pinned:\n  - {goldens: [t.a/*, t.b/*], reason: in production}\n"
@@ -235,3 +242,9 @@ def test_check_names_stable_targets_without_a_golden(jaxexport, cwd):
         jaxexport("policy", "check", "--stable-targets", "lapak_*"),
         "lapak_*: expected a name or pattern of custom calls",
     )
+
+
+def test_a_check_names_targets_whose_obligation_has_ended(jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]")
+    assert "1 deployment target (serving: ended)" in jaxexport("policy", "check", "--as-of", "2026-12-01").out
+    assert "1 deployment target; 0 expired" in jaxexport("policy", "check", "--as-of", "2026-11-30").out

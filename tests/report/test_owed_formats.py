@@ -191,6 +191,15 @@ def test_the_page_names_the_first_of_several_unmet_requirements():
     assert f'<p class="note"><b>{note}</b> <a href="#cause=incomplete">All 2</a></p>' in header
 
 
+@pytest.mark.parametrize(("until", "told"), [("2026-11-20", 1), ("2026-11-21", 0)])
+def test_a_target_whose_obligation_has_ended_is_named_once(until, told):
+    policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2", until=day(until)),))
+    cells = [cell(Verdict.PASS, policy=policy)]
+    texts = [finding.sentence for finding in document(cells, summarize(cells, policy=policy)).findings]
+    left_out = "Deployment target serving is left out: its obligation ended on 2026-11-20."
+    assert texts.count(left_out) == told, texts
+
+
 def test_the_findings_name_the_owed_cell_and_each_target(summary):
     owed, targets = (
         finding for finding in document(CELLS, summary).findings if finding.title in ("OWED", "deployment targets")

@@ -8,17 +8,17 @@ from importlib.metadata import version
 import msgspec
 
 from export_core.artifact import Artifact, Envelope, read_bytes
-from export_core.artifact.audit import WITH_XLA, belongs, calls_of_jax, judge_calls, only_jax, unread_findings
+from export_core.artifact.audit import LAPACK, WITH_XLA, belongs, calls_of_jax, judge_calls, only_jax, unread_findings
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.envelope.formats import NAMED_SHARDINGS, format_of
 from export_core.artifact.main_check import check_main
-from export_core.artifact.numerics import LAPACK
 from export_core.artifact.readers import CONVERT, LoadResult, Reader, module_problems, needs, without_advice
 from export_core.base.errors import InfrastructureFault
 from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.knowledge import NO, forecast
+from export_core.knowledge.replaced_calls import INITIALIZED_SINCE, initializes_lapack, why_not_replaced
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, ReleaseError
@@ -27,10 +27,6 @@ from export_core.releases.names import version_numbers
 from export_core.releases.stable_targets import stable_targets
 
 UNCHANGED, REWRITTEN = "unchanged", "rewritten"  # The third way is `EXPORTED_AGAIN`.
-
-INITIALIZED_SINCE = (0, 10, 0)
-"""The first jaxlib that initializes LAPACK for an artifact: https://github.com/jax-ml/jax/issues/29610."""
-
 
 DOTS_CRASH = re.compile(r"(tensorflow|savedmodel)==2\.18\..*")
 """Releases that a dot with an algorithm crashes: five algorithms crashed 2.18.1; the one tried in 2.19.1 ran."""
@@ -178,13 +174,18 @@ def _calls_to_replace(
     if calls and not replace_custom_calls:
         why = f"{only_jax(calls)}." if release.runtime else " ".join(calls.values())
         raise ConversionRefused(f"{refusal}: {why}{_about_replacing(calls, reader)}")
+    if why := why_not_replaced(calls, release):
+        raise ConversionRefused(f"{refusal}: {why}.")
     return calls
 
 
 def _about_replacing(calls: Iterable[str], reader: Reader) -> str:
     """Return what `--replace-custom-calls` would do with these calls; empty if it replaces none of them."""
-    if not any(target.startswith(LAPACK) for target in calls):
+    of_lapack = [target for target in calls if target.startswith(LAPACK)]
+    if not of_lapack:
         return ""
+    if why := why_not_replaced(of_lapack, reader.release):
+        return f" --replace-custom-calls does not help: {why}."
     if not reader.release.runtime or reader.release.family in WITH_XLA:
         return " --replace-custom-calls replaces those of LAPACK."
     return f" --replace-custom-calls seldom helps: {reader.release.title} lacks most of what replaces those of LAPACK."
@@ -209,7 +210,7 @@ def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, 
     if reader.stablehlo is None:
         raise ConversionRefused(f"the StableHLO version of {reader.release.title} is not known")
     # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
-    platform = "cpu" if initializes_lapack(reader) else "tpu"
+    platform = "cpu" if initializes_lapack(reader.release) else "tpu"
     stablehlo = ".".join(map(str, (*version_numbers(reader.stablehlo), 0)[:3]))  # IREE's is known as 1.12
     return ModuleJob(modules, stablehlo, reader.knows_shardy and not plain, calls, platform, plain)
 
@@ -289,7 +290,7 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
         or "cpu" in envelope.platforms
         or any(check.kind == "platform" for check in envelope.disabled_checks)
     )
-    if runs_on_cpu and not initializes_lapack(reader):
+    if runs_on_cpu and not initializes_lapack(release):
         for target in (call.target for call in artifact.custom_calls):
             if target.startswith(LAPACK) and belongs(target, "cpu"):
                 problems[target] = (
@@ -310,14 +311,6 @@ def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
         return False
     has_calls = any(call.target == "Sharding" for call in artifact.custom_calls)
     return has_calls or any("sdy" in module.dialects for module in artifact.modules)
-
-
-def initializes_lapack(reader: Reader) -> bool:
-    """Return whether a reader registers LAPACK's functions before it runs an artifact.
-
-    No runtime but jaxlib does.
-    """
-    return not reader.release.runtime and version_numbers(reader.release.jaxlib) >= INITIALIZED_SINCE
 
 
 def _parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:

@@ -21,7 +21,7 @@ from export_core.features.deploy.asked import Place, StoredResults, Subject, ans
 from export_core.goldens import Golden
 from export_core.goldens.manifest import EXPORTED_AGAIN, ConvertedFrom
 from export_core.judge import Result
-from export_core.judge.accepted import Accepted
+from export_core.judge.accepted import Accepted, told_on
 from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
@@ -190,7 +190,7 @@ def deployability(
     given = {answer.answer for answer in answers}
     exit_code = 1 if DeployAnswer.NO in given else 3 if DeployAnswer.UNKNOWN in given else 0
     goldens = {subject.golden.id: subject.golden for subject, _ in pairs if subject.golden}
-    accepted = accepted_in(goldens.values(), question.policy)
+    accepted = [told_on(as_of, each) for each in accepted_in(goldens.values(), question.policy)]
     return Deployability(as_of, answers, upgrades, exit_code, accepted=accepted)
 
 
@@ -546,7 +546,8 @@ def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Q
         return False
     reader = find_reader(target.release, question.terms, question.calendar)
     known = forecast(subject.artifact, reader, target.platform)
-    return conversion_may_help(in_words(known.spoiled), reader.release.runtime)
+    targets = [call.target for call in subject.artifact.custom_calls]
+    return conversion_may_help(in_words(known.spoiled), reader.release, targets, question.terms.allow)
 
 
 def _in_own_writer(subject: Subject, question: Question) -> Result | None:

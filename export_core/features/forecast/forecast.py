@@ -20,6 +20,7 @@ from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name
 from export_core.judge.retention import (
     deletion_day,
+    deployed_readers,
     leaves_window_on,
     readers_in_use,
     retention_status,
@@ -31,7 +32,7 @@ from export_core.matrix.result import grouped
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
 from export_core.policy.load_check import find_reader
-from export_core.policy.run_options import COMPARISONS, GROUPS, WINDOW, Selection
+from export_core.policy.run_options import COMPARISONS, GROUPS, Selection
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, Windows, promise
 from export_core.releases.calendar_entries import calendar_entries
@@ -293,7 +294,7 @@ def _retirements(
 ) -> Iterator[tuple[datetime.date, str]]:
     """Yield each jaxlib that may retire, which is in use only as a reader to test with, and its retirement day."""
     written = sorted({golden.manifest.writer.built for golden in goldens})
-    in_use = readers_in_use(replace(policy, readers=WINDOW), as_of)
+    in_use = deployed_readers(policy, as_of)
     for version in calendar.versions():
         day = retirement_day(calendar.built(version), written, policy.window_lengths())
         if day is not None and version not in in_use:
@@ -486,7 +487,7 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
         stop = (
             f"you may already stop testing with reader{'s' * are_several} {few(forecast.retired)}, unless {in_use} in "
             f"use (then list {them} under `deployed`): new jaxlibs need not run the goldens that {has} to run, nor "
-            f"what {exports}"
+            f"what {exports}; `goldens prune` keeps those goldens while `readers` lists {them} by version"
         )
         today.append(Event(EventKind.RETIRES, "readers", stop))
     before: Obligations | None = None

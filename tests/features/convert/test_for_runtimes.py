@@ -3,9 +3,11 @@
 import dataclasses
 import datetime
 import json
+import re
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from stored_artifacts import DATA
 
@@ -15,8 +17,9 @@ from export_core.artifact.readers import needs
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, ModuleJob, RewrittenModules, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.fixed_by_conversion import remedy, try_conversions
-from export_core.features.convert.programs import ModuleRewriter, export_again
+from export_core.features.convert.programs import REWRITE, ModuleRewriter, export_again
 from export_core.goldens import GoldenStore
+from export_core.knowledge.replaced_calls import REPLACED, REPLACED_BY_LAPACK
 from export_core.matrix import Cell
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.selection import reader_named
@@ -158,6 +161,35 @@ def test_lapack_calls_are_replaced_by_plain_operations(rewrite):
     done = convert(before, PJRT, rewrite, replace_custom_calls=True)
     assert (done.replaced, done.artifact.custom_calls) == (("lapack_spotrf_ffi",), ())
     assert convert(before, PJRT, no_module, allow={"lapack_spotrf_ffi": "we register it"}).way == UNCHANGED
+
+
+@reads_the_newest
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_tridiagonal_solver_is_replaced_with_its_pivots(rewrite, dtype):
+    rng = np.random.default_rng(0)
+    bands = rng.normal(size=(3, 2, 7)).astype(dtype)
+    bands[1, 0, ::2] = 0  # only an exchange of rows solves it
+    right = rng.normal(size=(2, 7, 3)).astype(dtype)
+    singular = bands.copy()
+    singular[:, 1] = 0
+    solver = jax.export.export(jax.jit(jax.lax.linalg.tridiagonal_solve), platforms=["cpu"])(*bands, right)
+    before = read_bytes(bytes(solver.serialize()), "solver")
+    assert [call.target[8:] for call in before.custom_calls] == ["gtsv_ffi"]
+    done = convert(before, PJRT, rewrite, replace_custom_calls=True)
+    assert done.artifact.custom_calls == ()
+    assert any("gtsv_ffi replaced by elimination with LAPACK's exchange of rows" in text for text in done.rewrites)
+    for given in (bands, singular):
+        found, expected = (
+            jax.export.deserialize(bytearray(data)).call(*given, right) for data in (done.artifact.data, before.data)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_replaced_functions_of_lapack_are_those_declared():
+    """Rewriting runs without this project: what it replaces is declared apart."""
+    text = (REWRITE.parent / "lapack.py").read_text()
+    table = text.partition("\nFAMILIES: ")[2].partition("\n}")[0]
+    assert set(re.findall(r'^    "(\w+)": ', table, re.MULTILINE)) == REPLACED | REPLACED_BY_LAPACK
 
 
 @pytest.mark.parametrize(

@@ -400,6 +400,8 @@ def test_readers_that_have_retired_are_listed_under_today():
     assert below.startswith(
         "  retires: you may already stop testing with readers 0.10.1, 0.10.2, unless they are in use (then list them"
     )
+    hint = "`goldens prune` keeps those goldens while `readers` lists them by version"
+    assert below.endswith(hint), below
     kept = Policy(readers="0.10.1,0.12.0.1", retention=Retention(deployed=("0.10.1",)))
     assert look_ahead(policy=kept, days=9, when=when).retired == ()
 

@@ -88,7 +88,7 @@ CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
             "forecast",
         ),
         # A converted artifact would give the same numbers.
-        (CHOLESKY, *NEWEST, "numerics", FAR, FailureCause.NUMBERS, "jaxexport reduce|`numbers` of the", "convert"),
+        (CHOLESKY, *NEWEST, "numerics", FAR, FailureCause.NUMBERS, "jaxexport reduce|`numbers` in the", "convert"),
         (CHOLESKY, *NEWEST, "error", NO_CALL, FailureCause.REGISTRATION, "register=", "jaxexport bisect"),
         (CHOLESKY, *NEWEST, "crash", {"signal": 11}, FailureCause.UNKNOWN, CRASHED, "jaxexport reduce"),
         (CHOLESKY, "0.6.2", "0.9.2", "crash", SEGV, FailureCause.UPSTREAM, "lapack-cold-process", "jaxexport bisect"),
@@ -367,7 +367,33 @@ def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
     assert f"{known}{ending}" in lines
 
 
-@pytest.mark.parametrize("reader", ["0.8.1", "0.12.0.1", "iree==3.13.0", "litert==2.3.0"])
+@pytest.mark.parametrize(
+    ("allowed", "step"),
+    [
+        ("0 ulp (golden)", "allow them with a rule (`numbers` in the policy) and its reason."),
+        ("rtol 0.001, atol 0 (own/e.yaml:50)", "change what is allowed at own/e.yaml:50, and its reason."),
+    ],
+)
+def test_numbers_are_allowed_where_the_matrix_looks(allowed, step):
+    """A marker decides nothing in the matrix, nor does a second rule after the one that decides."""
+    found = explained(CHOLESKY, *NEWEST, Verdict.NUMERICS, **FAR, allowed=allowed)
+    assert f"If the new numbers are as good, {step}" in found.steps
+
+
+@pytest.mark.parametrize("case", ["test_eig", "test_schur"])
+def test_no_conversion_is_advised_that_replaces_no_call(case):
+    """LAPACK's eig and schur crash a reader before 0.10.0, which runs nothing that computes the same."""
+    (golden,) = (each for each in goldens() if each.id == f"tests.compat.test_linear_algebra.{case}/0.12.0.1-cpu")
+    choice = choice_of(golden.manifest.case, golden.folder.name, "0.9.2")
+    step = remedy(choice.cell, choice.options)
+    assert step.startswith("It cannot be converted: lapack_sgee"), step
+    assert step.endswith("_ffi cannot be replaced: jax has no lowering of it without LAPACK."), step
+    reader = choice.cell.reader
+    assert not conversion_may_help("no: it crashes", reader, golden.manifest.custom_calls)
+    assert conversion_may_help("no: it crashes", reader, ["Sharding", "lapack_sgesdd_ffi"])
+
+
+@pytest.mark.parametrize("reader", ["0.8.1", "0.9.2", "0.12.0.1", "iree==3.13.0", "litert==2.3.0"])
 def test_reports_advise_no_conversion_where_explain_does_not(reader):
     """Explain asks what a conversion would change; a report and can-i-deploy ask the forecast."""
     on_cpu = [golden for golden in goldens() if "cpu" in golden.manifest.runs_on]
@@ -377,7 +403,12 @@ def test_reports_advise_no_conversion_where_explain_does_not(reader):
         text = in_words(forecast(golden.read_artifact(), placed, "cpu").spoiled)
         step = remedy(choice.cell, choice.options)
         helps_not = ("Conversion does not help: ", "Conversion seldom helps: ", "It cannot be converted: ")
-        assert conversion_may_help(text, placed.release.runtime) or step.startswith(helps_not), (golden.id, text, step)
+        targets, allow = golden.manifest.custom_calls, choice.options.policy.allow
+        assert conversion_may_help(text, placed.release, targets, allow) or step.startswith(helps_not), (
+            golden.id,
+            text,
+            step,
+        )
 
 
 @pytest.mark.parametrize("reader", ["0.12.0.1", "0.11.0"], ids=["another reader", "its own writer"])

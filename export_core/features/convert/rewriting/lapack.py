@@ -81,14 +81,25 @@ def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter
         except NotRewritableError as error:
             raise NotRewritableError(f"{target} cannot be replaced: {error}") from None
         free = ", which XLA expands itself" if platform == "tpu" else ""
-        done[f"{target} replaced by jax {jax.__version__}'s lowering for {platform}{free}"] += 1
+        how = OWN.get(_family(target)) or f"jax {jax.__version__}'s lowering for {platform}"
+        done[f"{target} replaced by {how}{free}"] += 1
     return done
+
+
+def _family(target: str) -> str:
+    """Return the name of a function of LAPACK, without the letter of its element type, by its target."""
+    match = TARGET.fullmatch(target)
+    return match["family"] if match else ""
+
+
+OWN = {"gtsv": "elimination with LAPACK's exchange of rows"}
+"""What replaces the functions that are not replaced by jax's own lowering."""
 
 
 def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: str) -> None:
     match = TARGET.fullmatch(target)
     if match is None or match["family"] not in FAMILIES:
-        raise NotRewritableError("no function of jax computes the same")
+        raise NotRewritableError("no replacement of it is known")
     results = [_shape(value.type) for value in operation.results]
     call = Call(bool(match["ffi"]), list(operation.operands), results, _config(operation), platform)
     number, function = FAMILIES[match["family"]]
@@ -191,6 +202,54 @@ def _triangular_solve(call: Call, matrix: Any, right: Any) -> tuple[Any, ...]:
     return (solution,)
 
 
+def _tridiagonal_solve(call: Call, lower: Any, diagonal: Any, upper: Any, right: Any) -> tuple[Any, ...]:
+    # With LAPACK's exchange of rows; jax's own lowering for tpu has none, and divides by a small pivot.
+    solve = _solve_tridiagonal
+    for _ in range(diagonal.ndim - 1):
+        solve = jax.vmap(solve)
+    solution, error = solve(lower, diagonal, upper, right)
+    return *map(call.zeros, range(3)), solution, error.astype(call.results[4].dtype)
+
+
+def _solve_tridiagonal(lower: Any, diagonal: Any, upper: Any, right: Any) -> tuple[Any, Any]:
+    """Return the solution as LAPACK's gtsv computes it, and its error code: the first pivot that is 0, from 1 on."""
+
+    def size(number: Any) -> Any:
+        return jnp.abs(number.real) + jnp.abs(number.imag)
+
+    def eliminate(row: Any, following: Any) -> tuple[Any, Any]:
+        (pivot, above, known), (below, next_pivot, next_above, next_known) = row, following
+        exchange = size(pivot) < size(below)
+        factor = jnp.where(exchange, pivot / below, below / pivot)
+        kept = (
+            jnp.where(exchange, below, pivot),
+            jnp.where(exchange, next_pivot, above),
+            jnp.where(exchange, next_above, 0),
+            jnp.where(exchange, next_known, known),
+        )
+        remaining = (
+            jnp.where(exchange, above - factor * next_pivot, next_pivot - factor * above),
+            jnp.where(exchange, -factor * next_above, next_above),
+            jnp.where(exchange, known - factor * next_known, next_known - factor * known),
+        )
+        return remaining, kept
+
+    def substitute(solved: Any, row: Any) -> tuple[Any, Any]:
+        (next_value, second_value), (pivot, above, second_above, known) = solved, row
+        value = (known - above * next_value - second_above * second_value) / pivot
+        return (value, next_value), value
+
+    upper = upper.at[-1].set(0)
+    (pivot, _, known), rows = lax.scan(
+        eliminate, (diagonal[0], upper[0], right[0]), (lower[1:], diagonal[1:], upper[1:], right[1:])
+    )
+    last = known / pivot
+    _, values = lax.scan(substitute, (last, jnp.zeros_like(last)), rows, reverse=True)
+    is_zero = jnp.append(rows[0], pivot) == 0
+    error = jnp.where(jnp.any(is_zero), jnp.argmax(is_zero) + 1, 0)
+    return jnp.concatenate([values, last[None]]), error
+
+
 def _eig(call: Call, matrix: Any) -> tuple[Any, ...]:
     _needs_lapack(call)
     left, right = (chr(call.parameter(number)) == "V" for number in (2, 3))
@@ -221,6 +280,7 @@ FAMILIES: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {
     "heevd": (1, _eigh),
     "gesdd": (1, _svd),
     "trsm": (2, _triangular_solve),
+    "gtsv": (4, _tridiagonal_solve),
     "geev": (1, _eig),
     "gees": (1, _schur),
 }

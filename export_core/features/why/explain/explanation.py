@@ -33,8 +33,8 @@ from export_core.matrix.verdicts import (
     FAR_ON_ANOTHER_PROCESSOR,
     HISTORY,
     NEAR_ON_ANOTHER_PROCESSOR,
-    NOT_TO_ALLOW,
     RUN_CONTROL,
+    how_to_allow,
 )
 from export_core.policy.known_issues import KnownIssue, known_issues, todo_about
 from export_core.policy.load_check import find_reader
@@ -456,13 +456,7 @@ def _steps(
                 "release is to blame, and the golden's stored outputs are in doubt."
             )
         yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."
-        if result.is_garbage:
-            yield NOT_TO_ALLOW
-        else:
-            yield (
-                "Allow them, if the new numbers are as good: a rule in `numbers` of the policy, or rtol and atol in "
-                "the marker, with the reason."
-            )
+        yield how_to_allow(result.allowed, is_garbage=result.is_garbage)
     else:
         yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy", SayRemedy))
     if cause is FailureCause.REGISTRATION:

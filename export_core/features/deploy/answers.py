@@ -267,8 +267,7 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question) 
     around = outlook.around(target.release) if outlook else ("", "", False)
     run = todo = ""
     if subject.golden is None:
-        words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
-        run = shlex.join(["jaxexport", "goldens", "add", *words])
+        run, todo = _adding_command(subject, question)
         if subject.stored:
             store = subject.stored.folder.parents[1]
             run = "; ".join(_asking_again(subject, subject.stored, store, target, question))
@@ -596,6 +595,21 @@ def _stored_failure(result: Result, question: Question) -> str:
 def shown_in(shown_by: str, folder: str) -> str:
     """Return the evidence of an answer in words, with the folder of the run whose results they are."""
     return f"{shown_by} in {folder}" if folder else shown_by
+
+
+def _adding_command(subject: Subject, question: Question) -> tuple[str, str]:
+    """Return the command that makes a golden of a file, and the words for it in a sentence.
+
+    A name in capital letters stands for what its user fills in: the writer's too if the file does not show it.
+    """
+    words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
+    written_by = find_writer(subject.artifact, question.terms.releases)
+    fitting = ""
+    if written_by.jaxlib is None:
+        words += ["--writer", "JAXLIB"]
+        if written_by.candidates:
+            fitting = f" (JAXLIB, which wrote it, is one of {few(written_by.candidates)})"
+    return shlex.join(["jaxexport", "goldens", "add", *words]), f"make it a golden{fitting}"
 
 
 def _converting_command(

@@ -96,8 +96,8 @@ def convert(
     cold process; its outputs are compared with those of the golden that has the artifact, in --goldens. Beside OUT,
     OUT.converted.json says what it was made of and what was verified.
 
-    Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified,
-    or no environment could be built.
+    Exit codes: 0 converted and verified, 1 refused (nothing is written for that reader), 2 bad input, 3 converted and
+    not verified, or no environment could be built. Of several, the first of 2, 1, 3 and 0.
     """
     from export_core.cli.steps import Steps
     from export_core.features.convert.conversions import Conversions, check_targets, targets_of

@@ -28,6 +28,12 @@ SECONDS = 300.0  # How long a program may take: a module of 30,000 operations ta
 
 MOST_RELEASES = 2  # Releases that may be tried to export an artifact again: each may have to be installed.
 
+NO_LOCATIONS = {"JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0", "JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX": ".*"}
+"""Variables with which jax names no file of this package in a module, as if the artifact's program came from it.
+
+The second is for releases before the first had an effect on all locations, such as 0.6.2: they name an empty file.
+"""
+
 REWRITE, EXPORT_AGAIN = (
     Path(__file__).parent / "rewriting" / name for name in ("rewriting_program.py", "export_again.py")
 )
@@ -55,7 +61,7 @@ def run_program(
         try:
             ended = subprocess.run(
                 [str(environment.python), "-B", str(program), str(folder)],  # -B: nothing is written beside the program
-                env=dict(environment.variables),
+                env={**environment.variables, **NO_LOCATIONS},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=SECONDS,

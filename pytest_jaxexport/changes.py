@@ -20,7 +20,7 @@ from export_core.artifact.export_changes import (
     independent_changes,
     operations_that_differ,
 )
-from export_core.base.text import plural
+from export_core.base.text import few, plural
 from export_core.base.tolerances import ROUNDING
 from export_core.base.untrusted import read_regular
 from export_core.export.produce import ProducedGolden, outputs_for
@@ -45,6 +45,10 @@ class Changes(NamedTuple):
     themselves."""
 
 
+_TREES = {"in_tree": "arguments", "out_tree": "results"}
+"""What the trees of a signature have as leaves."""
+
+
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     """Return how an export differs from a golden.
 
@@ -54,7 +58,11 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     parts = ("inputs", "outputs", "in_tree", "out_tree")
     signatures = {what: (getattr(then.signature, what), getattr(now.signature, what)) for what in parts}
     changed = {what: (old, new) for what, (old, new) in signatures.items() if old != new}
-    changes = [f"signature: {what}: golden {_listed(old)}; now {_listed(new)}" for what, (old, new) in changed.items()]
+    named = _changed_leaves(produced, wanted.golden) if changed.keys() & {*_TREES} else {}
+    changes = [
+        named.get(what) or f"signature: {what}: golden {_listed(old)}; now {_listed(new)}"
+        for what, (old, new) in changed.items()
+    ]
     # Where types differ the signature says so, and numbers from other inputs would differ anyway.
     comparable = changed.keys() <= {"out_tree"}
     if now.writer.id == then.writer.id:
@@ -83,6 +91,23 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     if is_own and is_beyond and then.reproducible and not (changes or export):
         flags.append(_IN_DOUBT.format(shlex.quote(str(wanted.golden.folder))))
     return Changes([*changes, *numbers], export, flags)
+
+
+def _changed_leaves(produced: ProducedGolden, reference: Golden) -> dict[str, str]:
+    """Return the lines about the trees whose leaves have other paths, such as other keys of a dict.
+
+    A tree of which nothing is said has the same paths, or they are not known.
+    """
+    try:
+        before = leaf_paths(reference.manifest, reference.read_artifact())
+        after = leaf_paths(produced.manifest, produced.artifact)
+    except (ArtifactError, GoldenError):  # its replay reports it
+        return {}
+    lines = {}
+    for (tree, leaves), old, new in zip(_TREES.items(), before, after, strict=True):
+        for line in _changed_names(f"signature: {leaves}", new, old):
+            lines[tree] = line
+    return lines
 
 
 def changed_settings(now: Manifest, then: Manifest) -> dict[str, tuple[object, object]]:
@@ -224,7 +249,7 @@ def _listed(value: object) -> str:
 
 def _changed_names(what: str, now: Sequence[str], then: Sequence[str]) -> list[str]:
     gone, new = sorted(set(then) - set(now)), sorted(set(now) - set(then))
-    return [f"{what}: gone {', '.join(gone) or 'none'}; new {', '.join(new) or 'none'}"] if gone or new else []
+    return [f"{what}: gone {few(gone, 8) or 'none'}; new {few(new, 8) or 'none'}"] if gone or new else []
 
 
 WIDTH = 200  # Characters of a line that are shown. jax writes some parameters without a break.

@@ -8,6 +8,7 @@ The function that a test passes is the result of `jax.jit`, or a call that has s
 import dataclasses
 import functools
 import hashlib
+import inspect
 import math
 import re
 import sys
@@ -35,6 +36,7 @@ from export_core.export.arguments import (
 from export_core.export.errors import ExportError, value_and_type, what_to_pass
 from export_core.goldens import Comparison, Leaf
 
+_LONGEST_SIGNATURE = 200  # Characters of a function's signature in a message: its defaults may be arrays.
 _LONGEST_ID = 120  # characters of an id before its digest: file systems take 255 bytes of a name, and paths are longer
 
 
@@ -113,6 +115,8 @@ class Case:
         try:
             dynamic_tree = api.dynamic_tree(self.function, self.args, dict(self.kwargs))
         except TypeError as error:
+            if "argument" in str(error) and (misfit := _misfit_of(self.function, self.args, self.kwargs)):
+                raise ExportError(f"{self.test}: {misfit}") from error
             # jax's words for an argument that is no array. Ours name the argument; if none is wrong, the function
             # raised this itself.
             if re.search("abstract array|valid JAX type", str(error)):
@@ -124,6 +128,12 @@ class Case:
                     f"{self.test}: a tree node in the arguments accepts only arrays as its leaves, and jax.export "
                     f"fails on it ({error}). {PASS_LEAVES}"
                 ) from error
+            raise
+        except Exception as error:
+            kind = type(error)
+            if kind.__module__ == "flax.errors" and "Unbound" in kind.__name__:
+                first_line = str(error).partition("\n")[0]
+                raise ExportError(f"{self.test}: {kind.__name__}: {first_line}. {_LINEN}") from error
             raise
         arguments = find_static_arguments(self.test, self.args, self.kwargs, dynamic_tree)
         check_arguments(self.test, arguments)
@@ -343,6 +353,22 @@ _FILTER_JIT = (
 )
 _LINEN = "Export jax.jit(model.apply), with the variables of the model as the first argument."
 _SPLIT = "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x: nnx.merge(graphdef, state)(x))."
+
+
+def _misfit_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Return why a function cannot be called with these arguments, as its signature shows; "" if it can."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some callables have no signature
+        return ""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        takes = f"{name_of(function, 'it')}{signature}"
+        if len(takes) > _LONGEST_SIGNATURE:
+            takes = f"{takes[:_LONGEST_SIGNATURE]}…"
+        return f"expected the arguments of {takes} after the function, as in a call of it; found: {error}."
+    return ""
 
 
 def _way_of_passing(leaf: Any, inside: str) -> str:

@@ -6,6 +6,7 @@ pytest_jaxexport/marker.py explains each keyword.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -109,10 +110,20 @@ def positional_mistakes(given: Sequence[Any], where: str) -> list[str]:
     return [f"{where} takes keywords only, found the positional {', '.join(map(repr, given))}: {todo}"]
 
 
+_OTHER_NAMES = {
+    "tol|tolerances?|epsilon": "'rtol', 'atol' or 'ulp'",
+    "devices?|backends?": "'platforms'",
+    "(?:dynamic|polymorphic)_shapes?": "'symbolic_shapes'",
+}
+"""The keywords that are meant by names of other libraries, as regular expressions."""
+
+
 def _about_unknown(where: str, key: str) -> KeywordError:
     """Return the error for a keyword that does not exist."""
-    closest = close_match(key, ALL_KEYWORDS)
-    hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(ALL_KEYWORDS)}."
+    meant = next((names for pattern, names in _OTHER_NAMES.items() if re.fullmatch(pattern, key)), "")
+    if not meant and (closest := close_match(key, ALL_KEYWORDS)):
+        meant = repr(closest)
+    hint = f"did you mean {meant}?" if meant else f"it takes {', '.join(ALL_KEYWORDS)}."
     return _error(where, f"has no keyword {key!r}; {hint}")
 
 

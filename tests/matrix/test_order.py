@@ -6,14 +6,15 @@ from collections import Counter
 
 import msgspec
 import pytest
-from making import golden, release
+from making import day, golden, release
 from replaying import StubEnvironments, replayed
 
-from export_core.matrix import Cell, CellLimits, Verdict
+from export_core.matrix import Cell, CellLimits, Selection, Verdict, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import deciding_first, replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import new_result
+from export_core.policy import load_policy
 from export_core.readers.environment import this_interpreter
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker.protocol import Stage
@@ -47,6 +48,27 @@ def test_cells_of_a_deployment_target_are_not_after_promised_ones():
     assert shown(deciding_first(cells, lambda one: one.key)) == [
         *("a in 0.9.2", "d in 0.12.0.1"),
         *("b in 0.9.2", "c in 0.12.0.1"),
+    ]
+
+
+DEPLOYED = """
+deployed:
+  - {name: robot, jaxlib: 0.9.2, cases: [a, c]}
+  - {name: retired, jaxlib: 0.10.2, until: 2026-11-20}
+"""
+
+
+def test_cells_that_a_policy_deploys_run_before_others(tmp_path):
+    """The targets in force alone, and of their readers only the cells of their cases."""
+    (tmp_path / "export_compat.yaml").write_text(DEPLOYED)
+    policy, today = load_policy(tmp_path / "export_compat.yaml"), day("2026-11-21")
+    goldens, readers = [golden("a"), golden("b"), golden("c")], "0.9.2,0.10.2,0.12.0.1"
+    selection, windows = Selection(readers=readers), policy.window_lengths()
+    plan = make_plan(goldens, policy.calendar(), windows, selection, today, targets=policy.targets_on(today))
+    assert [one.deployed for one in plan.cells[:3]] == [("robot",), (), ("robot",)]
+    assert shown(deciding_first(plan.cells, lambda one: one.key)) == [
+        *("a in 0.9.2 c in 0.9.2", "a in 0.12.0.1 b in 0.12.0.1 c in 0.12.0.1"),
+        *("b in 0.9.2", "a in 0.10.2 b in 0.10.2 c in 0.10.2"),
     ]
 
 

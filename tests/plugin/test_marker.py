@@ -88,6 +88,9 @@ GONE = (
     ("marker", "message"),
     [
         ("platfroms=['cpu']", "has no keyword 'platfroms'; did you mean 'platforms'?"),
+        ("tolerance=1e-3", "has no keyword 'tolerance'; did you mean 'rtol', 'atol' or 'ulp'?"),
+        ("backend='cpu'", "has no keyword 'backend'; did you mean 'platforms'?"),
+        ("dynamic_shapes='b'", "has no keyword 'dynamic_shapes'; did you mean 'symbolic_shapes'?"),
         ("'cuda'", "takes keywords only, found the positional 'cuda': write platforms=('cuda',)."),
         ("'cpu', 'CUDA'", "takes keywords only, found the positional 'cpu', 'CUDA': write platforms=('cpu', 'cuda')."),
         ("['cpu']", "takes keywords only, found the positional ['cpu']: write platforms=('cpu',)."),

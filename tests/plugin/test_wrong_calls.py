@@ -52,6 +52,18 @@ CALLS = {  # the marker, what the test calls, and words of the message
             "Give one for each argument that has symbolic dimensions: symbolic_shapes={1: 'b, 3, 4'}",
         ],
     ),
+    "no_argument": (
+        *("", "export_golden(jax.jit(scaled))"),
+        ["expected the arguments of scaled(x, *, by=1.0) after the function", "missing a required argument: 'x'."],
+    ),
+    "argument_of_another_name": (
+        *("", "export_golden(jax.jit(scaled), X, bi=2.0)"),
+        ["expected the arguments of scaled(x, *, by=1.0)", "found: got an unexpected keyword argument 'bi'."],
+    ),
+    "module_of_flax": (
+        *("", "export_golden(jax.jit(unbound), X)"),
+        ["CallCompactUnboundModuleError: Can't call", "Export jax.jit(model.apply), with the variables of the model"],
+    ),
     "symbolic_shape_of_more_dimensions": (
         *('symbolic_shapes={0: "b, 3"}', "export_golden(jax.jit(jnp.sin), X)"),
         ["symbolic_shapes: expected a size for each dimension of its array, and args[0] is float32[4]: write 'b'"],
@@ -93,6 +105,14 @@ TESTS += """
     @jax.custom_vjp
     def forward(x):
         return jnp.sin(x)
+
+    CallCompactUnboundModuleError = type("CallCompactUnboundModuleError", (Exception,), {"__module__": "flax.errors"})
+
+    def unbound(x):
+        raise CallCompactUnboundModuleError("Can't call compact methods on unbound modules")
+
+    def scaled(x, *, by=1.0):
+        return x * by
 
     def block(params, x):
         return params["g1"] * x @ params["w"]

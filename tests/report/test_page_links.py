@@ -356,6 +356,22 @@ def test_each_column_counts_kept_of_promised_cells(opened):
     assert scores[0] == "–", "nothing is promised there"
 
 
+def test_columns_and_rows_count_what_the_filter_shows(opened):
+    page = opened()
+    score = page.locator("#grid [role=columnheader] .score").last
+    size = page.locator("#grid-body [role=rowheader] small").first
+    heading = page.locator("#grid-body .heading").first
+    expect(score).to_have_text("178/180")
+    page.fill("#query", "writer:0.12.0.1 case:test_model_1*")
+    expect(score).to_have_text("12/12")
+    page.fill("#query", "-judgement:kept -judgement:bonus")
+    expect(score).to_have_text("0/2")
+    expect(size).to_have_text("0/9")
+    expect(heading).to_contain_text(" · 0 of ")
+    page.fill("#query", "")
+    expect(score).to_have_text("178/180")
+
+
 def test_rows_are_ordered_by_case_severity_or_reader(opened):
     page = opened()
     first_row = page.locator("#grid-body [role=row]").filter(has=page.locator(".cell")).first

@@ -40,20 +40,8 @@ function cellNamed(name) {
   return row === undefined || place === undefined ? -1 : cellAt(row, place);
 }
 
-// --- kept of promised, by reader
-const promised = new Int32Array(tables.reader.length), kept = new Int32Array(tables.reader.length);
-for (let cell = 0; cell < CELLS; cell += 1) {
-  if (!state(cell).promised) continue;
-  promised[cells.reader[cell]] += 1;
-  kept[cells.reader[cell]] += state(cell).judgement === "kept";
-}
-
-// --- how many cells work: of a row, and of several
-const works = new Int32Array(ROWS);
-for (let cell = 0; cell < CELLS; cell += 1) works[rowOfCell[cell]] += verdicts[state(cell).verdict].works;
 const sizeOf = (row) => rows.start[row + 1] - rows.start[row];
 const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
-const partOf = (some) => `${count(sum(some.map((row) => works[row])))} of ${count(sum(some.map(sizeOf)))} cells work`;
 const count = (number) => number.toLocaleString("en");
 
 // --- the runs that are compared: their places in `runs`. Changes are those of each two, 0-1, 0-2, 1-2 of three runs.

@@ -71,14 +71,19 @@ function wordIn(word) {
 }
 const any = (columns, index) => columns.some(([column, hit]) => hit[column[index]]);
 
-// Sets `on` for each cell that all terms let through; answers how many there are of each row and of each reader.
+// Sets `on` for each cell that all terms let through. Counts these cells: of each row, and how many of them work; of each
+// reader, how many of them are promised, and how many of those are kept.
 const on = new Uint8Array(CELLS);
+const IS_PROMISED = flags(tables.state, (one) => one.promised);
+const KEEPS_PROMISE = flags(tables.state, (one) => one.promised && one.judgement === "kept");
+const IS_WORKING = flags(tables.state, (one) => verdicts[one.verdict].works);
 function filterCells(query) {
   const terms = parse(query);
   const keyed = (by) => terms.filter(({ key }) => key in by).map((term) => [...by[term.key](matcher(term)), term.not]);
   const [rowTerms, cellTerms] = [keyed(BY_ROW), keyed(BY_CELL)];
   const words = terms.filter(({ key }) => !key).map(({ text, not }) => ({ ...wordIn(JSON.stringify(text.toLowerCase()).slice(1, -1)), not }));
-  const byRow = new Int32Array(ROWS), byReader = new Int32Array(tables.reader.length);
+  const [byRow, works] = [new Int32Array(ROWS), new Int32Array(ROWS)];
+  const [byReader, promised, kept] = Array.from({ length: 3 }, () => new Int32Array(tables.reader.length));
   on.fill(0);
   for (let row = 0; row < ROWS; row += 1) {
     if (rowTerms.some(([column, hit, not]) => Boolean(hit[column[row]]) === not)) continue;
@@ -88,9 +93,13 @@ function filterCells(query) {
       if (cellTerms.some(([column, hit, not]) => Boolean(hit[column[cell]]) === not)) continue;
       if (left.some((word) => any(word.cells, cell) === word.not)) continue;
       on[cell] = 1;
+      const place = cells.reader[cell], own = cells.state[cell];
       byRow[row] += 1;
-      byReader[cells.reader[cell]] += 1;
+      works[row] += IS_WORKING[own];
+      byReader[place] += 1;
+      promised[place] += IS_PROMISED[own];
+      kept[place] += KEEPS_PROMISE[own];
     }
   }
-  return { byRow, byReader, count: byRow.reduce((sum, one) => sum + one, 0) };
+  return { byRow, works, byReader, promised, kept, count: sum(byRow) };
 }

@@ -28,6 +28,8 @@ function itemsOf(shown, order) {
   if (!heading) return ordered;
   return [...Map.groupBy(ordered, heading)].flatMap(([text, some]) => [`${text} · ${partOf(some)}`, ...some]);
 }
+// How many cells work, of those that the filter lets through.
+const partOf = (some) => `${count(sum(some.map((row) => view.counts.works[row])))} of ${count(sum(some.map((row) => view.counts.byRow[row])))} cells work`;
 // Where the headings name the writer, a row is named by its case, and the other way round.
 function rowName(row, order) {
   const writer = writerOf(row).title;
@@ -96,7 +98,7 @@ function drawItem(index) {
     return row;
   }
   const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item).case} on ${platformOf(item)}: ${partOf([item])}. Click: all generations.` });
-  name.append(make("span", {}, make("bdi", {}, rowName(item, view.order))), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...historyLine(item), ...costLine(item));
+  name.append(make("span", {}, make("bdi", {}, rowName(item, view.order))), make("small", {}, `${view.counts.works[item]}/${view.counts.byRow[item]}`), ...historyLine(item), ...costLine(item));
   row.append(name, ...rangesOf(item, view.readers).map((range) => drawRange(range, view.readers)));
   return row;
 }
@@ -135,10 +137,11 @@ function draw() {
 function drawHead() {
   const columns = view.readers.map((place, column) => {
     const { built, name } = tables.reader[place];
+    const { promised, kept } = view.counts;
     const score = promised[place] ? `${count(kept[place])}/${count(promised[place])}` : "–";
     const cell = make("div", { role: "columnheader", tabIndex: -1, ariaColIndex: column + 2, ariaSort: view.order === name ? "descending" : "none" },
       make("b", {}, tables.reader[place].title), make("span", { className: "built" }, built), make("span", { className: "score" }, score));
-    cell.title = `Reader ${release(tables.reader[place])}: ${count(kept[place])} of ${count(promised[place])} promised cells are kept. Click: worst first.`;
+    cell.title = `Reader ${release(tables.reader[place])}: ${count(kept[place])} of ${count(promised[place])} promised cells in this table are kept. Click: worst first.`;
     cell.classList.toggle("bad", kept[place] < promised[place]);
     cell.classList.toggle("first", column > 0 && tables.reader[place].runtime !== tables.reader[view.readers[column - 1]].runtime);
     return cell;

@@ -101,22 +101,39 @@ class Needs(NamedTuple):
     stablehlo: str  # The oldest StableHLO version that reads the module.
     exact: bool  # Whether that is exact; if false, that version or a later one is needed.
     set_by: tuple[str, ...]  # The operations and attributes that need that version.
-    spellings: tuple[tuple[int, ...], ...]  # The versions with which all it has came, in each of its spellings.
     unknown: tuple[str, ...]  # Operations and attributes that this reader does not know.
     dialects: tuple[str, ...]  # Dialects in the module besides builtin and vhlo.
     range_locations: bool  # Whether the module has locations with a range, which older releases cannot read.
 
 
 def needs(module: Module) -> Needs:
-    """Return what a module needs. Its operations are read only if it has custom calls; otherwise its tables suffice.
+    """Return what a module needs. Its operations are read only if it has custom calls; otherwise its tables suffice."""
+    parts, by_version = module.tables, _came_with(module)
+    unknown = tuple(dict.fromkeys(map(str, unread_in_tables(parts))))
+    newest = max(by_version, default=OLDEST)
+    try:  # a rule that came without a new name would not show in the tables of an older version than the writer's
+        newer = version_pair(module.stablehlo_version or "") > version_pair(vhlo_tables()["through"])
+    except ValueError:
+        newer = False
+    return Needs(
+        stablehlo=".".join(map(str, newest)),
+        exact=not unknown and not newer,
+        set_by=tuple(sorted(by_version.get(newest, ()))),
+        unknown=unknown,
+        dialects=tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo")),
+        range_locations=("builtin", RANGE_LOCATION) in parts.codes(parts.attributes),
+    )
+
+
+def _came_with(module: Module) -> dict[tuple[int, ...], set[str]]:
+    """Return the names of what a module has by the StableHLO version after `OLDEST` with which it came.
 
     StableHLO 0.17's rule for reductions with different element types is left out: every jaxlib with `jax.export` is
     newer.
     """
     # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
     parts = module.tables
-    attributes = parts.codes(parts.attributes)
-    seen = {"ops": parts.op_names, "attrs": attributes, "types": parts.codes(parts.types)}
+    seen = {"ops": parts.op_names, "attrs": parts.codes(parts.attributes), "types": parts.codes(parts.types)}
     by_version: dict[tuple[int, ...], set[str]] = {}
     for kind, keys in seen.items():
         for version, name in filter(None, map(_since(kind).get, keys)):
@@ -127,23 +144,7 @@ def needs(module: Module) -> Needs:
             by_version.setdefault((1, 3), set()).add("custom_call with a dictionary of arguments")
         if any("future_v1" in names for names in by_version.values()):
             by_version.setdefault((1, 17), set()).add("custom_call with a future")
-    unknown = tuple(dict.fromkeys(map(str, unread_in_tables(parts))))
-    newest = max(by_version, default=OLDEST)
-    all_names = {name for names in by_version.values() for name in names}
-    spellings = {*by_version, *(version for name in all_names for version in _spellings().get(_spelled(name), ()))}
-    try:  # a rule that came without a new name would not show in the tables of an older version than the writer's
-        newer = version_pair(module.stablehlo_version or "") > version_pair(vhlo_tables()["through"])
-    except ValueError:
-        newer = False
-    return Needs(
-        stablehlo=".".join(map(str, newest)),
-        exact=not unknown and not newer,
-        set_by=tuple(sorted(by_version.get(newest, ()))),
-        spellings=tuple(sorted(spellings)),
-        unknown=unknown,
-        dialects=tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo")),
-        range_locations=("builtin", RANGE_LOCATION) in attributes,
-    )
+    return by_version
 
 
 @functools.cache
@@ -199,10 +200,12 @@ class Reader(NamedTuple):
             return self.release.built >= "2024-12" and version_pair(self.stablehlo or "0") >= (1, 8)
         return version_numbers(self.release.jaxlib) >= version_numbers(_RANGES_SINCE)
 
-    def exporter(self, need: Needs) -> str:
+    def exporter(self, module: Module) -> str:
         """Return the newest jax that writes what a module has in spellings that it reads; empty if none is known."""
-        has = version_pair(self.stablehlo_before or "0")
-        too_new = min(version for version in need.spellings if version > has)
+        has, came = version_pair(self.stablehlo_before or "0"), _came_with(module)
+        spelled = {_spelled(name) for names in came.values() for name in names}
+        versions = {*came, *(version for name in spelled for version in _spellings().get(name, ()))}
+        too_new = min(version for version in versions if version > has)
         return next((jax for target, jax in reversed(self.exporters) if target < too_new), "")
 
     def instead(self, export: str) -> str:
@@ -371,7 +374,7 @@ def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tup
     elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
         has = f"{reader.release.title} has StableHLO {reader.stablehlo_before}"
-        exporter = reader.exporter(need)
+        exporter = reader.exporter(module)
         older = f"with jax {exporter} or older" if exporter else "for an older StableHLO"
         yield True, f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}"
     elif version_pair(reader.stablehlo) < smallest:

@@ -107,25 +107,8 @@ class Needs(NamedTuple):
 
 
 def needs(module: Module) -> Needs:
-    """Return what a module needs. Its operations are read only if it has custom calls; otherwise its tables suffice.
-
-    StableHLO 0.17's rule for reductions with different element types is left out: every jaxlib with `jax.export` is
-    newer.
-    """
-    # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
-    parts = module.tables
-    attributes = parts.codes(parts.attributes)
-    seen = {"ops": parts.op_names, "attrs": attributes, "types": parts.codes(parts.types)}
-    by_version: dict[tuple[int, ...], set[str]] = {}
-    for kind, keys in seen.items():
-        for version, name in filter(None, map(_since(kind).get, keys)):
-            by_version.setdefault(version, set()).add(name)
-    # What custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation.
-    if any(name.startswith("vhlo.custom_call") for name in parts.op_names):
-        if module.contents.typed_ffi:
-            by_version.setdefault((1, 3), set()).add("custom_call with a dictionary of arguments")
-        if any("future_v1" in names for names in by_version.values()):
-            by_version.setdefault((1, 17), set()).add("custom_call with a future")
+    """Return what a module needs. Its operations are read only if it has custom calls; otherwise its tables suffice."""
+    parts, by_version = module.tables, _came_with(module)
     unknown = tuple(dict.fromkeys(map(str, unread_in_tables(parts))))
     newest = max(by_version, default=OLDEST)
     try:  # a rule that came without a new name would not show in the tables of an older version than the writer's
@@ -138,8 +121,30 @@ def needs(module: Module) -> Needs:
         set_by=tuple(sorted(by_version.get(newest, ()))),
         unknown=unknown,
         dialects=tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo")),
-        range_locations=("builtin", RANGE_LOCATION) in attributes,
+        range_locations=("builtin", RANGE_LOCATION) in parts.codes(parts.attributes),
     )
+
+
+def _came_with(module: Module) -> dict[tuple[int, ...], set[str]]:
+    """Return the names of what a module has by the StableHLO version after `OLDEST` with which it came.
+
+    StableHLO 0.17's rule for reductions with different element types is left out: every jaxlib with `jax.export` is
+    newer.
+    """
+    # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
+    parts = module.tables
+    seen = {"ops": parts.op_names, "attrs": parts.codes(parts.attributes), "types": parts.codes(parts.types)}
+    by_version: dict[tuple[int, ...], set[str]] = {}
+    for kind, keys in seen.items():
+        for version, name in filter(None, map(_since(kind).get, keys)):
+            by_version.setdefault(version, set()).add(name)
+    # What custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation.
+    if any(name.startswith("vhlo.custom_call") for name in parts.op_names):
+        if module.contents.typed_ffi:
+            by_version.setdefault((1, 3), set()).add("custom_call with a dictionary of arguments")
+        if any("future_v1" in names for names in by_version.values()):
+            by_version.setdefault((1, 17), set()).add("custom_call with a future")
+    return by_version
 
 
 @functools.cache
@@ -157,13 +162,29 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
     return came
 
 
+def _spelled(name: str) -> str:
+    """Return what a name of VHLO spells, `tanh` for `tanh_v2`."""
+    return re.sub(r"_?[vV]\d+$", "", name)
+
+
+@functools.cache
+def _spellings() -> dict[str, set[tuple[int, ...]]]:
+    """Return the versions after `OLDEST` with which the spellings of each operation, attribute and type came."""
+    came: dict[str, set[tuple[int, ...]]] = {}
+    for kind in ("ops", "attrs", "types"):
+        for version, name in _since(kind).values():
+            came.setdefault(_spelled(name), set()).add(version)
+    return came
+
+
 class Reader(NamedTuple):
     """A release as a reader of artifacts."""
 
     release: CalendarEntry  # The release. A release of another runtime has a jaxlib only if it is built on one.
     stablehlo: str | None  # Its StableHLO version. If not measured, the oldest possible, by the release before.
     stablehlo_before: str | None = None  # The same version. If not measured, the newest possible, by the release after.
-    exporter: str = ""  # The newest jax that exports for its StableHLO version; empty if none is known.
+    exporters: tuple[tuple[tuple[int, ...], str], ...] = ()
+    """The jax releases, oldest first, each after the StableHLO version for which it exports; empty for a jaxlib."""
 
     @property
     def knows_shardy(self) -> bool:
@@ -178,6 +199,14 @@ class Reader(NamedTuple):
         if not self.release.jaxlib:  # IREE 3.0.0 had 1.8 and no ranges, 3.1.0 of the next January both
             return self.release.built >= "2024-12" and version_pair(self.stablehlo or "0") >= (1, 8)
         return version_numbers(self.release.jaxlib) >= version_numbers(_RANGES_SINCE)
+
+    def exporter(self, module: Module) -> str:
+        """Return the newest jax that writes what a module has in spellings that it reads; empty if none is known."""
+        has, came = version_pair(self.stablehlo_before or "0"), _came_with(module)
+        spelled = {_spelled(name) for names in came.values() for name in names}
+        versions = {*came, *(version for name in spelled for version in _spellings().get(name, ()))}
+        too_new = min(version for version in versions if version > has)
+        return next((jax for target, jax in reversed(self.exporters) if target < too_new), "")
 
     def instead(self, export: str) -> str:
         """Return how to get an artifact that the reader loads, as the end of the reason why it does not load one.
@@ -220,12 +249,7 @@ def readers_of_runtime(
         runtimes: the releases of each runtime, or the name of the runtime whose releases it shares.
         releases: the releases of jaxlib.
     """
-    targets = [(version_pair(release.stablehlo[1]), release.jax) for release in releases if release.stablehlo[1]]
-
-    @functools.cache
-    def exporter(stablehlo: str | None) -> str:
-        return next((jax for target, jax in reversed(targets) if target <= version_pair(stablehlo or "0")), "")
-
+    exporters = tuple((version_pair(one.stablehlo[1]), one.jax) for one in releases if one.stablehlo[1])
     entries = runtimes[name]
     while isinstance(entries, str) and entries in runtimes:
         entries = runtimes[entries]
@@ -236,7 +260,7 @@ def readers_of_runtime(
     else:
         known = [(entry, entry.stablehlo[0], entry.stablehlo[0]) for entry in entries]
     return [
-        Reader(release._replace(jax="", runtime=f"{name}=={release.version}"), oldest, newest, exporter(newest))
+        Reader(release._replace(jax="", runtime=f"{name}=={release.version}"), oldest, newest, exporters)
         for release, oldest, newest in known
     ]
 
@@ -350,7 +374,8 @@ def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tup
     elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
         has = f"{reader.release.title} has StableHLO {reader.stablehlo_before}"
-        older = f"with jax {reader.exporter} or older" if reader.exporter else "for an older StableHLO"
+        exporter = reader.exporter(module)
+        older = f"with jax {exporter} or older" if exporter else "for an older StableHLO"
         yield True, f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}"
     elif version_pair(reader.stablehlo) < smallest:
         yield False, f"the StableHLO version of {reader.release.title} is not known"

@@ -94,6 +94,10 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
     )
 
 
+LEFT_OUT = (
+    "a promised cell that is refused for what its runtime's promise leaves out, such as a custom call, is outside"
+)
+"""Why a run may count fewer promised cells of runtimes that are not jaxlib."""
 _PROMISE = {True: "promised", False: "outside"}
 # Before each name: "4 0.9.2" would be two numbers.
 _OF = {"reader": "in ", "writer": "by ", "platform": "on ", "deployment target": "for "}
@@ -136,6 +140,8 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
     print_plan(console, plan)
     for name, counts in report.counts.items():
         line = counts_line({f"{_OF.get(name, '')}{value}": count for value, count in counts.items()})
+        if name == "promise" and any(cell.promised and cell.reader.runtime for cell in report.cells):
+            line += f"; {LEFT_OUT}"
         print_lines(console, wrapped(f"by {name}: {line}", console.width, indent=2))
     if pairs := _just_before_writers(plan):
         line = f"{few(pairs)}: the release just before a writer, with the newest jax of that day, for its goldens alone"

@@ -168,7 +168,7 @@ class RunProgress:
         self._titles = titles_among({cell.reader for cell in plan.cells})
         self._verdicts: Counter[tuple[str, str]] = Counter()
         self._failures: Counter[str] = Counter()  # The failures by judgement, and flaky cells.
-        self._promised = self._decided = 0
+        self._promised = self._decided = self._left_out = 0
         self._all_promised = sum(cell.promised for cell in plan.cells)
         self._deciding = sum(cell.decides for cell in plan.cells)
         # Counted as planned: of a runtime, the judgement leaves out of the promise what only a run shows.
@@ -218,6 +218,7 @@ class RunProgress:
         self._failures.update([result.judgement, *(["flaky"] if result.flaky else [])])
         promised = self._planned.get(result.key, result.promised)
         self._promised += promised and result.verdict is not Verdict.NOT_RUN
+        self._left_out += promised and not result.promised
         decides = promised or bool(result.deployed)
         self._decided += decides
         self._time_left.cell(reader, promised, result.seconds)
@@ -266,9 +267,13 @@ class RunProgress:
         return f"environments {len(self._ready)}/{self._readers}"
 
     def _promised_cells(self, what: str = "promised cells") -> str:
-        """Return the promised cells in words, such as ``promised cells done: 812 of 1,350, 2 causes``."""
+        """Return the promised cells in words, such as ``promised cells done: 812 of 1,350, 2 causes``.
+
+        The report counts fewer if a runtime's promise leaves out why it refused some: then they are named too.
+        """
         # "promised: 2 of 2" would read as two promises kept.
         done = f"{what} done: {self._promised:,} of {self._all_promised:,}"
+        done += f", {self._left_out:,} of them outside" if self._left_out else ""
         promised = done if self._all_promised else "nothing promised"
         causes = sum(judgement is Judgement.BROKEN for judgement, _ in self._kinds)
         return f"{promised}, {plural(causes, 'cause')}" if causes else promised

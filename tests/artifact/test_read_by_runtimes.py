@@ -1,6 +1,8 @@
 """The forecast of which runtimes other than jaxlib read an artifact, compared with what they did."""
 
 import functools
+import itertools
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from export_core.artifact.readers import Reader, loads, readers_of, without_advi
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import CalendarEntry, shipped_entries, shipped_runtimes
+from export_core.releases.names import version_numbers
 from tools.calendar_entries import entries_of_shipped_runtimes
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -77,7 +80,7 @@ def test_a_reason_why_a_runtime_refuses_names_a_remedy():
     assert reasons(Path(on_the_host), "tensorflow==2.18.0") == (
         "tensorflow 2.18.0 takes conventions up to 9: export with "
         f"jax_export_calling_convention_version=9, {convert} tensorflow==2.18.0 -o OUT`",
-        "tensorflow 2.18.0 has StableHLO 1.7.3, and custom_call_v2 came with 1.18: export with jax 0.4.35 or older, "
+        "tensorflow 2.18.0 has StableHLO 1.7.3, and custom_call_v2 came with 1.18: export with jax 0.11.1 or older, "
         f"{convert} tensorflow==2.18.0 -o OUT`",
         "tensorflow 2.18.0 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, "
         f"{convert} tensorflow==2.18.0 -o OUT`",
@@ -90,6 +93,29 @@ def test_a_reason_why_a_runtime_refuses_names_a_remedy():
         "iree 3.0.0 does not parse locations with a range: export with jax 0.8.1 or later, "
         f"{convert} iree==3.0.0 -o OUT`"
     )
+
+
+def too_new(golden: str, reader: Reader) -> str:
+    """Return why a runtime finds the StableHLO of a golden too new; empty if it does not."""
+    (load,) = loads(artifact_of(golden), [reader])
+    return next((reason for reason in load.reasons if " came with " in reason), "")
+
+
+@pytest.mark.parametrize(("reader", "fewest"), [("tensorflow==2.21.0", 40), ("tensorflow==2.18.0", 20)])
+def test_the_advice_to_export_with_an_older_jax_holds(reader, fewest):
+    """Goldens by the advised jax or an older one are read; for 2.21.0, none that is read is by a newer one."""
+    found = Counter[tuple[bool, bool]]()
+    runtime = find_reader(reader, TERMS)
+    for case in sorted(GOLDEN.iterdir()):
+        names = [golden.name for golden in case.glob("[0-9]*-cpu") if "jax" not in golden.name]
+        writers = {name: name.removesuffix("-cpu") for name in names}
+        for golden, other in itertools.permutations(writers, 2):
+            advised = re.search(r"export with jax (\S+) or older", too_new(f"{case.name}/{golden}", runtime))
+            if advised:
+                is_advised = version_numbers(writers[other]) <= version_numbers(advised[1])
+                found[is_advised, not too_new(f"{case.name}/{other}", runtime)] += 1
+    assert (found[True, True] >= fewest, found[True, False]) == (True, 0)
+    assert reader != "tensorflow==2.21.0" or not found[False, True]
 
 
 def test_pjrt_reads_a_module_whose_envelope_jaxlib_refuses():

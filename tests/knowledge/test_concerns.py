@@ -1,6 +1,7 @@
 """Whether an entry of the knowledge base is about an artifact, by one property of the artifact at a time."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,10 @@ import pytest
 from jax.export import SymbolicScope, export, symbolic_shape
 from making import ARTIFACTS
 
-from export_core.artifact import read, read_bytes
-from export_core.knowledge import entries_of
+from export_core.artifact import read, read_bytes, writers
+from export_core.knowledge import entries_of, forecasting
 from export_core.knowledge.concerns import CALL, About, Names, is_concerned, operations_of
+from export_core.knowledge.forecasting import NO, YES, YES_BUT
 
 DERIVED = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")  # with two nested derivatives
 
@@ -63,6 +65,22 @@ def test_a_module_without_an_envelope_is_symbolic_by_its_inputs(shapes, expected
     assert is_concerned(about, {"symbolic": expected})
     assert not is_concerned(about, {"symbolic": not expected})
     assert is_concerned(about, {"x64": False})
+
+
+@pytest.mark.parametrize("dtypes", [("f64", "f32"), ("f32", "i64"), ("f64", "i64"), ("f32", "f32")])
+def test_one_64_bit_input_of_a_bare_module_counts(dtypes, monkeypatch):
+    monkeypatch.setattr(About, "_inputs", [f"1x{dtype}" for dtype in dtypes])  # jax needs x64 to write such a module
+    assert is_concerned(About(bare_module("1")), {"x64": {*dtypes} != {"f32"}})
+
+
+@pytest.mark.parametrize(
+    ("possible", "expected"),
+    [(["0.8.0", "0.8.1"], YES), (["0.8.1", "0.8.2"], YES_BUT), (["0.8.2", "0.9.0"], NO), (["0.8.1"], YES)],
+)
+def test_an_entry_about_old_writers_asks_who_may_have_written(possible, expected, monkeypatch):
+    (entry,) = [one for one in entries_of("jaxlib") if one.id == "cpu-4-bit-goldens"]
+    monkeypatch.setattr(writers, "find_writer", lambda *_: SimpleNamespace(possible=possible))
+    assert forecasting._written_before(entry, About(DERIVED)) == expected
 
 
 @pytest.mark.parametrize(

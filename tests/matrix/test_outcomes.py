@@ -185,6 +185,17 @@ def test_a_runtimes_failure_shows_three_errors_of_stderr(error, verdict, start):
     assert (message, one, two, three) == ("ValueError: failed", *errors[:3])
 
 
+@pytest.mark.parametrize("calls", [(), ("lapack_spotrf_ffi",)])
+def test_a_refusal_advises_no_conversion_that_leaves_calls(calls):
+    stderr = "m.mlir:1: error: unknown vhlo op code: 124"
+    reply = Reply(Stage.COMPILE, "error", type="ValueError", message="failed", stderr=stderr)
+    cell = Cell(golden(custom_calls=calls), reader_named("iree==3.13.0", load_calendar()), "cpu")
+    meaning, *rest = outcome_of(cell, reply, Path("nowhere"), OPTIONS).message.splitlines()
+    assert meaning.startswith("StableHLO or bytecode that is newer than")
+    assert ("`jaxexport convert`" in meaning, ": " in meaning) == (not calls, not calls)
+    assert rest == ["ValueError: failed", stderr]
+
+
 def test_whether_an_error_is_a_refusal_depends_on_the_date_of_jax():
     reply = Reply(Stage.DESERIALIZE, "error", type="NotImplementedError", message="deserialize unsupported version 3")
     old = release("0.8.1")

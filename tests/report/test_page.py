@@ -6,6 +6,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from example_runs import broken_run
 from making import document, of_runtime, result, summarize, with_causes
@@ -225,6 +226,15 @@ def test_a_cause_with_two_judgements_is_counted_once():
     assert ">1 cause of cells that fail the run</h2>" in page
     assert "<h1>" in page
     assert "2 cells, 1 cause</h1>" in page
+
+
+def test_the_page_says_the_order_of_its_cards():
+    wrong = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.wrong", stage=Stage.COMPARE)
+    owed = [failed(f"t.f{number}", "refused") for number in range(3)]
+    owed = [msgspec.structs.replace(one, judgement=Judgement.OWED, deployed=("edge",)) for one in owed]
+    page = html_page(document(with_causes([*owed, wrong])))
+    assert re.findall('<b class="count ([a-z]+)', page) == ["broken", "owed"], "different numbers before what is owed"
+    assert "in the order of the judgements; for each, different numbers come last, otherwise the largest" in page
 
 
 def test_a_cause_in_one_reader_names_that_reader_once():

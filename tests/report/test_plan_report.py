@@ -54,6 +54,14 @@ def test_the_printed_plan_lists_and_counts_its_cells():
     assert "by promise: 4 outside, 2 promised" in lines
 
 
+@pytest.mark.parametrize(("readers", "is_stated"), [("tensorflow==2.21.0", True), ("0.12.0.1", False)])
+def test_the_printed_plan_says_what_a_runtimes_promise_leaves_out(readers, is_stated):
+    out = io.StringIO()
+    print_plan_report(Console(file=out, width=200), plan(readers=readers), Windows())
+    (line,) = (line for line in out.getvalue().splitlines() if line.startswith("by promise: "))
+    assert line.endswith(", such as a custom call, is outside") is is_stated
+
+
 def test_the_printed_plan_explains_a_jaxlib_that_is_two_readers():
     named = "0.12.0-jax0.12.0: the release just before a writer, with the newest jax of that day, for its goldens alone"
     for readers, is_explained in (("window", True), ("0.12.0-jax0.12.0,0.12.0", False)):

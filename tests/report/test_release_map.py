@@ -111,6 +111,15 @@ def test_a_squares_number_counts_all_that_fail_the_run():
     assert text.endswith(" · a number counts all cells that fail the run\n")
 
 
+@pytest.mark.parametrize("judgement", Judgement)
+def test_a_square_has_a_number_where_the_page_says_so(judgement):
+    made = [result(Verdict.CRASH, judgement)]
+    says = "Without a number all cells work or, in grey, all fail and nothing is promised."
+    assert says in html_page(document(made))
+    without = (judgement.facts.works and not judgement.fails_run) or judgement is Judgement.OUTSIDE
+    assert (squares(drawn(made), "g")[0].find("text") is None) is without
+
+
 def test_a_square_of_failing_and_working_cells_is_drawn_as_partly():
     outside = [
         result(Verdict.ERROR, Judgement.OUTSIDE, case="t.a", promised=False),

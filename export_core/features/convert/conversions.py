@@ -16,9 +16,9 @@ from export_core.base.atomic import write_whole
 from export_core.base.errors import InfrastructureFault
 from export_core.base.untrusted import read_regular
 from export_core.features.convert import proof
-from export_core.features.convert.convert import Converted, convert, find_reader
+from export_core.features.convert.convert import Converted, ModuleJob, RewrittenModules, convert, find_reader
 from export_core.features.convert.errors import ConversionError, ConversionRefused
-from export_core.features.convert.programs import ModuleRewriter, export_again
+from export_core.features.convert.programs import ModuleRewriter, export_again, exporting_releases
 from export_core.goldens import Golden, GoldenStore, Manifest, conversion_record
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, is_record, record_file
 from export_core.goldens.store import ARTIFACT, MANIFEST, golden_around, sha256
@@ -145,20 +145,12 @@ class Conversions:
             InfrastructureFault: It is not known whether one can be made; nothing is written.
             ExportCompatError: The input is bad.
         """
-        golden = golden_in(target.name) if target.is_golden else None
-        artifact = golden.read_artifact() if golden else read(target.name)
-        if artifact.saved_model is not None:  # before all goldens are read, since no conversion writes one
-            raise ConversionRefused(
-                f"{artifact.name}: not converted: it is a SavedModel of TensorFlow. `jaxexport goldens add` makes an "
-                "artifact of each function in it: convert those, and write a SavedModel of what you get."
-            )
+        golden, artifact = _source(target)
         evidence = self._evidence(artifact, golden)
         reader = find_reader(target.reader, self.calendar)
-        allow = {**(evidence.manifest.options.allow if evidence else {}), **self.policy.allow}
+        allow = self._allowed(evidence)
         refusals: list[ConversionRefused | InfrastructureFault] = []
-        for way in ("rewrite", "export"):
-            if self.via not in (way, "auto"):
-                continue
+        for way in self._ways:
             try:
                 if way == "rewrite":
                     calls = self.replace_custom_calls
@@ -173,6 +165,39 @@ class Conversions:
                 refusals.append(error)
         faults = [error for error in refusals if isinstance(error, InfrastructureFault)]
         raise type([*faults, *refusals][0])(" ".join(error.message() for error in refusals))
+
+    def check(self, target: ConversionTarget) -> None:
+        """Check what can be known without another release, of which nothing is started here.
+
+        Raises:
+            ConversionRefused: The artifact's bytes show that no artifact can be made of it that the reader takes.
+            ExportCompatError: The input is bad.
+        """
+        golden, artifact = _source(target)
+        evidence = self._evidence(artifact, golden)
+        reader = find_reader(target.reader, self.calendar)
+        allow, calls = self._allowed(evidence), self.replace_custom_calls
+        refusals: list[ConversionRefused] = []
+        for way in self._ways:
+            try:
+                if way == "export":
+                    exporting_releases(artifact, reader, self.calendar)
+                else:
+                    with contextlib.suppress(_NeedsRelease):
+                        convert(artifact, reader, _not_started, replace_custom_calls=calls, allow=allow)
+                return
+            except ConversionRefused as error:
+                refusals.append(error)
+        raise ConversionRefused(" ".join(error.message() for error in refusals))
+
+    @property
+    def _ways(self) -> tuple[str, ...]:
+        """The ways to convert, in the order in which they are tried."""
+        return ("rewrite", "export") if self.via == "auto" else (self.via,)
+
+    def _allowed(self, evidence: proof.ProofEvidence | None) -> dict[str, str]:
+        """Return the custom-call targets that the golden or the policy allows, each with its reason."""
+        return {**(evidence.manifest.options.allow if evidence else {}), **self.policy.allow}
 
     def _evidence(self, artifact: Artifact, golden: Golden | None) -> proof.ProofEvidence | None:
         if golden is None and self.arrays:
@@ -223,6 +248,32 @@ class Conversions:
             if str(path) in self.replace or not os.path.lexists(path) or sha256(read_regular(path)) == artifact.sha256:
                 return
         raise _taken(path, str(path))
+
+
+class _NeedsRelease(Exception):  # noqa: N818 - it says what is needed, and is no error
+    """Only a release of jaxlib can say whether a conversion succeeds."""
+
+
+def _not_started(job: ModuleJob) -> RewrittenModules:
+    """Raise `_NeedsRelease` in place of rewriting the modules of a job."""
+    raise _NeedsRelease
+
+
+def _source(target: ConversionTarget) -> tuple[Golden | None, Artifact]:
+    """Return the golden, if the source is one, and the artifact of a target.
+
+    Raises:
+        ConversionRefused: It is a SavedModel.
+        ExportCompatError: It cannot be read.
+    """
+    golden = golden_in(target.name) if target.is_golden else None
+    artifact = golden.read_artifact() if golden else read(target.name)
+    if artifact.saved_model is not None:  # before all goldens are read, since no conversion writes one
+        raise ConversionRefused(
+            f"{artifact.name}: not converted: it is a SavedModel of TensorFlow. `jaxexport goldens add` makes an "
+            "artifact of each function in it: convert those, and write a SavedModel of what you get."
+        )
+    return golden, artifact
 
 
 def _taken(path: Path, name: str) -> ConversionError:

@@ -83,7 +83,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     help="A file, or a golden as CASE/WRITER, that may be replaced; may be given several times. Without it, existing "
     "files stay, except the one that OUT names.",
 )
-@dry_run_option("Only show what would be converted, and where it would go.")
+@dry_run_option("Only show what would be converted and where it would go, or why it is refused without a run.")
 @json_option("Print each record as JSON (schema/converted.schema.json).")
 @quiet_option
 @click.pass_context
@@ -96,8 +96,8 @@ def convert(
     cold process; its outputs are compared with those of the golden that has the artifact, in --goldens. Beside OUT,
     OUT.converted.json says what it was made of and what was verified.
 
-    Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified,
-    or no environment could be built.
+    Exit codes: 0 converted and verified, 1 refused (nothing is written for that reader), 2 bad input, 3 converted and
+    not verified, or no environment could be built. Of several, the first of 2, 1, 3 and 0.
     """
     from export_core.cli.steps import Steps
     from export_core.features.convert.conversions import Conversions, check_targets, targets_of
@@ -114,10 +114,6 @@ def convert(
     paths = [path for name in files for path in _paths_of(name, goldens)]
     targets = targets_of(paths, _reader_names(readers, policy), output)
     check_targets(targets, output)
-    if dry_run:
-        for target in targets:
-            echo(f"{target.written}: would be {target.name}, converted for {title_of(target.reader)}")
-        return
     # A single file is named by --output itself.
     values["replace"] += tuple(str(target.path) for target in targets if target.path == Path(output))
     as_json = values.pop("as_json")
@@ -128,13 +124,19 @@ def convert(
     for target in targets:
         try:
             with notify:
-                record = conversions.run(target)
+                if dry_run:
+                    conversions.check(target)
+                record = None if dry_run else conversions.run(target)
         except ExportCompatError as error:
             # What is wrong with the file itself is said once, not for each reader.
             if str(error) not in problems:
                 echo(with_prefix(error), err=True)
             problems.add(str(error))
             codes.add(error.exit_code)
+            continue
+        if record is None:
+            codes.add(VERIFIED)
+            echo(f"{target.written}: would be {target.name}, converted for {title_of(target.reader)}")
             continue
         codes.add(VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED)
         if as_json:

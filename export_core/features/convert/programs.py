@@ -28,6 +28,12 @@ SECONDS = 300.0  # How long a program may take: a module of 30,000 operations ta
 
 MOST_RELEASES = 2  # Releases that may be tried to export an artifact again: each may have to be installed.
 
+NO_LOCATIONS = {"JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0", "JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX": ".*"}
+"""Variables with which jax names no file of this package in a module, as if the artifact's program came from it.
+
+The second is for releases before the first had an effect on all locations, such as 0.6.2: they name an empty file.
+"""
+
 REWRITE, EXPORT_AGAIN = (
     Path(__file__).parent / "rewriting" / name for name in ("rewriting_program.py", "export_again.py")
 )
@@ -55,7 +61,7 @@ def run_program(
         try:
             ended = subprocess.run(
                 [str(environment.python), "-B", str(program), str(folder)],  # -B: nothing is written beside the program
-                env=dict(environment.variables),
+                env={**environment.variables, **NO_LOCATIONS},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=SECONDS,
@@ -115,6 +121,33 @@ class ModuleRewriter:
         return ReaderEnvironments(self._calendar, notify=self._notify).build(Placement(release))
 
 
+def exporting_releases(artifact: Artifact, reader: Reader, calendar: Calendar) -> list[str]:
+    """Return the jaxlibs that may export an artifact again for a reader, those with the nearest numbers first.
+
+    Raises `ConversionRefused` if there are none; always for several devices, a bare module, or another runtime.
+    """
+    envelope, release = artifact.envelope, reader.release
+    refusal = f"{artifact.name}: not exported again for {release.title}"
+    if envelope is None or envelope.nr_devices > 1 or release.runtime:
+        raise ConversionRefused(
+            f"{refusal}: expected an artifact of jax.export for one device, and a release of jaxlib to convert it for."
+        )
+    entries = calendar_entries(calendar)
+    readers = readers_of(entries)
+    place = next(number for number, entry in enumerate(entries) if entry.jaxlib == release.jaxlib)
+    nearest = sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place))
+    found = [
+        entry.jaxlib
+        for _, entry in nearest
+        if entry.jaxlib != release.jaxlib
+        and _writes_for(entry, reader)
+        and loads(artifact, [readers[entry.jaxlib]])[0].ok
+    ]
+    if not found:
+        raise ConversionRefused(f"{refusal}: no known release both reads it and writes what that reader takes.")
+    return found
+
+
 def export_again(
     artifact: Artifact, reader: Reader, calendar: Calendar, allow: Mapping[str, str], notify: Callable[[str], None]
 ) -> Converted:
@@ -134,24 +167,9 @@ def export_again(
         EnvironmentFailed: A release that may do that has no environment.
         ArtifactError: The artifact cannot be read.
     """
-    envelope, release = artifact.envelope, reader.release
-    refusal = f"{artifact.name}: not exported again for {release.title}"
-    if envelope is None or envelope.nr_devices > 1 or release.runtime:
-        raise ConversionRefused(
-            f"{refusal}: expected an artifact of jax.export for one device, and a release of jaxlib to convert it for."
-        )
-    entries = calendar_entries(calendar)
-    readers = readers_of(entries)
-    place = next(number for number, entry in enumerate(entries) if entry.jaxlib == release.jaxlib)
     problems: list[str] = []
     error_type: type[ConversionRefused | EnvironmentFailed] = ConversionRefused
-    # Those with the nearest numbers first.
-    for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
-        jaxlib = entry.jaxlib
-        if jaxlib == release.jaxlib or not _writes_for(entry, reader) or not loads(artifact, [readers[jaxlib]])[0].ok:
-            continue
-        if len(problems) == MOST_RELEASES:
-            break
+    for jaxlib in exporting_releases(artifact, reader, calendar)[:MOST_RELEASES]:
         notify(f"exporting {artifact.name} again with jaxlib {jaxlib}")
         try:
             with ReaderEnvironments(calendar, notify=notify) as environments:
@@ -161,8 +179,7 @@ def export_again(
             problems.append(f"jaxlib {jaxlib}: {error.message().rstrip('.')}")
             # Without its environment it is unknown what a release would do: the artifact was not refused.
             error_type = type(error) if isinstance(error, EnvironmentFailed) else error_type
-    reason = "; ".join(problems) or "no known release both reads it and writes what that reader takes"
-    raise error_type(f"{refusal}: {reason}.")
+    raise error_type(f"{artifact.name}: not exported again for {reader.release.title}: {'; '.join(problems)}.")
 
 
 def _export_in(environment: Environment, artifact: Artifact, reader: Reader, allow: Mapping[str, str]) -> Converted:

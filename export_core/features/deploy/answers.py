@@ -267,8 +267,7 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question) 
     around = outlook.around(target.release) if outlook else ("", "", False)
     run = todo = ""
     if subject.golden is None:
-        words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
-        run = shlex.join(["jaxexport", "goldens", "add", *words])
+        run, todo = _adding_command(subject, question)
         if subject.stored:
             store = subject.stored.folder.parents[1]
             run = "; ".join(_asking_again(subject, subject.stored, store, target, question))
@@ -483,13 +482,18 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         names = few([subject.name for subject in calling])
         yield f"Calls what only jax registers: {names}. Compute with operations that need none, and export again."
         done |= {subject.name for subject in calling}
-    known = dict[str, tuple[str, list[str]]]()  # What to do about a known issue, and the artifacts that show it.
+    # What to do about a known issue, and the artifacts that show it: those that a conversion may help apart.
+    known = dict[tuple[str, bool], tuple[str, list[str]]]()
+    convert = f"`jaxexport convert FILE --for {target.release} -o OUT`"
+    convert = with_asked(convert, asked_in(option_words(question.project)))
     for subject in failing:
         if subject.name not in done and (issue := _issue_of(subject, target, question)):
             todo = todo_about(issue, subject.golden.artifact) if subject.golden else issue.todo
-            known.setdefault(issue.id, (todo, []))[1].append(subject.name)
-    for todo, names_of in known.values():
-        yield f"Fails in a known way: {few(names_of)}. {todo}"
+            converts = not _may_load(subject, target, question) and _conversion_may_help(subject, target, question)
+            known.setdefault((issue.id, converts), (todo, []))[1].append(subject.name)
+    for (_, converts), (todo, names_of) in known.items():
+        says = converts and "jaxexport convert" not in todo
+        yield f"Fails in a known way: {few(names_of)}. {todo}{f' Or try {convert}.' if says else ''}"
         done |= {*names_of}
     taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]
     own = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
@@ -519,14 +523,19 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         yield f"Conversion does not help: {few([each.name for each in helpless])}. {todo or f'Export again {how}'}."
     if len(helpless) < len(rest):
         which = "the others" if done or helpless else "them"
-        command = f"`jaxexport convert FILE --for {target.release} -o OUT`"
-        yield f"Export {which} again {how}, or try {with_asked(command, asked_in(option_words(question.project)))}."
+        yield f"Export {which} again {how}, or try {convert}."
 
 
 def _issue_of(subject: Subject, target: DeploymentTarget, question: Question) -> KnownIssue | None:
     """Return the known issue that a stored failure of an artifact in a target shows; None without one."""
     result = _stored(subject, target.release, target.platform, question)
     return question.issues.get(result.upstream) if result is not None and result.verdict.fails else None
+
+
+def _may_load(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
+    """Return whether an artifact's bytes do not rule out that a target loads it."""
+    reader = find_reader(target.release, question.terms, question.calendar)
+    return check_load(subject.artifact, question.terms, reader, target.platform).loads is not False
 
 
 def _is_forecast(subject: Subject, target: DeploymentTarget, question: Question) -> bool:
@@ -596,6 +605,21 @@ def _stored_failure(result: Result, question: Question) -> str:
 def shown_in(shown_by: str, folder: str) -> str:
     """Return the evidence of an answer in words, with the folder of the run whose results they are."""
     return f"{shown_by} in {folder}" if folder else shown_by
+
+
+def _adding_command(subject: Subject, question: Question) -> tuple[str, str]:
+    """Return the command that makes a golden of a file, and the words for it in a sentence.
+
+    A name in capital letters stands for what its user fills in: the writer's too if the file does not show it.
+    """
+    words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
+    written_by = find_writer(subject.artifact, question.terms.releases)
+    fitting = ""
+    if written_by.jaxlib is None:
+        words += ["--writer", "JAXLIB"]
+        if written_by.candidates:
+            fitting = f" (JAXLIB, which wrote it, is one of {few(written_by.candidates)})"
+    return shlex.join(["jaxexport", "goldens", "add", *words]), f"make it a golden{fitting}"
 
 
 def _converting_command(

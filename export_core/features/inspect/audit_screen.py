@@ -88,11 +88,18 @@ def audit_text(
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
     notes: list[str] = []
+    in_runtimes: dict[str, list[str]] = {}  # By the title of the runtime, why it does not run the artifact.
     calls = calls_of_jax(artifact)
     for known in forecasts(artifact, readers):
         # JAX's lists alone decide which calls are promised; a known crash is a note beside that.
-        (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
-    lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by, terms)}"]
+        failures = [*_known_failures(known, calls)]
+        if not known.reader.release.runtime:
+            notes += failures
+        elif failures:
+            in_runtimes[known.reader.release.title] = failures
+    summary = _audit_summary(findings, problems, [*in_runtimes])
+    problems = [*problems, *(failure for failures in in_runtimes.values() for failure in failures)]
+    lines = [f"{artifact.name}: {summary}, {_audited_writer(artifact, written_by, terms)}"]
     if artifact.saved_model is not None:
         from export_core.features.inspect.saved_model_screen import PROMISED
 
@@ -127,12 +134,17 @@ def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
                 yield f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ")
 
 
-def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
+def _audit_summary(findings: Sequence[AuditFinding], main: Sequence[str], not_run_in: Sequence[str]) -> str:
+    """Return what is wrong with an artifact in a few words, or that nothing is.
+
+    `main` has what is wrong with `@main`, and `not_run_in` the runtimes that are known not to run the artifact.
+    """
     unread = sum(not finding.ok for finding in findings if not finding.count)
     bad = sum(not finding.ok for finding in findings if finding.count)
     parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
     parts += [f"{plural(bad, 'target')} not guaranteed"] if bad else []
-    parts += ["@main is not what the envelope says"] if problems else []
+    parts += ["@main is not what the envelope says"] if main else []
+    parts += [f"does not run in {joined(not_run_in)}"] if not_run_in else []
     return joined(parts) or ("ok" if any(finding.count for finding in findings) else "ok, it makes no custom calls")
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from export_core.artifact.readers import Reader
-from export_core.policy import find_policy
+from export_core.matrix.selection import WORDS
+from export_core.policy import Policy, find_policy
 from export_core.policy.load_check import find_reader
 from export_core.policy.run_options import comma_separated
 from export_core.policy.terms import Terms
 from export_core.releases.calendar import about_unknown
 from export_core.releases.errors import ReleaseError
-from export_core.releases.runtimes import runtime_readers
+from export_core.releases.runtimes import names_runtime, runtime_readers
 
 _RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
 """A range of jaxlibs, such as ``>=0.11,<0.12``."""
@@ -39,6 +40,22 @@ def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> lis
                 raise ReleaseError(f"--readers: no known jaxlib is in the range {name}.{about}")
             readers += [find_reader(version, terms) for version in named]
             continue
-        calendar = find_policy(Path(), policy_file).calendar()
+        policy = find_policy(Path(), policy_file)
+        if not names_runtime(name):
+            _check_is_release(name, policy)
+        calendar = policy.calendar()
         readers += [find_reader(release.name, terms, calendar) for release in runtime_readers(name, calendar)]
     return readers
+
+
+def _check_is_release(name: str, policy: Policy) -> None:
+    """Raise `ReleaseError` for a word that other commands take in place of a release, with what to name instead."""
+    targets = {target.name: target.jaxlib or target.release for target in policy.deployed}
+    if name in targets:
+        what = f"the deployment target {name!r}: name what it runs, {targets[name]}"
+    elif name in WORDS:
+        what = f"{name!r}, which only `jaxexport matrix` takes"
+    else:
+        return
+    ask = f"; `jaxexport can-i-deploy FILE --to {name if name in targets else 'all'}` asks by deployment target"
+    raise ReleaseError(f"--readers: expected releases, found {what}{ask if targets else ''}.")

@@ -117,6 +117,32 @@ def test_a_dry_run_only_says_what_would_be_written(convert, refused_golden, tmp_
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("file", "words", "refusal"),
+    [
+        ("cholesky", ("--for", "0.9.2"), "not converted for jaxlib 0.9.2: lapack_spotrf_ffi crashes jaxlib 0.9.2"),
+        ("sharded", ("--for", "iree==3.13.0"), "not converted for iree 3.13.0: it is for "),
+        ("mlp", ("--for", "iree==3.13.0", "--via", "export"), "not exported again for iree 3.13.0: expected an"),
+        ("sharded", ("--for", "iree==3.13.0", "--via", "auto"), "not exported again for iree 3.13.0: expected an"),
+    ],
+)
+def test_a_dry_run_refuses_what_needs_no_run_to_be_refused(file, words, refusal, jaxexport, tmp_path):
+    command = ("convert", str(DATA / "0.12.0.1" / f"{file}.jaxexport"), *words, "-o", "out/new.jaxexport")
+    dry, ended = jaxexport(*command, "--dry-run", code=1), jaxexport(*command, code=1)
+    assert (dry.out, dry.err) == ("", ended.err)
+    assert refusal in dry.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_names_each_target_that_may_be_converted(jaxexport):
+    file = str(DATA / "0.12.0.1" / "cholesky.jaxexport")
+    words = ("--for", "iree==3.13.0,0.9.2,0.12.0.1", "-o", "out", "--dry-run")
+    ended = jaxexport("convert", file, *words, code=1)
+    assert ended.out == f"out/0.12.0.1/cholesky.jaxexport: would be {file}, converted for jaxlib 0.12.0.1\n"
+    assert ended.err.count("not converted for") == 2
+    assert jaxexport("convert", file, *words, "--replace-custom-calls", code=0).out.count("would be") == 3
+
+
 def test_convert_accepts_a_golden_by_id_or_case(convert, refused_golden, here):
     for name in (refused_golden.id, refused_golden.manifest.case):
         ended = convert(name, "-o", "out", "--dry-run", code=0)

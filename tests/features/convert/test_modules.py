@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from stored_artifacts import DATA
 
+from export_core.artifact import read
 from export_core.features.convert import programs
 from export_core.features.convert.convert import ModuleJob
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.programs import ModuleRewriter
+from export_core.features.convert.programs import EXPORT_AGAIN, ModuleRewriter, run_program
 from export_core.readers.environment import this_interpreter
 from export_core.readers.errors import EnvironmentFailed
 from export_core.releases import load_calendar
@@ -69,3 +71,19 @@ Path(folder, "result.json").write_text('{"by": "1.2.3", "rewrites": ["a"]}')
 def test_rewritten_modules_come_back_in_order(rewriter):
     done = rewriter(COPIES)(ModuleJob((b"ab", b"cd"), "1.11.0", shardy=True))
     assert (done.modules, done.by, done.rewrites) == ((b"ba", b"dc"), "1.2.3", ("a",))
+
+
+def test_no_line_of_a_rewriting_program_is_named(monkeypatch, here):
+    """A reader's error would point into this package, and a path of this machine would be in what is deployed."""
+    monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
+    cholesky = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
+    calls = tuple(call.target for call in cholesky.custom_calls)
+    job = ModuleJob((cholesky.module.serialized(),), "1.13.7", shardy=True, replace=calls, platform="tpu")
+    (code,) = ModuleRewriter(load_calendar(), lambda text: None)(job).modules
+    inputs = {"original.jaxexport": (DATA / "0.12.0.1" / "mlp.jaxexport").read_bytes()}
+    again = run_program(
+        this_interpreter(here), EXPORT_AGAIN, {"vjp_order": 1, "x64": False}, inputs, ("again.jaxexport",)
+    )
+    for data in (code, *again.modules):
+        assert b"rewriting" not in data
+        assert b"export_core" not in data

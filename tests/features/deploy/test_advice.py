@@ -92,7 +92,7 @@ def test_an_unknown_names_what_may_fail_after_loading(project, jaxexport):
         "it should load, but may not run: Branches that read or give different types are refused (litert-branches); "
         "beside that, A maximum or minimum can lose NaN (litert-nan-in-extremes);"
     ) in " ".join(ended.out.split())
-    assert "no stored result shows that it runs (forecast)" in " ".join(ended.out.split())
+    assert "no stored result shows that it runs: make it a golden (JAXLIB," in " ".join(ended.out.split())
 
 
 def test_forecasts_without_results_propose_an_upgrade():
@@ -149,6 +149,20 @@ def test_a_failure_in_a_known_way_has_the_advice_of_its_entry(project, jaxexport
         in out
     )
     assert f"{CASE}/0.9.2-cpu. Check sizes before the call. NO:" in out
+
+
+def test_a_refusal_in_a_known_way_has_the_advice_to_convert(project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: edge, jaxlib: 0.12.0.1}]\n")
+    content = {**files(), ARTIFACT: encode(read(ARTIFACTS / "0.6.2" / "mlp.jaxexport").envelope._replace(vjp=None))}
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.6.2"), content)
+    words = ("can-i-deploy", f"{OTHER}/0.6.2-cpu", "--to", "edge")
+    convert = "`jaxexport convert FILE --for 0.12.0.1 -o OUT`"
+    assert convert in " ".join(jaxexport(*words, code=1).out.split()), "before a run"
+    refused = {"stage": Stage.DESERIALIZE, "message": "too old", "upstream": "calling-convention-too-old"}
+    stored(ran(Verdict.REFUSED, "0.12.0.1", "0.6.2", case=OTHER, **refused))
+    out = " ".join(jaxexport(*words, code=1).out.split())
+    todo = "Export again with a newer jax, or use a reader of the artifact's time."
+    assert f"Fails in a known way: {OTHER}/0.6.2-cpu. {todo} Or try {convert}." in out, "after it"
 
 
 def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):

@@ -40,6 +40,20 @@ def test_a_file_without_a_golden_has_only_a_forecast(ask):
     assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
 
 
+@pytest.mark.parametrize(
+    ("writer", "fitting"),
+    [("0.12.0.1", " (JAXLIB, which wrote it, is one of 0.11.2, 0.12.0, 0.12.0.1)"), ("0.9.2", "")],
+)
+def test_the_command_for_a_file_names_what_adding_needs(ask, writer, fitting):
+    """It has --writer if the file does not show who wrote it; the answer names those that fit, and what is next."""
+    Path("export_compat.yaml").write_text("deployed: [{name: new, jaxlib: 0.12.0.1}]\n")
+    Path("new.bin").write_bytes((ARTIFACTS / writer / "mlp.jaxexport").read_bytes())
+    (answer,) = msgspec.json.decode(ask("new.bin", "new", "--json", code=3).out, type=Deployability).answers
+    adding = answer.run.partition(" --case ")[2]
+    assert adding == ("CASE --writer JAXLIB" if fitting else "CASE")
+    assert answer.why.endswith(f": make it a golden{fitting}, and ask again")
+
+
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
 def test_a_converted_file_is_a_yes_after_the_printed_command(tmp_path, jaxexport):
@@ -119,7 +133,7 @@ def test_calls_of_a_file_of_unknown_writer_are_not_called_unloadable(ask):
     (unknown,) = msgspec.json.decode(ask("new.bin", "serving", "--json", code=3).out, type=Deployability).answers
     assert unknown.why == (
         "it should load; not promised, since its writer is not known: shape_assertion; no stored result shows that it "
-        "runs"
+        "runs: make it a golden, and ask again"
     )
 
 

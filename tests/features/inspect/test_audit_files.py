@@ -172,6 +172,18 @@ def test_each_named_reader_must_accept_the_custom_calls(jaxexport):
     assert "FAIL  tensorflow 2.21.0 does not compile it" in several.out
 
 
+def test_audit_names_the_runtimes_that_do_not_run_it(jaxexport, tmp_path):
+    """The first line names each of them. It says of `@main` only what is wrong with it."""
+    runtimes = "tensorflow==2.21.0,iree==3.13.0"
+    first = jaxexport("audit", CHOLESKY, "--readers", runtimes, code=1).out.partition("\n")[0]
+    assert ": does not run in tensorflow 2.21.0, iree 3.13.0, written by one of jaxlib 0.11.2" in first
+    other = changed(tmp_path, "0.12.0.1/cholesky", nr_devices=7)
+    first = jaxexport("audit", other, "--readers", "tensorflow==2.21.0", code=1).out.partition("\n")[0]
+    assert ": @main is not what the envelope says, does not run in tensorflow 2.21.0, written by" in first
+    fine = jaxexport("audit", DATA / "0.9.2" / "mlp.jaxexport", "--readers", runtimes, code=0)
+    assert "does not run" not in fine.out
+
+
 def test_a_golden_is_audited_with_its_writer_and_allowances(jaxexport, cwd, tmp_path):
     """The writer is that of golden.yaml. The marker, the policy and its quirks allow custom calls."""
     envelope = read(unlisted(tmp_path)).envelope

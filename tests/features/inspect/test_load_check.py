@@ -340,6 +340,22 @@ def test_runtime_releases_of_the_policy_are_readers(tmp_path, monkeypatch):
     assert (reader.release.name, reader.stablehlo) == ("tensorflow==2.99.0", "1.18.0")
 
 
+@pytest.mark.parametrize("command", ["inspect", "audit"])
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("deployed", "'deployed', which only `jaxexport matrix` takes; `jaxexport can-i-deploy FILE --to all` asks"),
+        ("window", "'window', which only `jaxexport matrix` takes; `jaxexport can-i-deploy FILE --to all` asks"),
+        ("phone", "the deployment target 'phone': name what it runs, iree==3.13.0; `jaxexport can-i-deploy FILE --to"),
+        ("old", "the deployment target 'old': name what it runs, 0.9.2; `jaxexport can-i-deploy FILE --to old` asks"),
+    ],
+)
+def test_readers_option_says_what_to_name_for_a_word(command, word, found, jaxexport):
+    targets = "{name: old, jaxlib: 0.9.2}, {name: phone, reader: iree==3.13.0}"
+    Path("export_compat.yaml").write_text(f"deployed: [{targets}]\n")
+    assert_bad_input(jaxexport(command, MLP, "--readers", word), f"--readers: expected releases, found {found}")
+
+
 def test_readers_option_accepts_newest_and_ranges(jaxexport):
     ended = jaxexport("inspect", MLP, "--readers", "newest,>=0.11.1,<0.12", "--as-of", "2026-11-01", code=0)
     lines = ended.out.splitlines()[-3:]

@@ -127,7 +127,7 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     say({"stage": "module", "timings": {"deserialize": few_digits(seconds)}})
     parse_module(exported)
     if request.get("warm"):
-        # Until 0.9.2 LAPACK calls die in a process that has not traced linear algebra.
+        # Until 0.9.2 LAPACK calls die in a process that has not lowered linear algebra.
         jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
     later: list[Callable[[], None]] = []
     for check in request["checks"]:

@@ -117,7 +117,7 @@ class Request(msgspec.Struct, frozen=True):
     memory: int  # The limit in bytes of resident size; 0 is no limit.
     platform: str = "cpu"
     described: Described | None = None  # The device for which the cell is only compiled; None if it runs here.
-    warm: bool = False  # Whether linear algebra is traced first: else LAPACK calls crash in releases until 0.9.2.
+    warm: bool = False  # Whether linear algebra is lowered first: else LAPACK calls crash in releases until 0.9.2.
     repeat: int = 0  # How many more times the plain call runs, only to measure its time.
     by_processor: bool = False  # Whether the timeout is in processor seconds, so that a busy machine ends no cell.
 

@@ -175,7 +175,7 @@ def test_a_results_message_cannot_add_lines_to_the_output(ask):
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
 def test_running_the_printed_command_resolves_unknown(tmp_path, jaxexport):
-    """Cholesky crashes in each process of 0.9.2 that has not traced linear algebra; the convolution runs."""
+    """Cholesky crashes in each process of 0.9.2 that has not lowered linear algebra; the convolution runs."""
     for case in ("tests.compat.test_linear_algebra.test_cholesky", "tests.compat.test_models.test_convolution"):
         for by in ("0.11.0-cpu", "0.12.0.1-cpu"):
             shutil.copytree(KEPT.root / case / by, tmp_path / "golden" / case / by)

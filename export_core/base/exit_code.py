@@ -41,6 +41,6 @@ class ExitCode(IntEnum):
     """Bad input: nothing was judged."""
     INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
     """A planned, required or promised cell has no result that counts, which outranks broken; no shard has finished; or
-    nothing was promised, and nothing is broken or stale."""
+    no cell is promised or of a deployment target, and nothing is broken or stale."""
     STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
     """All else is kept, and a known failure or a quirk has expired or is no longer true."""

@@ -136,7 +136,7 @@ class Summary(RunFacts, frozen=True, kw_only=True):
     """The readers in which cells are missing that are promised on that day, or that a deployment target has to run;
     with how many. Of goldens that the run does not have and that are promised, the golden itself."""
     flaky: int = 0  # How many cells had another verdict the last time.
-    unpromised: str = ""  # That no cell was promised; empty if one was.
+    unpromised: str = ""  # That no cell was promised; empty if one was, or was one that a deployment target has to run.
     partial: str = ""  # Which part of the project's plan this was; empty if it was all of it.
     results_sha256: str = ""  # The SHA-256 of results.jsonl.
     promised: dict[str, int] = {}  # The cells inside their window, by judgement.

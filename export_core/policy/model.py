@@ -74,8 +74,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calendar_days: Annotated[int, Meta(ge=0)] = 60
     """Headlines say how old the calendar is, once its newest release is older than these days."""
     unpromised: entries.Text | None = None
-    """The reason for a run in which no cell is promised, such as one of old goldens. Without a reason, it is
-    incomplete."""
+    """The reason for a run in which no cell is promised or of a deployment target, such as one of old goldens. Without
+    a reason, it is incomplete."""
     fail_on: tuple[Literal["outside", "bonus-lost"], ...] = ()
     """What fails a run beside a broken promise. `outside`: a cell outside its window that ends in an error, a crash or
     a timeout. `bonus-lost`: with a baseline, a cell that was a bonus there and fails now."""

@@ -174,7 +174,10 @@ def build(
                 notify(announcement)
             return _build_in_two_tries(recipe, locks, stopping)
     except OSError as error:
-        raise EnvironmentFailed(f"infrastructure: no environment can be built in {folder.parent}: {error}") from error
+        raise EnvironmentFailed(
+            f"infrastructure: the cache cannot be written, which using an environment needs too: {folder.parent}: "
+            f"{error.strerror or error}. Set JAXEXPORT_CACHE to another folder."
+        ) from error
 
 
 def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:

@@ -94,7 +94,8 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
     for folder in finished:
         plan, shard = plan_of(folder), read_summary(folder).shard
         if shard is None:
-            alone = f"Judge it where it is: `jaxexport judge {shlex.quote(str(folder))}`."
+            command = f"`jaxexport judge {shlex.quote(str(folder))}`"
+            alone = f"Judge it without --results, which leaves its files as they are: {command}."
             raise RunError(
                 f"{folder}: expected one shard of a plan, found a whole run, which needs no joining. {alone}"
             )

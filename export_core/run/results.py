@@ -287,7 +287,8 @@ def _refuse_linked(folder: Path) -> None:
 
 
 def _not_written(folder: Path, error: OSError) -> Problem:
-    return Problem(f"--results {folder}", f"cannot write there: {error.strerror or error}.")
+    problem = f"cannot write there: {error.strerror or error}."
+    return Problem(f"--results {folder}", problem, advice="Choose another folder with --results.")
 
 
 def _not_resumed(path: Path, text: str) -> Problem:
@@ -343,7 +344,8 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     """Return a finished run whose plan, results and summary belong together.
 
     Raises:
-        IncompleteResults: Planned cells have no result or more than one.
+        IncompleteResults: Planned cells have more than one result, or none, and are not those of a shard that was
+            missing when shards were joined: `missing_shards` of the summary lists it.
         RunError: Anything else is wrong: a result of an unplanned cell, a file that was changed, a policy or a calendar
             that is not the plan's.
     """

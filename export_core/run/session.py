@@ -302,8 +302,8 @@ def _whole_plan(
         part = part_of_project(plan.selection, policy, options.shard) or f"only readers {few(selection.named)}"
         moved = (
             f"this is less than a whole run ({part}): the results of the "
-            f"last whole run in {folder} are moved to {folder / WHOLE}. To leave them where they are, choose another "
-            "folder with --results DIR."
+            f"last whole run in {folder} go to {folder / WHOLE} when it begins. To leave them where they are, choose "
+            "another folder with --results DIR."
         )
         return replace(plan, warnings=(*plan.warnings, moved))
     return plan

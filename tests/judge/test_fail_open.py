@@ -205,7 +205,7 @@ def nothing(project: Path) -> None:
           "expected at most 1 cell that it can excuse, found 2: wrong numbers and owed cells outside the window count too."),
         (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "--as-of 2010-01-01: expected a cell whose writer and reader were built on or before this day in out"),
         (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
-        (nothing, ("judge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run, which needs no joining. Judge it where it is: `jaxexport judge out`."),
+        (nothing, ("judge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run, which needs no joining. Judge it without --results, which leaves its files as they are: `jaxexport judge out`."),
         (nothing, ("judge", "nowhere", "--results", "all"), 3, "nowhere: expected finished shards of a plan, each with its summary.json"),
     ],
     ids=lambda value: value[:50] if isinstance(value, str) else "",

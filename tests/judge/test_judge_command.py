@@ -92,7 +92,7 @@ def test_a_single_folder_is_judged_in_place(jaxexport, tmp_path):
     ended = jaxexport("judge", "out")
     assert (ended.code, [path.name for path in tmp_path.iterdir()]) == (3, ["out"])
     (option,) = (one for one in judge.params if one.name == "results")
-    assert "Without it, one DIR is judged where it is." in option.help
+    assert "Without it, one DIR is judged, and stays as it is." in option.help
 
 
 def test_joining_shards_needs_a_results_folder_and_writes_nothing(jaxexport, tmp_path):

@@ -36,8 +36,8 @@ from tools.stored_results import read_results
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 MOVED = (
-    "warning: this is less than a whole run ({}): the results of the last whole run in .jaxexport are moved to "
-    ".jaxexport/whole."
+    "warning: this is less than a whole run ({}): the results of the last whole run in .jaxexport go to "
+    ".jaxexport/whole when it begins."
 )
 
 

@@ -59,10 +59,10 @@ def judge(
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day; or join its shards first.
 
-    One DIR without --results is judged as it is: no file in it changes, and `jaxexport report --policy` writes reports
-    of the new judgement. Otherwise each DIR is a shard of one plan, and their results are written into --results,
-    which several DIR need. A shard that is missing or did not finish makes the run incomplete, also where only one is
-    given. One that is given twice is refused, and so are shards of different plans, or of two commits.
+    One DIR without --results is judged and stays as it is; `jaxexport report --policy` shows the new judgement.
+    Otherwise each DIR is a shard of one plan, and their results are written into --results, which several DIR need. A
+    shard that is missing or did not finish makes the run incomplete, also where only one is given. One that is given
+    twice is refused, and so are shards of different plans, or of two commits.
 
     Results count only with all that decided their verdicts: a run by another version of this program, or by another
     comparator, package of readers or variable, is refused.

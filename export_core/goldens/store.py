@@ -6,6 +6,7 @@
 import contextlib
 import datetime
 import functools
+import glob
 import hashlib
 import os
 import re
@@ -341,6 +342,8 @@ class GoldenStore:
             return self.find(name)
         if hint := did_you_mean(case, cases):
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{hint}")
+        if case and (above := _above(self.root, f"{glob.escape(case)}/*/{MANIFEST}")):
+            raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{above}")
         return None
 
     def named(self, name: str) -> list[Golden]:
@@ -530,13 +533,22 @@ def _refuse_links(folder: Path) -> None:
             raise GoldenError(f"{path}: expected a folder, found a symbolic link. {restoring_unread(folder)}")
 
 
+def _above(root: Path, pattern: str) -> str:
+    """Return a sentence for a command run in a subfolder of the project, the likeliest mistake; "" if it was not.
+
+    It names the folder above that has the goldens which `pattern` matches in its `root`.
+    """
+    for parent in () if root.is_absolute() else Path.cwd().parents:
+        if next((parent / root).glob(pattern), None):
+            return f" There are goldens in {parent / root}: run this command in {parent}."
+    return ""
+
+
 def no_goldens(root: Path, advice: str = "") -> str:
     """Return the message for a folder without goldens, with what to do: `advice`, or how goldens are made."""
     expected = f"{root}: expected goldens, found none{'' if root.is_absolute() else f' in {root.absolute()}'}."
-    # The likeliest mistake: the command was run in a subfolder of the project.
-    for parent in () if root.is_absolute() else Path.cwd().parents:
-        if next((parent / root).glob(f"*/*/{MANIFEST}"), None):
-            return f"{expected} There are goldens in {parent / root}: run this command in {parent}."
+    if above := _above(root, f"*/*/{MANIFEST}"):
+        return f"{expected}{above}"
     if written := _written_by_pytest():
         folder, file = written
         if folder != root.as_posix():

@@ -135,12 +135,12 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     """Show what is in an artifact or in a golden, who wrote it, and what can load it; or what is in a folder.
 
     FILE is what Exported.serialize() returned, a StableHLO portable artifact, or the folder of a SavedModel.
-    CASE/WRITER is a golden as `jaxexport goldens list` prints it, or with its jaxlib alone, and CASE the newest golden
-    of the case: its manifest, arrays and files are shown too. Nothing in it is run. The policy's releases, windows and
-    allowed calls are used.
+    CASE/WRITER is a golden as `jaxexport goldens list` prints it, or with its jaxlib alone, and CASE alone the newest
+    one: its manifest, arrays and files are shown too. Nothing in it is run. The policy's releases, windows and allowed
+    calls are used.
 
-    For any other DIR, or for several files, all artifacts found are counted, and CASE is all goldens of the case.
-    Hidden folders and virtual environments are left out unless they are named.
+    Of any other DIR, or of several names, all artifacts found are counted: each CASE then has all its goldens. Hidden
+    folders and virtual environments are left out unless they are named.
 
     Exit codes with --readers: 0 all load it, none is known not to run it, and every custom call is promised or allowed;
     1 any of these is false; 2 the file cannot be read; 3 not known whether a reader loads it. In runtimes other than

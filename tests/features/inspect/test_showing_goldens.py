@@ -30,6 +30,19 @@ def copied(tmp_path) -> Path:
     return tmp_path / "golden"
 
 
+@pytest.mark.parametrize(
+    "words", [("inspect",), ("diff", f"{CASE}/0.6.2-cpu"), ("audit",), ("convert", "--for", "0.9.2", "-o", "new")]
+)
+def test_a_golden_named_in_a_subfolder_is_found_above(words, copied, jaxexport, monkeypatch):
+    (below := copied.parent / "below").mkdir()
+    (below / "golden").mkdir()
+    monkeypatch.chdir(below)
+    here = f"There are goldens in {copied}: run this command in {copied.parent}."
+    assert here in jaxexport(*words, f"{CASE}/0.12.0.1-cpu", code=2).err
+    others = [word.replace(CASE, "tests.test_other.test_f") for word in words]
+    assert here not in jaxexport(*others, "tests.test_other.test_f", code=2).err
+
+
 def test_one_screen_shows_all_of_a_golden(copied, jaxexport):
     out = jaxexport("inspect", f"{CASE}/0.12.0.1-cpu").out
     manifest = GoldenStore(copied).generations(CASE)[-1].manifest

@@ -386,11 +386,26 @@ class Recorder:
         for produced in (_checks_of(exported).produced for exported in self._exported):
             for paths in leaf_paths(produced.manifest, produced.artifact):
                 leaves |= dict.fromkeys(paths)
-        if unknown := unknown_leaves(names, list(leaves)):
-            self._fail(
-                f"constant={list(names)!r}: expected leaves of what is exported, found {', '.join(unknown)}. The "
-                f"leaves are {few(list(leaves), most=LEAVES)}."
-            )
+        if not (unknown := unknown_leaves(names, list(leaves))):
+            return
+        gone = self._gone_leaves(unknown)
+        if gone and not all(exported.to_write for exported in self._exported):
+            return  # the comparison with that golden says what has changed
+        was = f" The golden has {', '.join(gone)}, which the function has no more." if gone else ""
+        self._fail(
+            f"constant={list(names)!r}: expected leaves of what is exported, found {', '.join(unknown)}. The "
+            f"leaves are {few(list(leaves), most=LEAVES)}.{was} Correct the names, or remove those that are not meant."
+        )
+
+    def _gone_leaves(self, unknown: Sequence[str]) -> list[str]:
+        """Return those of the leaves that what is exported lacks and a stored golden of the same case has."""
+        stored: list[str] = []
+        for produced in (_checks_of(exported).produced for exported in self._exported):
+            for golden in self._generations(produced.case.id):
+                for paths in leaf_paths(golden.manifest, golden.read_artifact()):
+                    stored += paths
+        still_unknown = unknown_leaves(unknown, stored)
+        return [name for name in unknown if name not in still_unknown]
 
     def _own(self, case: str) -> Golden | None:
         """Return the stored golden of a case by this run's writer, or None."""

@@ -338,3 +338,22 @@ def test_noise_later_postpones_the_second_export(projects):
     assert done.code == 0, done.text
     assert "reproducible" not in project.manifest("test_a.test_sets")
     assert "exported only once" not in done.text
+
+
+def test_a_constant_leaf_that_is_gone_is_a_change(projects):
+    test = """
+        import jax, numpy as np, pytest
+
+        @pytest.mark.export_compat(constant=["result['last']"])
+        def test_summed(export_golden):
+            export_golden(jax.jit(lambda x: {"last": x * 0, "sum": x + 1}), np.ones(4, np.float32))
+    """
+    project = projects(test_a=test)
+    assert project.pytest("--update-goldens").code == 0
+    project.write(test_a=test.replace('"last":', '"out":'))
+    text = project.pytest()["test_summed"].text
+    assert "gone result['last']; new result['out']" in text
+    assert "expected leaves of what is exported" not in text
+    text = project.pytest("--update-goldens")["test_summed"].text
+    assert "expected leaves of what is exported, found result['last']. The leaves are args[0], result['out'], " in text
+    assert "The golden has result['last'], which the function has no more. Correct the names, or remove those" in text

@@ -573,6 +573,7 @@ def _failing_in(
 ) -> Iterator[str]:
     """Yield each other artifact that a target has to run and that fails in this release, and how it fails.
 
+    What runs today and is known to be in doubt there is one of them, since nobody has to risk it.
     Of goldens that were not asked about, only those that stored results show to run today are counted.
     """
     asked = {each.subject.golden.id for each in answered if each.subject.golden}
@@ -588,6 +589,8 @@ def _failing_in(
             foreseen = forecast(each.subject.artifact, reader, target.platform)
             if foreseen.spoiled.answer == NO:
                 yield f"{each.subject.name}{today} fails there: {_reasons(foreseen)} (forecast)"
+            elif today and foreseen.doubt:
+                yield f"{each.subject.name}{today} may {foreseen.doubt} there: {_reasons(foreseen)} (forecast)"
     for (golden, release, platform), result in question.evidence.items():
         if (release, platform) != (version, target.platform) or golden in asked or not shows_failure(result):
             continue

@@ -29,6 +29,8 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.releases.calendar_entries import shipped_entries
 
+RANK_8 = "tests.compat.test_large_programs.test_rank_8/0.9.2-cpu"
+
 
 def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     Path("export_compat.yaml").write_text(
@@ -221,6 +223,17 @@ def test_an_upgrade_that_breaks_other_goldens_names_them(store_two, ask, jaxexpo
         ) in ended.out
     (upgrade,) = json.loads(ask(CASE, "serving", "--json", code=1).out)["upgrades"]
     assert (upgrade["to"], upgrade["partly"], len(upgrade["failing"])) == ("", "0.10.2", 1)
+
+
+def test_no_upgrade_puts_what_runs_today_in_doubt(project, jaxexport):
+    content = {**files(), ARTIFACT: (KEPT.root / RANK_8 / ARTIFACT).read_bytes()}
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"), content)
+    new_golden()
+    stored(ran(Verdict.PASS, "0.9.2", case=OTHER))
+    words = ("can-i-deploy", f"{CASE}/0.12.0.1-cpu", f"{OTHER}/0.9.2-cpu", "--to", "serving")
+    out = " ".join(jaxexport(*words, code=1).out.split())
+    assert "serving from jaxlib 0.9.2 to 0.11.1 (foreseen, not run yet)" in out, "0.11.0 crashes on some arrays of rank 8"
+
 
 
 def test_a_release_that_passed_is_proposed_before_a_forecast_one(ask):

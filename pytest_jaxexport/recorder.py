@@ -776,7 +776,8 @@ class Recorder:
         """Return a text that says that other hash seeds give the same export, and which command tries more seeds."""
         return (
             f"{len(self._second_exports)} processes with other hash seeds export what this one does. If you changed "
-            f"nothing, try {MORE_SEEDS}: {try_more_seeds(self._command())}"
+            f"nothing, try {MORE_SEEDS}; if none passes, the export has changed: "
+            f"{try_more_seeds(self._command())}"
         )
 
     def _of_test(self, manifest: Manifest, unmeasured: int = 0) -> AnyEvent:

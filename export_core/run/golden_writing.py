@@ -150,7 +150,7 @@ class OwnReader:
         """Return how the first call of an artifact ends its process; "" if the process survives or this is not known.
 
         If a cold process dies, the call runs again in a process that has lowered linear algebra; with `warm`, only in
-        such a process. This process has traced the function, and until 0.9.2 LAPACK calls end a process that has not.
+        such a process. This process has lowered the function, and until 0.9.2 LAPACK calls end a process that has not.
         An artifact whose first call a process survived in an earlier run is not called. If the golden's first replay
         would do the same, it uses the reply and runs nothing.
         """

@@ -20,7 +20,7 @@ CELL = ("--cases", "tests.compat.test_linear_algebra.test_svd", "--writers", "0.
 
 
 def test_a_lapack_crash_reduces_to_one_custom_call(jaxexport, tmp_path):
-    """Until 0.9.2, a process that has traced no LAPACK call has not loaded LAPACK, and crashes.
+    """Until 0.9.2, a process that has lowered no LAPACK call has not loaded LAPACK, and crashes.
 
     The test also interrupts the reduction by Ctrl-C, and resumes it.
     """

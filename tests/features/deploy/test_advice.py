@@ -235,7 +235,6 @@ def test_no_upgrade_puts_what_runs_today_in_doubt(project, jaxexport):
     assert "serving from jaxlib 0.9.2 to 0.11.1 (foreseen, not run yet)" in out
 
 
-
 def test_a_release_that_passed_is_proposed_before_a_forecast_one(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
     stored(crash, ran(Verdict.PASS, "0.10.2"))

@@ -99,7 +99,7 @@ CALLS = {  # each call, and the messages with which its test fails
         *('export_golden(SIN, {"w": [X, "relu"]})', "argument [0]['w'][1] is 'relu' of type str; expected an array"),
     ),
     "objects": (
-        "export_golden(SIN, X, bias=np.array([None]))",
+        "export_golden(jax.jit(lambda x, bias: x), X, bias=np.array([None]))",
         "argument keyword ['bias'] is array([None], dtype=object) of type ndarray; expected an array",
     ),
     "static": (
@@ -285,11 +285,15 @@ def test_an_error_in_the_function_shows_its_traceback(spoiled):
     assert "in _export_case" not in text, "frames that are not the user's"
 
 
-@pytest.mark.parametrize(
-    ("test", "message"), [("argument_too_few", "argument"), ("static_without_hash", "Non-hashable static arguments")]
-)
-def test_an_error_of_jax_is_shown_at_the_call_of_export_golden(spoiled, test, message):
-    text = spoiled.checked[f"test_{test}"].text
+def test_too_few_arguments_are_answered_with_the_signature(spoiled):
+    text = spoiled.checked["test_argument_too_few"].text
+    assert text.startswith("expected the arguments of sin(x: 'ArrayLike', /) -> 'Array' after the function, as in ")
+    assert text.rstrip().endswith("found: missing a required argument: 'x'.")
+
+
+def test_an_error_of_jax_is_shown_at_the_call_of_export_golden(spoiled):
+    text = spoiled.checked["test_static_without_hash"].text
+    message = "Non-hashable static arguments"
     assert re.search(rf"\n>       export_golden\(.*\nE       \w+Error: [^\n]*{message}", text, re.DOTALL)
     assert "dynamic_tree" not in text, "source that is not the user's"
 

@@ -76,11 +76,11 @@ def test_rewritten_modules_come_back_in_order(rewriter):
 def test_no_line_of_a_rewriting_program_is_named(monkeypatch, here):
     """A reader's error would point into this package, and a path of this machine would be in what is deployed."""
     monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
-    cholesky = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
+    cholesky = read(DATA / "0.9.2" / "cholesky.jaxexport")
     calls = tuple(call.target for call in cholesky.custom_calls)
     job = ModuleJob((cholesky.module.serialized(),), "1.13.7", shardy=True, replace=calls, platform="tpu")
     (code,) = ModuleRewriter(load_calendar(), lambda text: None)(job).modules
-    inputs = {"original.jaxexport": (DATA / "0.12.0.1" / "mlp.jaxexport").read_bytes()}
+    inputs = {"original.jaxexport": (DATA / "0.9.2" / "mlp.jaxexport").read_bytes()}
     again = run_program(
         this_interpreter(here), EXPORT_AGAIN, {"vjp_order": 1, "x64": False}, inputs, ("again.jaxexport",)
     )

@@ -37,6 +37,11 @@ def initializes_lapack(release: ReleaseOfReader) -> bool:
     return not release.runtime and version_numbers(release.jaxlib) >= INITIALIZED_SINCE
 
 
+def crashes_in_any_export(targets: Iterable[str], release: ReleaseOfReader) -> bool:
+    """Return whether a jaxlib dies of one of these calls in a fresh process, whichever jax exported the function."""
+    return not release.runtime and not initializes_lapack(release) and any(one.startswith(LAPACK) for one in targets)
+
+
 def why_not_replaced(targets: Iterable[str], release: ReleaseOfReader) -> str:
     """Return why a conversion for a reader replaces not all of these custom calls; "" if it replaces them.
 

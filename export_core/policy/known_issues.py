@@ -4,7 +4,7 @@ import datetime
 import functools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,6 +17,7 @@ from export_core.base.text import schema_problem
 from export_core.base.untrusted import read_named
 from export_core.base.yaml_text import decode_yaml
 from export_core.knowledge.knowledge_base import CONSUMERS
+from export_core.knowledge.replaced_calls import crashes_in_any_export
 from export_core.policy.entries import FailingStage, FailingVerdict
 from export_core.policy.source import PolicyError
 from export_core.releases import load_calendar
@@ -27,6 +28,8 @@ _UPGRADE = re.compile(r"[Uu]pgrade the reader to jaxlib (\d[\w.]*\w)")  # The wo
 
 Outcome = Literal["refused", "error", "crash", "timeout", "numerics", "overwritten", "accepted"]
 if TYPE_CHECKING:
+    from export_core.knowledge.replaced_calls import ReleaseOfReader
+
     Consumer = str
 else:
     Consumer = Literal[CONSUMERS]
@@ -127,11 +130,22 @@ class KnownIssue(msgspec.Struct, frozen=True):
 
 
 _INSPECTED = "`jaxexport inspect FILE`"
+_OLDER_EXPORT = re.compile(r",? or export with an? (older jax|older jaxlib|jax older than [0-9.]+)\.$")
 
 
-def todo_about(issue: KnownIssue, artifact: str | Path) -> str:
-    """Return what to do about a known issue; a command that inspects a file in it names this artifact."""
-    return issue.todo.replace(_INSPECTED, _INSPECTED.replace("FILE", shlex.quote(str(artifact))))
+def todo_about(issue: KnownIssue, artifact: str | Path, targets: Iterable[str], reader: "ReleaseOfReader") -> str:
+    """Return what to do about a known issue that an artifact has in a reader.
+
+    Args:
+        issue: The entry. A command that inspects a file in its `todo` names this artifact.
+        artifact: The file of the artifact.
+        targets: The targets of its custom calls. No other export is advised where it would crash by them.
+        reader: The release that reads it.
+    """
+    todo = issue.todo.replace(_INSPECTED, _INSPECTED.replace("FILE", shlex.quote(str(artifact))))
+    if crashes_in_any_export(targets, reader):
+        todo = _OLDER_EXPORT.sub(". An older export would crash there by its calls of LAPACK.", todo)
+    return todo
 
 
 SHOWN_BY = "`jaxexport policy show --known`"  # The command that shows every shipped entry.

@@ -14,11 +14,12 @@ from export_core.base.text import first_line, ranges
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.matrix.verdicts import BROKEN_PROMISE
-from export_core.policy.known_issues import known_issues
+from export_core.policy.known_issues import known_issues, todo_about
 from export_core.policy.run_options import OPTIONS
 from export_core.readers.errors import STILL_STARTS, tried_twice
 from export_core.readers.worker.client import START_SECONDS
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar
 from export_core.report.annotations import annotation_commands
 from export_core.report.document import capped
 from export_core.report.junit import junit_xml
@@ -355,6 +356,21 @@ def test_a_known_issue_is_one_cause_with_a_remedy():
     assert details["to do"].startswith("Upgrade the reader to jaxlib 0.10.0 or later")
     assert finding.cause is not None
     assert finding.cause.id == "lapack-cold-process"
+
+
+@pytest.mark.parametrize(
+    ("targets", "reader", "advised"),
+    [
+        ((), "0.9.2", ", or export with an older jaxlib."),
+        (("lapack_spotrf_ffi",), "0.9.2", ". An older export would crash there by its calls of LAPACK."),
+        (("lapack_spotrf_ffi",), "0.10.0", ", or export with an older jaxlib."),
+    ],
+)
+def test_an_older_export_is_advised_where_it_would_not_crash(targets, reader, advised):
+    (issue,) = [one for one in known_issues() if one.id == "stablehlo-too-new"]
+    assert todo_about(issue, "a/b.jaxexport", targets, load_calendar().release(reader)) == (
+        f"Upgrade the reader to a release that `jaxexport inspect a/b.jaxexport` has under `loads in`{advised}"
+    )
 
 
 def test_the_finding_of_one_cell_names_its_known_issue():

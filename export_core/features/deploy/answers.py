@@ -488,7 +488,9 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
     convert = with_asked(convert, asked_in(option_words(question.project)))
     for subject in failing:
         if subject.name not in done and (issue := _issue_of(subject, target, question)):
-            todo = todo_about(issue, subject.golden.artifact) if subject.golden else issue.todo
+            file = subject.golden.artifact if subject.golden else subject.file
+            reader = find_reader(target.release, question.terms, question.calendar).release
+            todo = todo_about(issue, file, [call.target for call in subject.artifact.custom_calls], reader)
             converts = not _may_load(subject, target, question) and _conversion_may_help(subject, target, question)
             known.setdefault((issue.id, converts), (todo, []))[1].append(subject.name)
     for (_, converts), (todo, names_of) in known.items():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from export_core.artifact import Artifact, as_dict, read
 from export_core.artifact.artifact import saved_model_in
-from export_core.artifact.audit import UNCHECKED, AuditFinding, Payload, only_jax
+from export_core.artifact.audit import LAPACK, UNCHECKED, AuditFinding, Payload, only_jax
 from export_core.artifact.envelope.formats import format_in_words
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy
@@ -27,6 +27,7 @@ from export_core.features.inspect.artifact_facts import (
     describe,
 )
 from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT
+from export_core.knowledge.replaced_calls import crashes_in_any_export, why_not_replaced
 from export_core.policy.stored_terms import terms_here
 from export_core.policy.terms import Terms
 
@@ -90,17 +91,26 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, conve
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime contain what to do.
         is_advised = check.loads is False and not reader.release.runtime
-        to_do = f"; {_remedy(reader.release, converted=converted)}" if is_advised else ""
+        to_do = f"; {_remedy(reader.release, check.custom_calls, converted=converted)}" if is_advised else ""
         lines.append(
             f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{in_words(check, converted=converted)}{to_do}')}\n"
         )
     return "".join(lines)
 
 
-def _remedy(release: CalendarEntry, *, converted: bool) -> str:
-    """Return advice on how to get an artifact that this jaxlib loads; of a `converted` one, from its original."""
+def _remedy(release: CalendarEntry, targets: Collection[str], *, converted: bool) -> str:
+    """Return advice on how to get an artifact that this jaxlib loads and runs; of a `converted` one, from its original.
+
+    `targets` are those of its custom calls.
+    """
     if converted:
         return f"convert the original again: `jaxexport convert ORIGINAL --for {release.jaxlib} -o OUT`"
+    if crashes_in_any_export(targets, release):
+        convert = f"try `jaxexport convert FILE --for {release.jaxlib} --replace-custom-calls -o OUT`, or "
+        if why_not_replaced([target for target in targets if target.startswith(LAPACK)], release):
+            convert = ""
+        crash = f"what jax {release.jax} exports would crash a fresh process there, by its calls of LAPACK"
+        return f"{convert}upgrade the reader: {crash}"
     return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib} -o OUT`"
 
 
@@ -182,7 +192,8 @@ def reader_rows(facts: Inspection) -> Rows:
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
     if facts.readers and all(reader.loads is False for reader in facts.readers):
-        yield "to do", _remedy(facts.readers[-1].release, converted=facts.is_changed)
+        targets = [call.target for call in facts.custom_calls]
+        yield "to do", _remedy(facts.readers[-1].release, targets, converted=facts.is_changed)
     yield "not in", _not_in(facts.readers)
     yield from _not_run(facts.readers, f"it needs {plural(facts.nr_devices or 1, 'device')}")
     yield "runtimes", _runtimes(facts.runtimes, facts.nr_devices or 1)

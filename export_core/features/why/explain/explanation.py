@@ -414,7 +414,8 @@ def _steps(
         yield AUDIT_FAILED.to_do
         return
     if issue:
-        yield todo_about(issue, choice.cell.golden.artifact)
+        golden = choice.cell.golden
+        yield todo_about(issue, golden.artifact, golden.manifest.custom_calls, choice.cell.reader)
     if cause is FailureCause.TIME_LIMIT:
         yield from _with_more_time(choice, result)
         return

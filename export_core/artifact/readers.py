@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Module
@@ -164,7 +164,9 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
 
 def _spelled(name: str) -> str:
     """Return what a name of VHLO spells, `tanh` for `tanh_v2`."""
-    return re.sub(r"_?[vV]\d+$", "", name)
+    # No pattern: to compile one takes a third of a millisecond.
+    without = name.rstrip("0123456789")
+    return without[:-1].removesuffix("_") if without != name and without.endswith(("v", "V")) else name
 
 
 @functools.cache
@@ -175,6 +177,13 @@ def _spellings() -> dict[str, set[tuple[int, ...]]]:
         for version, name in _since(kind).values():
             came.setdefault(_spelled(name), set()).add(version)
     return came
+
+
+def _versions_of_spellings(module: Module) -> set[tuple[int, ...]]:
+    """Return the versions after `OLDEST` with which the spellings of what a module has came, used here or not."""
+    came = _came_with(module)
+    spelled = {_spelled(name) for names in came.values() for name in names}
+    return {*came, *(version for name in spelled for version in _spellings().get(name, ()))}
 
 
 class Reader(NamedTuple):
@@ -200,12 +209,13 @@ class Reader(NamedTuple):
             return self.release.built >= "2024-12" and version_pair(self.stablehlo or "0") >= (1, 8)
         return version_numbers(self.release.jaxlib) >= version_numbers(_RANGES_SINCE)
 
-    def exporter(self, module: Module) -> str:
-        """Return the newest jax that writes what a module has in spellings that it reads; empty if none is known."""
-        has, came = version_pair(self.stablehlo_before or "0"), _came_with(module)
-        spelled = {_spelled(name) for names in came.values() for name in names}
-        versions = {*came, *(version for name in spelled for version in _spellings().get(name, ()))}
-        too_new = min(version for version in versions if version > has)
+    def exporter(self, spelled: Collection[tuple[int, ...]]) -> str:
+        """Return the newest jax that writes what a module has in spellings that it reads; empty if none is known.
+
+        `spelled` has the versions with which its spellings came, as `_versions_of_spellings` returns them.
+        """
+        has = version_pair(self.stablehlo_before or "0")
+        too_new = min(version for version in spelled if version > has)
         return next((jax for target, jax in reversed(self.exporters) if target < too_new), "")
 
     def instead(self, export: str) -> str:
@@ -267,7 +277,11 @@ def readers_of_runtime(
 
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
     """Return, for each reader, whether it loads an artifact with its nested VJPs, and if not, why."""
-    modules = [(module, needs(module)) for module in artifact.modules]
+    # The spellings are looked up once, and only if a reader refuses one.
+    modules = [
+        (module, needs(module), functools.cache(functools.partial(_versions_of_spellings, module)))
+        for module in artifact.modules
+    ]
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     results = []
     in_jaxlib_alone: bool | None = None  # Asked once, and only if a runtime refuses the artifact.
@@ -277,8 +291,8 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
             reasons += saved_model_reasons(artifact.saved_model, reader)
         fields = () if reader.release.runtime else [field for level in levels for field in level.unknown_fields]
         doubts = [f"the field {field.table}[{field.index}] is not known" for field in fields]
-        for module, need in modules:
-            for is_sure, text in module_problems(module, need, reader):
+        for module, need, spelled in modules:
+            for is_sure, text in module_problems(module, need, reader, spelled):
                 (reasons if is_sure else doubts).append(text)
         if reader.release.runtime and (reasons or doubts) and in_jaxlib_alone is None:
             in_jaxlib_alone = _runs_in_jaxlib_alone(artifact)
@@ -360,11 +374,13 @@ def _older(reader: Reader, since: str) -> str:
     return reader.release.title if reader.release.runtime else f"jaxlib before {since}"
 
 
-def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tuple[bool, str]]:
+def module_problems(
+    module: Module, need: Needs, reader: Reader, spelled: Callable[[], Collection[tuple[int, ...]]] | None = None
+) -> Iterator[tuple[bool, str]]:
     """Yield the reasons why a reader does not load a module, or may not load it.
 
     Each is a pair of a bool and a text. True means that the reader certainly does not load the module, False that it
-    may load it.
+    may load it. `spelled` returns what `_versions_of_spellings` returns for the module, which is asked if it is None.
     """
     smallest = version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
@@ -374,7 +390,7 @@ def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tup
     elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
         has = f"{reader.release.title} has StableHLO {reader.stablehlo_before}"
-        exporter = reader.exporter(module)
+        exporter = reader.exporter(spelled() if spelled else _versions_of_spellings(module))
         older = f"with jax {exporter} or older" if exporter else "for an older StableHLO"
         yield True, f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}"
     elif version_pair(reader.stablehlo) < smallest:

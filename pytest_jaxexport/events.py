@@ -56,7 +56,10 @@ class DeployedCase(AnyEvent):
 
 @final
 class LeftCase(AnyEvent):
-    """A case that has a golden by this run's writer, where only missing goldens are written; its test may fail."""
+    """A case whose golden by this run's writer stays as it is, since only missing goldens are written.
+
+    Its test can still fail after that.
+    """
 
     left: str  # The id of that golden.
 

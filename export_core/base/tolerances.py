@@ -95,7 +95,7 @@ GOLDEN = "golden"
 
 
 class Allowed(NamedTuple):
-    """The tolerance of a dtype as it is applied."""
+    """The tolerance that a comparison applies to a dtype, after marker, settings and policy."""
 
     rtol: float  # The relative tolerance.
     atol: float | None  # The absolute tolerance; None if it follows from `rtol`.

@@ -387,9 +387,9 @@ def _makers(jaxpr: Any) -> dict[int, tuple[Any, int]]:
 
 
 def _factor(jaxpr: Any, var: Any, makers: Callable[[Any], dict[int, tuple[Any, int]]]) -> Factor | None:
-    """Return the factor of a factorization that a variable of a jaxpr is; None if it is not a factor.
+    """Return which factor a variable of a jaxpr is, such as L of an LU factorization; None if it is no factor.
 
-    `makers` is `_makers`.
+    `makers` returns the equation that makes each variable of a jaxpr, as `_makers` does.
     """
     calls: list[tuple[Any, Any]] = []
     while made := makers(jaxpr).get(id(var)):  # a constant has no maker

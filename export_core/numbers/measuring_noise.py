@@ -78,7 +78,7 @@ NOT_ROUNDED = "NotMovedError"
 
 @dataclass(frozen=True)
 class MeasuredNoise:
-    """The noise of a golden as it was measured."""
+    """How far the outputs of a golden moved when its writer computed them in other orders of rounding."""
 
     record: NoiseRecord  # The record for the golden's manifest.
     data: bytes  # The content of its noise.npz.

@@ -43,7 +43,7 @@ DAYS = {
 
 
 def problems(policy: Policy) -> Problems:
-    """Yield everything that is wrong with a policy beside its types, as (key, message)."""
+    """Yield everything that is wrong with a policy, apart from wrong types, as (key, message)."""
     yield from _simple_keys(policy)
     yield from problems_of_targets(policy.deployed, policy.platforms or ("cpu",))
     for table, names in DAYS.items():

@@ -116,7 +116,7 @@ def _print_short(console: Console, document: Document) -> None:
 def _shares(sizes: Sequence[int]) -> list[int]:
     """Return how many findings of each kind to show, given how many there are: at least one, `MOST_SHOWN` in all.
 
-    Room that kinds with few findings leave goes to the first kinds with more findings.
+    If some kinds have fewer findings than their share, the first kinds with more of them get that room.
     """
     shares = [min(size, 1) for size in sizes]
     for place, size in enumerate(sizes):

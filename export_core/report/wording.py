@@ -291,7 +291,7 @@ def _missing_facts(summary: Summary) -> str:
 
 
 def lost_cells(summary: Summary) -> str:
-    """Return a sentence that says how many cells of missing shards no table of the run has; "" if none is missing."""
+    """Return a sentence about the cells that no table shows since their shards are missing; "" if none is missing."""
     lost, cells = _lost_shards(summary), summary.planned - summary.results
     be = "is" if cells == 1 else "are"
     return f"{lost.capitalize()} missing: {plural(cells, 'planned cell')} {be} not shown." if lost else ""

@@ -65,7 +65,7 @@ def project(cwd) -> Path:
     return cwd
 
 
-def test_the_run_without_any_fault_is_kept(project, jaxexport):
+def test_an_unchanged_run_of_passing_cells_is_judged_kept(project, jaxexport):
     assert jaxexport("judge", "out").code == 0
 
 

@@ -271,7 +271,7 @@ def test_exact_sums_of_few_bits_do_not_move(function):
         lambda x, w: jnp.sum(2 * x, axis=1),
     ],
 )
-def test_terms_that_already_move_are_not_moved_again(function, monkeypatch):
+def test_terms_moved_by_earlier_operations_are_not_moved_again(function, monkeypatch):
     moved = []
     monkeypatch.setattr(Rewriting, "_move_operand", lambda rewriting, *operand: moved.append(operand))
     program(function, np.random.RandomState(0).uniform(0.5, 2, (12, 3)).astype(np.float32), CHROMA)

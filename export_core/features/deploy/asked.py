@@ -309,10 +309,10 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
 
 
 def _without_golden(artifact: Artifact, name: str, goldens: Sequence[Golden]) -> Subject:
-    """Return the subject for a file that no golden of the project has.
+    """Return what is asked about, for an artifact file that is in no golden of the project.
 
-    It has the file's golden in another folder of goldens. Otherwise it has the golden that the file was converted from,
-    if the record beside the file names one.
+    A golden in another folder of goldens that holds the same file belongs to it. Otherwise, so does the golden that the
+    file was converted from, if the record beside the file names one.
     """
     if stored := _stored_elsewhere(artifact, Path(name)):
         return Subject(artifact, None, name, stored=stored)

@@ -46,7 +46,7 @@ class Changes(NamedTuple):
 
 
 _TREES = {"in_tree": "arguments", "out_tree": "results"}
-"""What the trees of a signature have as leaves."""
+"""What the leaves of each tree of a signature are, by the field of the export that has the tree."""
 
 
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:

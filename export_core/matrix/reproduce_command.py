@@ -15,7 +15,7 @@ from export_core.readers.cell import Cell
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # A variable that a shell sets for one command.
 _TIMEOUT = OPTIONS["timeout"].flag
 _MORE_TIME = 4
-"""How much longer the limit is with which a cell is run again that ended by its time limit."""
+"""The factor by which a longer limit exceeds the one that ended a cell, in the command that runs it again."""
 _QUOTES = re.compile(r"[\"'\\]")
 
 

@@ -18,7 +18,7 @@ A noise of one unit hides 1.6 to 3.1 % in bfloat16, and 0.2 to 0.4 % in float16.
 """
 _WIDE = ("float64", "complex128", "float32", "complex64")
 LITTLE_NOT_SEEN = "Up to 1 % is fine: nothing is to do"
-"""What to know about outputs of which none is above `MUCH_NOT_SEEN`."""
+"""The advice where the unseen share of each output is at most `MUCH_NOT_SEEN`."""
 NOT_SEEN_ADVICE = (
     "More than 1 % is much. What to do: export the function in a wider type too, such as float32, which shows smaller "
     "errors. Or set `ulp=` or `rtol=` in the marker; then a reader that only rounds differently may fail."

@@ -575,7 +575,8 @@ def _failing_in(
 ) -> Iterator[str]:
     """Yield each other artifact that a target has to run and that fails in this release, and how it fails.
 
-    What runs today and is known to be in doubt there is one of them, since nobody has to risk it.
+    An artifact that runs today counts as failing if the knowledge base says that it may fail in this release: an
+    upgrade should not put it at risk.
     Of goldens that were not asked about, only those that stored results show to run today are counted.
     """
     asked = {each.subject.golden.id for each in answered if each.subject.golden}

@@ -93,7 +93,7 @@ def _family(target: str) -> str:
 
 
 OWN = {"gtsv": "elimination with LAPACK's exchange of rows"}
-"""What replaces the functions that are not replaced by jax's own lowering."""
+"""The replacements that this file writes, by function of LAPACK, where jax's own lowering does not fit."""
 
 
 def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: str) -> None:

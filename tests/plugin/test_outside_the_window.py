@@ -5,7 +5,7 @@ from making import result
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
-from pytest_jaxexport.recorder import outcome_with_window
+from pytest_jaxexport.checking import outcome_with_window
 
 REFUSED = "JaxRuntimeError: INVALID_ARGUMENT: Failed to deserialize StableHLO"
 

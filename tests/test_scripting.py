@@ -305,6 +305,6 @@ def test_a_case_with_too_long_a_name_for_a_folder_is_refused():
 
 
 @pytest.mark.parametrize(("case", "problem"), [("a/b", "with '/'"), ("a.", "with '.' at its end"), ("", "empty")])
-def test_the_wrong_letter_of_a_case_is_named(case, problem):
+def test_the_error_names_the_invalid_character_of_a_case(case, problem):
     with pytest.raises(GoldenError, match=f"found '{case}', {problem}."):
         export_core.write_golden(case, jax.jit(lambda x: -x), X)

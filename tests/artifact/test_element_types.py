@@ -78,7 +78,7 @@ def loop(x):
     ],
     ids=["loop", "scatter", "branches", "complex", "symbolic", "windows"],
 )
-def test_jaxlib_finds_the_same_element_types(function, arguments):
+def test_element_types_equal_those_that_jaxlib_finds(function, arguments):
     artifact = artifact_of(function, *arguments)
     with ir.Context() as context:
         stablehlo.register_dialect(context)

@@ -50,7 +50,7 @@ def test_savedmodels_of_each_writer_are_read_whole(writer, functions, platforms)
     assert not artifact.unread
 
 
-def test_types_of_results_are_those_of_tensorflow():
+def test_result_types_of_a_savedmodel_are_read_as_tensorflow_types():
     model = read(FOLDER / "jax2tf").saved_model
     assert model is not None
     assert [call.outputs for call in model.calls] == [

@@ -136,7 +136,7 @@ def test_an_attribute_that_overrides_a_property_is_refused(operation, name):
     assert problems(parts) == {f"{name} of vhlo.{operation.decode()}": "conflict"}
 
 
-def test_the_rng_algorithm_of_a_custom_call_overrides_nothing():
+def test_an_rng_algorithm_attribute_of_a_custom_call_is_accepted():
     """jax writes this attribute on dynamic_rng_bit_generator; only rng_bit_generator has a property of that name."""
     parts = module()
     with_entry(parts, call_of(parts), b"rng_algorithm", parts.target(b"DEFAULT"))
@@ -231,13 +231,13 @@ def test_an_unknown_field_of_the_envelope_is_refused():
     assert [(finding.target, finding.standing) for finding in findings] == [("field Exported[99]", "unknown")]
 
 
-def test_an_unknown_shardy_target_is_unlisted():
+def test_an_unknown_shardy_target_is_reported_as_unlisted():
     parts = module()
     parts.strings[parts.strings.index(b"lapack_spotrf_ffi")] = b"xla.sdy.evil"
     assert problems(parts) == {"xla.sdy.evil": "unlisted"}
 
 
-def test_a_finding_advises_to_allow_an_operation_or_not_to_run():
+def test_a_finding_advises_to_allow_an_operation_or_export_again():
     parts = module()
     parts.name(b"vhlo", b"constant_v99")
     parts.dialect(b"mhlo")

@@ -19,7 +19,7 @@ def test_the_real_writer_is_among_few_candidates(path):
     assert len(found) <= (13 if path.parent.name == "0.4.30" else 4)
 
 
-def test_the_envelope_format_excludes_writers_of_an_equal_module():
+def test_writers_of_equal_modules_are_distinguished_by_envelope():
     assert writers(read(DATA / "0.8.1" / "platforms.jaxexport"), RELEASES) == ("0.8.1",)
 
 

@@ -103,7 +103,7 @@ def test_the_object_of_a_method_may_be_static(exported):
     assert outputs(golden) == [[0, 3, 6]]
 
 
-def test_a_self_must_be_static_or_a_tree(exported):
+def test_self_of_a_jitted_method_must_be_static_or_a_pytree(exported):
     with pytest.raises(ExportError, match=r"argument \[0\] is .*Layer.* make it static"):
         exported(Layer(3).not_static, X)
 

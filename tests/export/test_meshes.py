@@ -59,7 +59,7 @@ def test_the_mesh_of_arguments_on_devices_is_found(exported):
     assert produced.manifest.options.mesh == {"a": 2, "b": 2}
 
 
-def test_calls_on_another_mesh_and_one_device_are_checked(exported):
+def test_calls_on_another_mesh_and_on_one_device_become_checks(exported):
     produced = add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     other, one = produced.manifest.checks
     assert (other.name, other.mesh, other.outputs) == ("other-mesh", {"other_a": 2}, "outputs.npz")
@@ -173,7 +173,7 @@ def test_a_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
     assert exported(f, X, **OVER_X).manifest.options.mesh == {"x": 4}
 
 
-def test_a_call_to_refuse_has_its_arguments_put_on_its_mesh(exported):
+def test_arguments_of_a_call_to_be_refused_are_put_on_its_mesh(exported):
     """As in a reader: arguments on one device would be refused for another reason."""
     with pytest.raises(
         ExportError, match=r"refused1: expected this call .* to be refused, and it was not\. It takes float32\["

@@ -147,7 +147,7 @@ def test_results_that_tests_make_are_unchanged_by_judging_again():
     ("verdict", "shown"), [(Verdict.PASS, Verdict.CONVERTED), (Verdict.COMPILED, Verdict.CONVERTED),
                            (Verdict.CRASH, Verdict.CRASH)]
 )  # fmt: skip
-def test_a_converted_golden_that_works_is_converted(verdict, shown):
+def test_a_converted_golden_that_works_has_the_verdict_converted(verdict, shown):
     converted = golden(converted_from=ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport"))
     cell = judge(new_result(Cell(converted, release(NEWEST), "cpu"), Stage.RUN, verdict), converted, rules())
     assert (cell.verdict, cell.promised, cell.converted) == (shown, False, True)

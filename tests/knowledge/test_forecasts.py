@@ -125,7 +125,7 @@ def test_whether_an_artifact_runs_on_an_accelerator_is_unknown():
     assert of(platforms, "0.12.0.1", "tpu").runs.answer == UNKNOWN
 
 
-def test_calls_that_a_platform_does_not_have_do_not_compile():
+def test_calls_that_a_platform_lacks_do_not_compile():
     own = stored_artifact("cholesky", "0.9.2").envelope
     known = of(read_bytes(encode(own._replace(platforms=("tpu",)))), "0.12.0.1", "tpu")
     assert known.compiles.answer == NO
@@ -153,7 +153,7 @@ def test_a_measured_limit_of_a_device_gives_a_no(platform, dtype, answer):
     assert of(read_bytes(bytes(data)), "0.12.0.1", platform).compiles.answer == answer
 
 
-def test_only_a_matrix_surely_has_enough_devices():
+def test_enough_devices_are_assumed_only_in_a_matrix():
     sharded = stored_artifact("sharded")
     known = of(sharded, "0.12.0.1")
     assert (known.compiles.answer, known.runs.answer) == (YES, YES_BUT)
@@ -256,7 +256,7 @@ def test_an_undated_release_may_have_any_known_issue():
     assert forecast(stored_artifact("cholesky", "0.9.2"), reader).runs.answer == UNKNOWN
 
 
-def test_no_answer_is_better_than_that_of_an_earlier_stage():
+def test_no_stage_is_forecast_better_than_the_stage_before_it():
     order = (YES, YES_BUT, UNKNOWN, NO)
     for file in FILES:
         for known in forecasts(read(file), READERS):

@@ -144,7 +144,7 @@ def test_a_compiled_cell_has_no_outputs(check):
     assert check(mode=Mode.COMPILE) == CallResults(Difference(True))
 
 
-def test_a_golden_without_outputs_is_not_as_written(tmp_path):
+def test_a_golden_without_outputs_is_not_marked_as_written(tmp_path):
     made = manifest(options=msgspec.structs.replace(manifest().options, refused_on=("cpu",)))
     golden = write_golden(GoldenStore(tmp_path), made)
     reply = Reply(Stage.RUN, "ok", refusals={"": "was exported for platforms tpu"})
@@ -157,7 +157,7 @@ def cell_of(platform="cpu", mode=Mode.RUN, target=None, *, options=None, **chang
     return Cell(golden(options=options or Options(("cpu",)), **changes), release("0.12.0.1"), platform, mode, target)
 
 
-def test_other_platforms_must_refuse_a_golden():
+def test_platforms_in_refused_on_must_refuse_a_golden():
     options = Options(("tpu",), refused_on=("cpu",))
     more = Check("vjp1", vjp=1, inputs="vjp1.npz", outputs="vjp1-out.npz")
     on_cpu, on_tpu = (cell_of(platform, options=options, checks=(more,)).checks for platform in ("cpu", "tpu"))

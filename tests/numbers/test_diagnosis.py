@@ -242,7 +242,7 @@ def test_the_states_of_two_pendulums_are_not_called_a_narrower_type():
 
 
 @pytest.mark.parametrize("scale", [1.0, 8e307])
-def test_numbers_near_the_largest_of_doubles_have_the_same_diagnosis(scale):
+def test_doubles_near_overflow_have_the_same_diagnosis(scale):
     """Their sums and squares are infinite."""
     values = np.random.default_rng(2).uniform(0.1, 1, (40, 2))
     other = values * (1 + np.random.default_rng(3).choice([-1, 1], values.shape) * 0.002)

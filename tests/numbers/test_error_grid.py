@@ -37,7 +37,7 @@ def test_all_axes_before_the_last_are_merged_into_rows():
     assert [number for number, error in enumerate(grid.errors) if error] == [MOST_ROWS * MOST_COLUMNS - 1]
 
 
-def test_a_column_and_a_scalar_are_single_rows():
+def test_the_grid_of_a_column_or_a_scalar_is_one_row():
     assert error_grid(np.ones((3, 1)), None).rows == 1
     assert error_grid(np.ones(()), None) == ErrorGrid(1, 1, 1, 1, (1.0,), (0.0,))
 

@@ -80,7 +80,7 @@ def test_a_golden_without_outputs_compares_nothing():
     assert nothing_compared(made, "tpu", {}) == "the golden has no outputs (no TPU here)"
 
 
-def test_outputs_of_further_calls_count_as_compared_not_of_vjps(tmp_path):
+def test_outputs_of_further_calls_but_not_of_vjps_count_as_compared(tmp_path):
     (made,) = (stored(tmp_path, NAN),)
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
     for order, is_nothing in ((0, False), (1, True)):
@@ -128,7 +128,7 @@ def test_outputs_not_compared_are_found_though_derivatives_are(tmp_path):
     ],
     ids=str,
 )
-def test_other_values_for_an_array_differ_in_every_element(leaf):
+def test_replacement_values_of_an_array_differ_in_every_element(leaf):
     other = other_leaf(leaf)
     assert str(other) == str(leaf)
     assert other.data.dtype == leaf.data.dtype

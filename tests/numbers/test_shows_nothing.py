@@ -143,7 +143,7 @@ def test_nan_handed_through_from_an_input_has_its_own_remark(function, arrays, t
     assert remarks(function, *arrays)["output 1"].startswith(text)
 
 
-def test_a_remark_on_nan_names_the_input_with_the_outputs_path():
+def test_a_nan_output_is_traced_to_the_input_of_the_same_path():
     leaves = [leaf_of(np.asarray(array)) for array in (X, NAN, NAN, 0 * NAN - INF)]
     paths = (["args[0]", "args[1].worst", "args[1].best", "args[1].last"], ["result.x", "result.best", "result.last"])
     seen = Seen(leaves, range(4), [leaves[0], leaves[1], leaves[1]], [], paths=paths)
@@ -160,7 +160,7 @@ def test_a_remark_on_nan_names_the_input_with_the_outputs_path():
 
 
 @pytest.mark.parametrize("result", ["result", "result[1]"])
-def test_infinity_without_a_path_is_matched_with_no_input(result):
+def test_an_infinite_output_without_a_path_is_traced_to_no_input(result):
     leaves = [leaf_of(np.asarray(array)) for array in (NAN[0], INF)]
     (remark,) = Seen(
         leaves, [0, 1], [leaf_of(np.asarray(-INF))], [], paths=(["args[0]", "args[1]"], [result])

@@ -83,7 +83,7 @@ def threads(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
-def test_a_spare_process_runs_one_cell_and_only_then_is_timed(started):
+def test_a_spare_process_runs_one_cell_and_waiting_is_not_timed(started):
     assert threads(started.pid) == 1, "the worker itself stays cold"
     time.sleep(0.3)
     given = time.monotonic()

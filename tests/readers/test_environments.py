@@ -297,7 +297,7 @@ def test_an_environment_with_a_malformed_ready_file_is_not_built(tmp_path, text)
 
 
 @pytest.mark.parametrize("checked", ["null", "", "[1, 2]"])
-def test_a_check_of_an_environment_that_prints_garbage_fails_it(tmp_path, monkeypatch, checked):
+def test_an_environment_whose_check_prints_garbage_fails(tmp_path, monkeypatch, checked):
     monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, checked, ""))
     with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match="found something else"):
         built.build(Placement(release("0.12.0.1")))
@@ -441,7 +441,7 @@ def test_a_missing_uv_is_named_with_what_to_do(error, monkeypatch):
         module.uv_command()
 
 
-def test_an_offline_run_says_uvs_reason(jaxexport, cache, cwd, monkeypatch):
+def test_an_offline_run_shows_uvs_reason_and_advice(jaxexport, cache, cwd, monkeypatch):
     case = "tests.compat.test_dtypes.test_donated"
     shutil.copytree(ROOT / "golden" / case, cwd / "golden" / case)
     monkeypatch.setenv("UV_OFFLINE", "1")
@@ -493,7 +493,7 @@ def test_messages_of_uv_are_shown_without_passwords(cache, tmp_path):
     assert "s3" not in str(raised.value)
 
 
-def test_a_build_omits_the_check_that_a_worker_does(cache, tiny, monkeypatch, tmp_path):
+def test_a_build_can_leave_its_check_to_the_worker(cache, tiny, monkeypatch, tmp_path):
     """Such an environment is found again by builds with a check, and none of its packages was imported."""
     raises = ("tiny", sys.executable, tiny, "raise ImportError")
     with EnvironmentLocks() as locks:

@@ -259,7 +259,7 @@ def test_an_environments_name_ignores_passwords(cache, home, wheels, monkeypatch
     assert len(folders) == 1
 
 
-def test_an_environment_without_settings_has_this_fixed_name(cache, home):
+def test_the_name_of_an_environment_without_settings_never_changes(cache, home):
     assert Recipe("a", "3.12", ("tiny",), "").folder.name == "a-5196d69de463"
 
 

@@ -233,7 +233,7 @@ def iree(**changes):
     return of_runtime(plain, "iree==3.13.0", "2026-10-01")
 
 
-def test_a_runtime_that_differs_as_the_writer_has_no_known_issue():
+def test_a_runtime_wrong_in_the_same_way_as_the_writer_has_no_issue():
     off = {"max_abs_error": 0.0100, "max_noise_error": 3.55e4}
     found = findings(wrong("0.9.2", **off), wrong("0.10.2", **off), iree(**{**off, "max_abs_error": 0.0101}))
     assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
@@ -252,12 +252,12 @@ def test_a_runtime_that_differs_as_the_writer_has_no_known_issue():
     ],
     ids=["another difference", "rounding in the writer", "the writer replays it"],
 )
-def test_a_runtime_that_differs_unlike_the_writer_has_its_issue(own, in_iree):
+def test_a_runtime_wrong_in_another_way_than_the_writer_has_its_issue(own, in_iree):
     issues = {finding.cause.upstream for finding in findings(own, in_iree) if finding.cause}
     assert "iree-sine-of-large-angles" in issues
 
 
-def test_in_a_runtime_a_doubted_golden_is_a_finding_of_its_own():
+def test_in_a_runtime_an_unreplayable_golden_is_a_separate_finding():
     off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4, "promised": False}
     before = [of_runtime(result(case=case), "iree==3.12.0", "2026-09-01") for case in ("t.f", "t.g")]
     since = [of_runtime(wrong("0.10.2", case, **off), "iree==3.13.0", "2026-10-19") for case in ("t.f", "t.g")]
@@ -334,7 +334,7 @@ def test_the_advised_git_log_is_for_the_goldens_of_the_run():
     assert "`git log -- kept/t.f/0.9.2-cpu`" in broken_cell(wrong("0.9.2", max_noise_error=1e5), (), "kept").text
 
 
-def test_a_crash_or_same_processor_is_titled_not_replayable():
+def test_a_golden_is_titled_not_replayable_unless_processors_differ():
     results = wrong("0.9.2", processors=BOTH), wrong("0.9.2", "t.g"), crash("t.h", "0.9.2")
     assert sorted(finding.title for finding in findings(*results)) == ["NOT REPLAYABLE"] * 2 + ["OTHER PROCESSOR"]
 
@@ -628,7 +628,7 @@ def test_a_cause_names_outputs_with_elements_out_of_proportion():
         ("", ""),
     ],
 )
-def test_a_causes_message_ending_in_a_colon_has_the_next_line(message, line):
+def test_a_causes_line_ending_in_a_colon_is_joined_to_the_next_line(message, line):
     assert first_line(message) == line
     causes = summarize([crash(message=message)]).causes
     assert [cause.message for cause in causes] == [line or "crash"]

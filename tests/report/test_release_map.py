@@ -112,7 +112,7 @@ def test_a_squares_number_counts_all_that_fail_the_run():
 
 
 @pytest.mark.parametrize("judgement", Judgement)
-def test_a_square_has_a_number_where_the_page_says_so(judgement):
+def test_squares_have_numbers_as_the_pages_legend_says(judgement):
     made = [result(Verdict.CRASH, judgement)]
     says = "Without a number all cells work or, in grey, all fail and nothing is promised."
     assert says in html_page(document(made))

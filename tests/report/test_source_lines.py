@@ -42,7 +42,7 @@ def project(tmp_path):
         ("test_generated", 1),
     ],
 )
-def test_the_line_is_that_of_the_function_or_its_class(project, names, line):
+def test_the_line_of_a_test_is_that_of_its_function_or_class(project, names, line):
     assert source_line(f"tests/test_a.py::{names}", project) == SourceLine("packages/one/tests/test_a.py", line)
 
 

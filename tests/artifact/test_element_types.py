@@ -53,7 +53,7 @@ def test_operations_inside_a_loop_are_found():
     assert types["stablehlo.while"] == frozenset()
 
 
-def test_an_operation_with_a_symbolic_dimension_is_marked():
+def test_a_type_with_a_symbolic_dimension_has_a_question_mark():
     assert types_of(lambda x: x * x, symbolic())["stablehlo.multiply"] == {"?f32->?f32"}
 
 

@@ -83,7 +83,7 @@ def test_an_artifact_cut_anywhere_is_refused():
         (b"import jax\n\n\ndef test_model():\n    pass\n", "found text, at byte 0"),
     ],
 )
-def test_the_error_names_the_kind_of_a_file_that_is_no_artifact(data, found):
+def test_the_error_names_the_kind_of_a_file_that_is_not_an_artifact(data, found):
     with pytest.raises(ArtifactError, match=found):
         read_bytes(data)
 

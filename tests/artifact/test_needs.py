@@ -97,7 +97,7 @@ def test_the_forecast_holds_for_modules_of_the_jax_wheel(readers):
     assert not wrong
 
 
-def test_the_tables_have_every_name_of_the_installed_jaxlib():
+def test_the_tables_list_each_vhlo_name_of_the_installed_jaxlib():
     import importlib.util
 
     spec = importlib.util.find_spec("jaxlib")

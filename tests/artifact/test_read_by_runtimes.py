@@ -102,7 +102,7 @@ def too_new(golden: str, reader: Reader) -> str:
 
 
 @pytest.mark.parametrize(("reader", "fewest"), [("tensorflow==2.21.0", 40), ("tensorflow==2.18.0", 20)])
-def test_the_advice_to_export_with_an_older_jax_holds(reader, fewest):
+def test_the_advice_to_export_with_an_older_jax_works(reader, fewest):
     """Goldens by the advised jax or an older one are read; for 2.21.0, none that is read is by a newer one."""
     found = Counter[tuple[bool, bool]]()
     runtime = find_reader(reader, TERMS)

@@ -111,7 +111,7 @@ def test_a_function_only_for_tpu_does_not_run_on_a_cpu():
     assert [str(reason) for reason in known.runs.reasons] == ["call is for TPU, and not for a CPU"]
 
 
-def test_a_functions_name_may_come_behind_its_operations():
+def test_a_functions_name_may_follow_its_operations():
     function = span(3, node(MODULE)) + span(1, span(1, "late"))
     (call,) = read_model(saved_model(library=(function,))).calls
     assert call.function == "late"

@@ -98,7 +98,7 @@ def test_an_unknown_type_is_refused():
 
 
 @pytest.mark.parametrize("dialect", ["vhlo", "builtin", "sdy"])
-def test_an_attribute_as_text_is_refused(dialect):
+def test_an_attribute_stored_as_text_is_refused(dialect):
     parts = module()
     parts.attribute(dialect.encode(), b'{call_target_name = "evil"}\0', custom=False)
     assert problems(parts) == {f"{dialect} text": "foreign"}
@@ -168,7 +168,7 @@ def test_an_attribute_without_a_string_name_is_refused():
     assert problems(parts) == {"vhlo.custom_call_v2": "foreign"}
 
 
-def test_attributes_that_are_no_dictionary_are_refused():
+def test_attributes_that_are_not_a_dictionary_are_refused():
     parts = module()
     other = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo.select_v1")
     other.attributes = parts.target(b"evil")
@@ -176,7 +176,7 @@ def test_attributes_that_are_no_dictionary_are_refused():
     assert problems(parts) == {"vhlo.select_v1": "foreign"}
 
 
-def test_calls_in_a_nested_module_are_named():
+def test_calls_in_a_nested_module_are_reported():
     parts = module()
     (outer,) = parts.block.operations
     inner = Operation(outer.name, outer.mask & ~ATTRS, outer.location, properties=outer.properties)

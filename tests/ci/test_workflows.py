@@ -287,7 +287,7 @@ def test_an_emulated_step_runs_after_a_failure_only_with_always(condition, statu
     assert wanted(condition, CONTEXTS, status) is runs
 
 
-def test_each_expression_in_a_text_is_filled_in():
+def test_each_expression_in_a_string_is_filled_in():
     assert filled({"a": "${{ inputs.index }}/${{ inputs.index }}", "b": 3}, CONTEXTS) == {"a": "here/here", "b": 3}
 
 

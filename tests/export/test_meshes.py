@@ -66,7 +66,7 @@ def test_calls_on_another_mesh_and_on_one_device_become_checks(exported):
     assert (one.name, one.mesh, one.refused) == ("one-device", {"one": 1}, WRONG_DEVICES)
 
 
-def test_spread_over_takes_only_an_artifact_for_one_device(exported):
+def test_option_spread_over_needs_an_export_for_one_device(exported):
     (check,) = add_checks(exported(jnp.cos, X, spread_over=4), []).manifest.checks
     assert (check.name, check.mesh, check.spread) == ("spread", {"spread": 4}, True)
     with pytest.raises(ExportError, match="spread_over=2: only a function that was exported for one device"):
@@ -83,7 +83,7 @@ def test_too_few_specs_are_an_error(exported):
         exported(jnp.add, X, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
 
 
-def test_a_static_argument_has_no_entry_but_counts_as_a_position(exported):
+def test_a_static_argument_has_a_position_but_no_symbolic_shape(exported):
     function = jax.jit(lambda number, x: x * number, static_argnums=0)
     exported(function, 2, X, symbolic_shapes=("a, 2",))
     exported(function, 2, X, symbolic_shapes={1: "a, 2"})
@@ -162,7 +162,7 @@ def test_a_shard_map_for_one_device_is_refused(exported):
         exported(f, X)
 
 
-def test_a_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
+def test_a_sharding_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
     """Without `mesh=`, jax exports it for one device. With a concrete mesh, it would be for four."""
 
     def f(x):

@@ -190,7 +190,7 @@ def test_a_symbolic_size_used_as_a_number_is_an_error_with_a_remedy(exported, fu
     exported(lambda x: x * x.shape[0], X[:, 0], symbolic_shapes="n")
 
 
-def test_an_error_of_the_users_function_is_raised_as_it_is(exported):
+def test_an_error_of_the_users_function_is_raised_unchanged(exported):
     def fails(_):
         raise AssertionError("mine")
 

@@ -61,7 +61,7 @@ def test_any_manifest_reads_as_it_was_written(tmp_path, made):
 @pytest.mark.parametrize(
     "text", ["yes", "null", "1e3", "2026-10-20", "0x1f", "=", "<<", "", " ", "a: b", "- x", "\u2028", "\x85"]
 )
-def test_text_with_a_meaning_in_yaml_stays_text(tmp_path, text):
+def test_strings_with_a_meaning_in_yaml_stay_strings(tmp_path, text):
     path = tmp_path / "golden.yaml"
     made = manifest(name=text, flags={text: text}, custom_calls=(text,))
     path.write_bytes(dump_manifest(made))

@@ -98,7 +98,7 @@ def test_claims_of_a_golden_without_evidence_are_listed(tmp_path, claims, what, 
     assert (what in accepted.what, reason in accepted.reason, accepted.cases) == (True, True, (stored.id,)), accepted
 
 
-def test_a_wide_tolerance_names_the_output_it_covers(tmp_path):
+def test_a_tolerance_wider_than_an_output_is_listed_with_the_output(tmp_path):
     outputs = to_npz([leaf_of(np.full(2, value, np.float32)) for value in (5.0, 0.001, 0.0)])
     stored = write_golden(
         GoldenStore(tmp_path), manifest(comparison=Comparison(atol=0.01)), {**files(), OUTPUTS: outputs}
@@ -360,7 +360,7 @@ def test_a_call_that_only_other_goldens_of_a_case_have_is_listed(tmp_path):
     )
 
 
-def test_checks_of_an_artifact_that_its_golden_lacks_are_listed(tmp_path):
+def test_missing_derivatives_and_platform_checks_are_listed(tmp_path):
     """A golden of a test would be refused; one without a test, such as an adopted one, is listed."""
     envelope = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport").envelope
     assert envelope.vjp_order == 2

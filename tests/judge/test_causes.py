@@ -255,7 +255,7 @@ def outcome_of(name: str) -> Result:
     return new_result(cell, verdict=verdict, stage=stage, message=message, signal=signal)
 
 
-def test_both_failure_signatures_agree_on_what_is_alike():
+def test_both_failure_signatures_agree_on_which_failures_are_alike():
     outcomes, results = ({name: make(name) for name in FAILED} for make in (outcome_of, result_of))
     pairs = list(itertools.product(FAILED, repeat=2))
     alike = [(one, other) for one, other in pairs if one == other or any({one, other} <= names for names in SAME)]

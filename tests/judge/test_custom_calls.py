@@ -116,7 +116,7 @@ def test_readers_still_run_a_target_removed_without_a_successor():
 
 
 @pytest.mark.parametrize(("days", "is_later"), [(-1, False), (0, False), (1, True)])
-def test_only_exports_after_the_release_prolong_the_old_target(days, is_later):
+def test_only_exports_after_the_release_extend_the_old_targets_life(days, is_later):
     status = status_of(CHANGE, Windows(), TODAY - datetime.timedelta(200), CHANGE.release + datetime.timedelta(days))
     assert status.must[1].endswith(", and longer because exports continued to use it") is is_later
 

@@ -169,7 +169,7 @@ def test_unpromised_cells_do_not_count_for_the_limit():
     assert summary(PASS, *cells, policy=AT_MOST_ONE).results == 3
 
 
-def test_a_run_records_its_end_and_how_long_it_took():
+def test_a_run_records_when_it_ended_and_how_long_it_took():
     facts = RunFacts(1, day("2026-11-21"), {"whole": True}, {}, 0.0)
     after = facts_at_end(facts, 2.5)
     assert (facts.seconds, after.seconds) == (0, 2.5)

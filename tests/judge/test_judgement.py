@@ -93,7 +93,7 @@ def test_other_windows_change_only_promise_and_judgement():
     assert changed == {"promised", "promised_until", "judgement"}
 
 
-def test_a_line_of_results_has_exactly_these_fields():
+def test_a_line_of_results_has_exactly_the_listed_fields():
     line = msgspec.json.decode(msgspec.json.encode(judged("0.9.2", "0.10.2")))
     assert " ".join(line) == (
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "

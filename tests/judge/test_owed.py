@@ -157,7 +157,7 @@ def test_cases_without_a_golden_for_the_platform_are_incomplete(cases, selection
     assert platform == "tpu" or made.exit_code == (3 if lacks else 0)
 
 
-def test_a_target_whose_goldens_are_for_other_platforms_says_so():
+def test_a_target_whose_goldens_are_for_other_platforms_is_reported():
     policy = msgspec.structs.replace(POLICY, deployed=(msgspec.structs.replace(SERVING, cases=("t.on_tpu",)),))
     other = cell(Verdict.PASS, "0.9.2", "0.10.2", policy=policy)
     made = summarize([other], policy=policy, as_of=TODAY, selection=WHOLE, unexported_cases={"cpu": ["t.on_tpu"]})

@@ -45,11 +45,11 @@ def test_attribute_and_type_codes_are_separated_from_other_names():
         ("lacks", ["no such text", "builtin attribute 8"], False),
     ],
 )
-def test_an_attribute_in_any_module_of_an_artifact_counts(key, names, expected):
+def test_an_entry_concerns_attributes_in_any_module_of_an_artifact(key, names, expected):
     assert is_concerned(About(DERIVED), {key: names}) is expected
 
 
-def test_operations_and_dialects_of_derivatives_count():
+def test_an_entry_concerns_operations_and_dialects_of_derivatives():
     about = About(DERIVED)
     first = About(read_bytes(bytes(DERIVED.module.serialized())))
     assert about.operations > first.operations
@@ -110,7 +110,7 @@ def test_globs_in_an_entrys_uses_match_operations_and_bodies(uses, expected):
         ([["stablehlo.tanh", "tensor<f32>"], ["stablehlo.tanh", "tensor<4x3xf32>"]], True),
     ],
 )
-def test_the_type_of_an_operand_counts_only_for_its_operation(operands, expected):
+def test_an_operand_type_is_matched_only_for_the_named_operation(operands, expected):
     assert is_concerned(About(DERIVED), {"operands": operands}) is expected
 
 

@@ -110,7 +110,7 @@ def test_an_artifact_not_exported_for_a_platform_does_not_compile_there():
     assert str(known.compiles.reasons[0]) == "it was exported for cpu, and not for tpu"
 
 
-def test_without_the_check_of_the_platform_an_artifact_may_run_on_another():
+def test_without_its_platform_check_an_artifact_may_run_elsewhere():
     own = stored_artifact("mlp").envelope
     lifted = read_bytes(encode(own._replace(platforms=("tpu",), disabled_checks=(DisabledCheck("platform"),))))
     assert of(lifted, "0.12.0.1", "cpu").runs.answer == YES
@@ -134,7 +134,7 @@ def test_calls_that_a_platform_lacks_do_not_compile():
     assert of(both.read_artifact(), "0.12.0.1", "cuda").compiles.answer == UNKNOWN
 
 
-def test_an_unlisted_call_is_named_for_an_accelerator():
+def test_a_forecast_for_an_accelerator_names_an_unpromised_call():
     golden = golden_of("test_safety_checks.test_allowed_target")
     reasons = [str(reason) for reason in of(golden.read_artifact(), "0.12.0.1", "cuda").compiles.reasons]
     assert reasons == [

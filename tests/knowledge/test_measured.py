@@ -136,7 +136,7 @@ def test_an_operation_never_measured_is_unknown():
     assert forecast_of("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
 
 
-def test_operations_failing_in_all_asked_releases_are_found():
+def test_operations_failing_in_all_given_releases_are_found():
     failed = {"stablehlo.sort": {"*": 0b011}, "*": {"f8": 0b111}, CALL: {"mine": 0b001}}
     table = TABLE._replace(failed=failed)
     unseen = {

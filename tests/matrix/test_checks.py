@@ -123,7 +123,7 @@ def test_a_flattened_output_is_named_by_its_original_path(check_tree):
     assert check_tree(ONES * 2, ONES, flattened=own).startswith("output 0 (result.mean) float32[2]: ")
 
 
-def test_the_error_in_noise_is_the_largest_of_all_calls(check):
+def test_the_error_in_units_of_noise_is_the_largest_of_all_calls(check):
     small, large = ONES + np.float32(2.0**-11), ONES + np.float32(2.0**-10)
     assert check(small, large).difference.max_noise_error == pytest.approx(1.0)
     assert check(large, small).difference.max_noise_error == pytest.approx(1.0)
@@ -184,7 +184,7 @@ def test_only_a_refusal_that_names_the_platform_is_expected(message, tmp_path):
     assert results.problem == f"expected a refusal with {WRONG_PLATFORM!r} in its message, found {message}"
 
 
-def test_a_golden_without_outputs_compares_none():
+def test_a_golden_without_outputs_compares_no_outputs():
     options = Options(("cpu",), without_outputs="no TPU here")
     assert cell_of(options=options).checks == (Check("", inputs=INPUTS),)
 

@@ -237,7 +237,7 @@ def test_details_come_from_the_first_wrong_output():
     assert (found.output, found.max_abs_error, found.worst.actual) == (1, 8.0, "2.0")
 
 
-def test_each_line_has_the_errors_of_the_output_it_names():
+def test_each_line_of_a_message_has_the_errors_of_its_own_output():
     found = compared([f32(1, 2), f32(1, 2), f32(100, 2)], [f32(1, 2), f32(1.5, 2), f32(100, 9)])
     first, *_, last = str(found).splitlines()
     assert first.startswith("output 1 float32[2]: 1 of 2 elements differ (max abs error 0.5, max rel error 0.5,")

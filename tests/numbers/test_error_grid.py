@@ -20,7 +20,7 @@ def test_the_grid_of_a_short_array_has_a_part_for_each_element():
     assert error_grid(np.array([0.0, 0.5, 0.1]), limit) == ErrorGrid(1, 3, 1, 3, (0.0, 0.5, 0.1), (0.1, 0.1, 0.1))
 
 
-def test_a_part_shows_the_element_farthest_beyond_its_limit():
+def test_each_grid_part_shows_the_element_farthest_beyond_its_limit():
     errors, limit = np.ones(LONGEST_LINE * 2), np.full(LONGEST_LINE * 2, 10.0)
     errors[6], limit[6] = 0.5, 0.1  # smaller than its neighbour, and not allowed
     grid = error_grid(errors, limit)

@@ -511,7 +511,7 @@ def test_eigenvalues_are_compared_by_the_noise_of_their_output():
     assert found.max_noise_error == pytest.approx(1e-3)
 
 
-def test_outputs_that_are_no_factors_compare_by_element():
+def test_outputs_that_are_not_factors_are_compared_by_element():
     one, two = np.eye(3), np.ones(3)
     assert in_groups([one, two], [one, two], ("eigh", (1, 1))).ok
     assert not in_groups([one, two], [-one, two], ("eigh", (0,))).ok

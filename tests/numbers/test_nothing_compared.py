@@ -69,7 +69,7 @@ def found(folder, made):
         user_code.close()
 
 
-def test_a_tolerance_that_accepts_all_counts_only_on_its_platform(tmp_path):
+def test_a_tolerance_that_accepts_all_applies_only_on_its_platform(tmp_path):
     made, tolerances = stored(tmp_path), {"cuda": {"float32": Tolerance(rtol=1e30)}}
     assert nothing_compared(made, "cpu", tolerances) == ""
     assert nothing_compared(made, "cuda", tolerances) == ZEROS
@@ -101,7 +101,7 @@ FLOAT0 = Leaf("float0", np.zeros(2, bool))
         (0, [leaf_of(np.zeros(1))], ""),
     ],
 )
-def test_calls_of_which_no_number_is_compared_are_found(tmp_path, order, leaves, why):
+def test_calls_without_a_compared_number_are_found(tmp_path, order, leaves, why):
     made = stored(tmp_path)
     (made.folder / "more.npz").write_bytes(to_npz(leaves))
     checks = (Check("vjp1" if order else "call1", vjp=order, outputs="more.npz"),)

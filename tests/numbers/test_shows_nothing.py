@@ -139,7 +139,7 @@ NAN, INF = np.full(4, np.nan, np.float32), np.float32(np.inf)
     ],
     ids=["NaN handed through", "infinity handed through", "another infinity", "computed"],
 )
-def test_nan_handed_through_from_an_input_has_its_own_remark(function, arrays, text):
+def test_nan_passed_through_from_an_input_has_its_own_remark(function, arrays, text):
     assert remarks(function, *arrays)["output 1"].startswith(text)
 
 
@@ -316,14 +316,14 @@ def test_a_path_also_names_all_leaves_below_it():
     assert unknown_leaves(["args[0]", "args[1]"], ["args[0]['x']", "result"]) == ["args[1]"]
 
 
-def test_the_leaves_with_remarks_are_added_to_those_of_the_marker():
+def test_the_suggested_marker_adds_remarked_leaves_to_its_constant():
     remarks = [Remark(name, "why") for name in ("result[1]", "args[0]['w']['a']", "args[0]['w']['b']", "args[1]")]
     leaves = ["args[0]['w']['a']", "args[0]['w']['b']", "args[0]['x']", "args[1]", "result[0]", "result[1]"]
     line = meant_line("tests/test_a.py::test_f[x-1]", remarks, ["args[1]"], leaves)
     assert line == """  tests/test_a.py::test_f: export_compat(constant=["args[1]", "result[1]", "args[0]['w']"])"""
 
 
-def test_of_many_leaves_eight_are_printed_and_the_rest_is_counted():
+def test_eight_of_many_leaves_are_printed_and_the_rest_is_counted():
     remarks = [Remark(f'args["{number}"]', "why") for number in range(10)]
     assert meant_line("test_f", remarks, (), ()).endswith("""'args["7"]']) and 2 more (-v names all)""")
     assert """'args["9"]'])""" in meant_line("test_f", remarks, (), (), whole=True)

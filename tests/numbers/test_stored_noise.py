@@ -224,7 +224,7 @@ def test_the_size_of_errors_that_noise_hides_is_shown_in_percent(fraction, shown
     assert text == f"errors that rounding hides: up to {shown} of the largest number in output 0 (result[0])"
 
 
-def test_outputs_that_hide_the_largest_errors_are_named_first():
+def test_outputs_whose_noise_hides_the_largest_errors_come_first():
     parts = {f"output {n}": NotSeen(part, "float32") for n, part in enumerate((2e-6, 0.05, 1e-7, 1e-8))}
     text = not_seen_text(parts, most=2)
     listed = "up to 5 % of the largest number in output 1; up to 0.0002 % in output 0; less in 2 more outputs"
@@ -233,7 +233,7 @@ def test_outputs_that_hide_the_largest_errors_are_named_first():
 
 
 @pytest.mark.parametrize(("fractions", "advised"), [([], False), ([2e-6, 0.01], False), ([2e-6, 0.011], True)])
-def test_errors_hidden_above_a_hundredth_get_advice(fractions, advised):
+def test_noise_that_hides_errors_above_a_hundredth_gets_advice(fractions, advised):
     advice = not_seen_advice([NotSeen(fraction, "bfloat16") for fraction in fractions])
     assert advice == ([NOT_SEEN_ADVICE] if advised else [])
 

@@ -86,7 +86,7 @@ def test_a_reader_requires_jax_and_its_dependencies():
     assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")
 
 
-def test_a_local_wheel_changes_only_runtimes_made_of_it(tmp_path):
+def test_a_local_wheel_changes_only_runtimes_of_its_release(tmp_path):
     sources = Sources(held=(read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.0.1")),))
     contents = {
         name: sources.content(runtime_readers(name, load_calendar())[0])
@@ -432,7 +432,7 @@ def test_the_reason_of_a_uv_failure_is_extracted(printed, reason):
 
 
 @pytest.mark.parametrize("error", [ImportError("no module uv"), FileNotFoundError("uv")], ids=["module", "command"])
-def test_a_missing_uv_is_named_with_what_to_do(error, monkeypatch):
+def test_a_missing_uv_is_an_error_that_says_what_to_do(error, monkeypatch):
     def find_uv_bin():
         raise error
 

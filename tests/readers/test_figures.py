@@ -115,7 +115,7 @@ def test_an_invalid_cost_estimate_is_null(value):
         {"timings": {"run": True}},
     ],
 )
-def test_a_message_with_invalid_costs_or_times_is_no_result(message):
+def test_a_message_with_invalid_costs_or_times_is_not_a_result(message):
     transcript = Transcript()
     transcript.feed(json.dumps(message).encode() + b"\n")
     assert transcript.garbage

@@ -136,7 +136,7 @@ def recipe(wheels: Path, reader: str, *packages: str) -> Recipe:
     return Recipe("jaxlib-1.0", sys.executable, (f"reader=={reader}",), "", options=options, packages=packages)
 
 
-def test_packages_of_the_policy_make_another_environment(wheels):
+def test_packages_of_the_policy_give_a_separate_environment(wheels):
     with EnvironmentLocks() as locks:
         plain = build(recipe(wheels, "2.0"), locks)
         added = build(recipe(wheels, "2.0", "added"), locks)

@@ -225,7 +225,7 @@ def test_the_users_configuration_reaches_uv(project, home, wheels):
         assert build(replace(recipe(wheels), options=()), locks).checked == "1.0"
 
 
-def test_a_configuration_that_is_no_toml_is_reported(home):
+def test_a_configuration_that_is_not_toml_is_reported(home):
     (home / "uv.toml").write_text("index = [")
     with pytest.raises(EnvironmentFailed, match=r"uv\.toml: expected uv's configuration in TOML: "):
         uv_settings.index_settings()

@@ -172,7 +172,7 @@ def test_releases_of_the_policy_extend_the_calendar():
     assert "0.13.0.dev20261118" not in CALENDAR.jaxlib, "the shipped calendar is left alone"
 
 
-def test_a_release_that_is_no_version_is_an_error():
+def test_a_release_that_is_not_a_version_is_an_error():
     with pytest.raises(ReleaseError, match=r"Expected a version such as .* found 'nightly'"):
         Policy(releases=ExtraReleases(jaxlib={"nightly": JaxlibRelease(day("2026-11-18"))})).calendar()
 

@@ -77,7 +77,7 @@ def test_a_day_survives_a_round_trip_through_text(date):
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "2026-13-01", "2026-02-29", "25.10.2026", "2026-10-25T00:00", "2026-10"]
 )
-def test_a_text_that_is_no_date_is_an_error_with_an_example(text):
+def test_a_string_that_is_not_a_date_is_an_error_with_an_example(text):
     with pytest.raises(ReleaseError, match=r"--as-of: expected a date such as 2026-10-25, found"):
         parse_day(text)
 

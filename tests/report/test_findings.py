@@ -319,7 +319,7 @@ def test_a_runtime_with_xla_can_have_its_lapack_calls_replaced(call, advice):
     assert advice in dict(finding.details)["to do"]
 
 
-def test_a_known_issue_is_not_named_if_jaxlib_differs_alike():
+def test_a_known_issue_is_not_named_if_jaxlib_differs_the_same_way():
     off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4}
     (in_jaxlib, in_iree) = findings(wrong("0.10.2", **off), iree(**off))
     assert (in_jaxlib.title, in_iree.title) == ("BROKEN PROMISE", "OTHER NUMBERS")
@@ -483,7 +483,7 @@ def test_a_finding_whose_bits_change_again_points_to_the_trend_report():
     assert "  bits  " not in finding.text, "an earlier version did not record them"
 
 
-def test_the_example_of_a_finding_on_numbers_is_the_farthest_off():
+def test_the_example_in_a_finding_on_numbers_has_the_largest_error():
     results = [
         wrong("0.10.2", case, max_noise_error=noise) for case, noise in (("t.a", 9.0), ("t.b", 31.0), ("t.c", 7.0))
     ]
@@ -513,7 +513,7 @@ def test_findings_are_ordered_from_broken_to_outside():
     assert found[2].text == "known_failures[0]: expired"
 
 
-def test_kept_bonus_and_refused_cells_are_no_finding():
+def test_kept_bonus_and_refused_cells_give_no_finding():
     bonus = result(judgement=Judgement.BONUS, case="bonus", promised=False)
     refused = result(Verdict.REFUSED, Judgement.OUTSIDE, case="r", stage=Stage.DESERIALIZE, message="m", promised=False)
     assert findings(result(), bonus, refused) == []
@@ -760,7 +760,7 @@ def test_the_headline_names_each_reader_of_a_verdict_once():
     assert "Readers affected, by cause: crash in 0.9.2 and 0.10.2 to 0.12.0.1" in headline(summary)[1]
 
 
-def test_headline_terminal_and_page_order_causes_alike():
+def test_headline_terminal_and_page_list_causes_in_the_same_order():
     results = [
         crash("t.few", "0.9.1", message="a"),
         *(crash(f"t.many{number}", "0.12.0", message="b") for number in range(3)),

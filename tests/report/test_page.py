@@ -143,7 +143,7 @@ def test_the_page_says_whose_promise_it_judges_by(policy, runtime, basis):
     assert page.count(basis) == page.count("Promised by") == 1
 
 
-def test_a_run_without_failures_says_so():
+def test_the_page_of_a_run_without_failures_says_so():
     page = html_page(document([result()]))
     assert '<span class="exit0">KEPT:</span>' in page
     assert "No cell fails the run</h2>" in page

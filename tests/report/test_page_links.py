@@ -385,7 +385,7 @@ def test_rows_are_ordered_by_case_severity_or_reader(opened):
     expect(page.locator("[aria-sort=descending]")).to_have_count(1)
 
 
-def test_clicking_a_rows_name_shows_its_whole_case(opened):
+def test_clicking_a_rows_name_filters_the_table_by_its_case(opened):
     page = opened()
     page.locator("[role=rowheader]", has_text="test_model_10").first.click()
     expect(count(page)).to_have_text("85 of 4,692 cells")

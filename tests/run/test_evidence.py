@@ -719,7 +719,7 @@ def test_a_variable_is_stored_as_a_salted_hash(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*sorted(SYSTEM | DEVICES | KERNELS), "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"])
-def test_variables_that_describe_the_machine_are_no_evidence(monkeypatch, name):
+def test_variables_that_describe_the_machine_are_not_evidence(monkeypatch, name):
     policy = Policy(environment=(name,))
     before = record(policy=policy)
     monkeypatch.setenv(name, "other")

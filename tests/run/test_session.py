@@ -242,7 +242,7 @@ def test_every_numeric_option_of_a_run_has_limits():
             RunOptions(**{name: -1})
 
 
-def test_a_script_may_give_texts_for_paths_and_lists_for_tuples():
+def test_a_script_may_give_strings_for_paths_and_lists_for_tuples():
     assert RunOptions(results="r", policy_file=Path("p")) == RunOptions(results=Path("r"), policy_file="p")
     assert Selection(platforms=["cpu"], wheels=[Path("w")]) == Selection(platforms=("cpu",), wheels=("w",))
 

@@ -135,7 +135,7 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
         ("", "add it again with `jaxexport goldens add`."),
     ],
 )
-def test_a_missing_file_names_the_test_that_writes_it(store, test, how):
+def test_the_error_for_a_missing_file_names_the_test_that_writes_it(store, test, how):
     golden = write_golden(store, manifest(jaxlib="0.9.2", test=test))
     (golden.folder / INPUTS).unlink()
     with pytest.raises(GoldenError) as raised:

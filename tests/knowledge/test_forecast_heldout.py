@@ -64,7 +64,7 @@ def test_a_forecast_is_false_if_the_cell_did_otherwise(answers, worked, false_ye
         (Stage.MODULE, Verdict.ERROR, 0),
     ],
 )
-def test_the_stage_of_a_cell_tells_which_answers_should_be_yes(stage, verdict, worked):
+def test_the_stage_of_a_cell_decides_which_answers_should_be_yes(stage, verdict, worked):
     result = new_result(CELL, stage, verdict)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(YES, YES, YES, YES)}, [result])
     assert one.worked == worked

@@ -146,7 +146,7 @@ def test_a_forecast_for_an_accelerator_names_an_unpromised_call():
 @pytest.mark.parametrize(
     ("platform", "dtype", "answer"), [("tpu", "int64", NO), ("tpu", "int32", UNKNOWN), ("cuda", "int64", UNKNOWN)]
 )
-def test_a_measured_limit_of_a_device_gives_a_no(platform, dtype, answer):
+def test_the_forecast_beyond_a_measured_limit_of_a_device_is_no(platform, dtype, answer):
     with jax.enable_x64(True):
         x = jax.ShapeDtypeStruct((4, 4), dtype)
         data = export(jax.jit(lambda x: x @ x), platforms=(platform,))(x).serialize()
@@ -214,13 +214,13 @@ def test_pjrt_refuses_symbolic_shapes_and_jaxlib_runs_them():
     ],
     ids=lambda value: value.rpartition(".")[2],
 )
-def test_an_operation_that_a_runtime_refuses_is_answered_no(golden, reader, entry):
+def test_an_operation_that_a_runtime_refuses_is_forecast_to_fail(golden, reader, entry):
     known = of(read(ROOT / golden / "0.12.0.1-cpu" / "artifact.jaxexport"), reader)
     assert (known.loads.answer, known.runs.answer) == (YES, NO)
     assert known.runs.reasons[0].entry == entry
 
 
-def test_a_scatter_that_failed_in_each_program_is_answered_no():
+def test_a_scatter_that_failed_in_each_program_is_forecast_to_fail():
     known = of(golden_of("test_primitives.test_scatter").read_artifact(), "litert==2.3.0")
     assert known.runs.answer == NO
     assert "failed in each program with stablehlo.scatter(add)" in str(known.runs.reasons[-1])

@@ -187,7 +187,7 @@ def test_uses_unknown_in_a_release_newer_than_measured_are_named():
     assert "stablehlo.dot_general of f32->f32" in about.few_uses
 
 
-def test_a_custom_call_that_a_runtime_lacks_gives_a_no():
+def test_a_custom_call_that_a_runtime_lacks_is_forecast_to_fail():
     known = forecast_of("test_safety_checks.test_allowed_target", "iree==3.13.0")
     assert known.runs.answer == NO
     assert "pytest_jaxexport.scale" in str(known.runs.reasons[0])

@@ -60,7 +60,7 @@ def test_outputs_with_equal_bits_are_marked_as_written(check):
     assert results.difference.tolerance == "8 times the noise of each"
 
 
-def test_noise_measured_by_inputs_alone_has_a_factor_of_its_own(tmp_path):
+def test_noise_measured_by_inputs_alone_uses_its_own_factor(tmp_path):
     record = NoiseRecord("0.12.0.1", "AVX2", 6, (), {"vjp1/inside": "timed out", "vjp2/inside 3": "no"}, inside=6)
     outputs = [leaf_of(ONES)]
     names = ("vjp1", "vjp2")

@@ -539,7 +539,7 @@ def test_files_of_a_rebuilt_environment_are_hashed_again(cache, tiny):
         assert source.read_bytes() == before
 
 
-def test_a_new_environment_reads_large_files_only_if_somebody_wrote_to_them(cache, tiny, monkeypatch):
+def test_a_large_file_of_a_new_environment_is_read_only_if_written_to(cache, tiny, monkeypatch):
     monkeypatch.setattr(installed, "_LARGE", 1)
     folder = build("tiny", sys.executable, tiny, "import tiny").folder
     (source,) = folder.glob("lib/python*/site-packages/tiny/__init__.py")

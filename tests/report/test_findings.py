@@ -222,7 +222,7 @@ def test_no_processor_is_blamed_for_numbers_too_far_off(changes, size, processor
     ],
     ids=["few times the noise", "less than 100 times what is allowed", "without noise", "equal values"],
 )
-def test_numbers_off_by_rounding_alone_blame_the_other_processor(changes):
+def test_numbers_off_by_rounding_alone_are_blamed_on_the_processor(changes):
     own = wrong("0.9.2", processors=BOTH, **changes)
     assert [finding.title for finding in (*findings(own), broken_cell(own))] == ["OTHER PROCESSOR"] * 2
 

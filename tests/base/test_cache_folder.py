@@ -36,7 +36,7 @@ def test_a_cache_folder_with_committed_files_is_refused(project, name):
     assert error.value.exit_code == 2
 
 
-def test_a_link_to_committed_files_is_no_cache_folder(project):
+def test_a_link_to_committed_files_is_refused_as_a_cache_folder(project):
     commit(project, "golden/outcomes.sqlite3")
     (project / ".cache").mkdir()
     (project / ".cache" / "jaxexport").symlink_to(project / "golden")

@@ -23,7 +23,7 @@ _NAMES = click.argument("names", metavar="[NAME]...", nargs=-1)
 
 
 def _older_than(default: str) -> Callable[[Command], Command]:
-    """Return the option --older-than. `default` ends its help: it says what a command does without the option."""
+    """Return the option --older-than. `default` ends its help text, and says what happens without the option."""
     return click.option(
         "--older-than",
         type=click.IntRange(min=0),

@@ -165,11 +165,10 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 
 
 def _chosen(store: GoldenStore, names: Iterable[str]) -> list[Golden]:
-    """Return the goldens that people name, each once: by CASE or CASE/WRITER, in which both may be globs.
+    """Return the goldens that these names match, without duplicates.
 
-    The jaxlib alone stands for all writers with it.
-
-    Raises `GoldenError` for a name that matches no golden.
+    A name is CASE or CASE/WRITER, and both parts may be globs. WRITER may be a jaxlib version, which matches all
+    writers with this jaxlib. Raises `GoldenError` for a name that matches no golden.
     """
     from export_core.policy.entries import matches
 

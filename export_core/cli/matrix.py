@@ -169,7 +169,7 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
 
 
 def _check_readers_of_policy(policy: Policy, named: str | None) -> None:
-    """Raise `PolicyError`, with the policy's line, for an unknown reader: the run itself would name an option."""
+    """Raise `PolicyError` for an unknown reader in the policy. The message names the policy's line, not an option."""
     from pathlib import Path
 
     from export_core.judge.unmatched import READERS, unknown_readers
@@ -254,7 +254,7 @@ class Follower:
         self._is_complete = True
 
     def state(self) -> str:
-        """Return a sentence about what is done, what is left, and how to continue."""
+        """Return a sentence about an interrupted run: what is done, what is left, and how to continue."""
         from export_core.run.results import finished_before, results_written
 
         if not self._planned:

@@ -146,7 +146,7 @@ class Golden:
 
     @property
     def calls(self) -> dict[str, Check]:
-        """The first call that must give each file of outputs, by the file's name."""
+        """For each file of outputs, by name, the first call that must give it."""
         calls: dict[str, Check] = {}
         for check in (Check("", inputs=INPUTS, outputs=OUTPUTS), *self.manifest.checks):
             if check.outputs:
@@ -534,9 +534,9 @@ def _refuse_links(folder: Path) -> None:
 
 
 def _above(root: Path, pattern: str) -> str:
-    """Return a sentence for a command run in a subfolder of the project, the likeliest mistake; "" if it was not.
+    """Return advice to run the command in a folder above the working folder; "" if no folder above has goldens.
 
-    It names the folder above that has the goldens which `pattern` matches in its `root`.
+    A folder has goldens if `pattern` matches a path in its subfolder `root`.
     """
     for parent in () if root.is_absolute() else Path.cwd().parents:
         if next((parent / root).glob(pattern), None):
@@ -580,7 +580,7 @@ def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[li
 
 
 def golden_around(folder: Path) -> Path | None:
-    """Return the folder of the golden that a path is, or is inside of; None if none. The path need not exist."""
+    """Return the folder of the golden that a path names or is inside of, or None. The path need not exist."""
     real = folder.resolve()
     return next((around for around in (real, *real.parents) if (around / MANIFEST).is_file()), None)
 

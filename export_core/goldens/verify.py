@@ -182,7 +182,7 @@ def check_forms(goldens: Iterable[Golden]) -> None:
 
 
 def _edits(golden: Golden) -> Iterator[Problem]:
-    """Yield what in a golden.yaml shows that it was edited: a line in another form, or files without their call."""
+    """Yield the signs that a golden.yaml was edited: a line in another form, or a file of arrays that no call uses."""
     path, form = golden.folder / MANIFEST, dump_manifest(golden.manifest).decode()
     lines = itertools.zip_longest(form.splitlines(), read_regular(path).decode(errors="replace").splitlines())
     for number, (expected, found) in enumerate(lines, 1):
@@ -238,7 +238,7 @@ def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) 
 
 
 def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) -> None:
-    """Raise `GoldenError` unless a golden that claims to be converted has the record of that, and such an artifact.
+    """Raise `GoldenError` unless a golden that claims to be converted has a matching record and a converted artifact.
 
     `by_writer` is whether nothing in the artifact contradicts its writer. Then the artifact has to be encoded as
     `jaxexport convert` encodes an envelope, which no jax does.

@@ -88,7 +88,7 @@ def unused_tolerances(given: Mapping[str, Any], where: str) -> list[str]:
 def positional_mistakes(given: Sequence[Any], where: str) -> list[str]:
     """Return an error message for the positional arguments of one marker, if it has any: it takes keywords only.
 
-    It names the keyword that they are for, where their values tell.
+    The message names the keyword that the arguments are meant for, if their values show it.
 
     Args:
         given: the positional arguments.
@@ -206,7 +206,7 @@ def _are_reasons(value: object) -> bool:
 
 
 def _one_that(fits: Callable[[Any], bool], expected: str) -> Reader:
-    """Return a reader that returns a value unchanged if it `fits`, and otherwise raises an error with `expected`."""
+    """Return a function that returns a keyword's value if it `fits`, and otherwise raises an error with `expected`."""
 
     def read(where: str, name: str, value: Any) -> Any:
         if not fits(value):

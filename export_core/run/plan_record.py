@@ -320,12 +320,12 @@ def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dic
 
 
 def both_values(before: Any, now: Any, folders: Sequence[Path] = ()) -> str:
-    """Return two values as ``A, now B``; of two shards, whose results folders are given, as ``A in 1, B in 2``."""
+    """Return two values as ``A, now B``, or if the results folders of two shards are given, as ``A in 1, B in 2``."""
     return f"{before} in {folders[0]}, {now} in {folders[1]}" if folders else f"{before}, now {now}"
 
 
 def _difference(before: Any, now: Any, folders: Sequence[Path]) -> str:
-    """Return two values that differ, in words; of two tables, only the entries that differ, with their names."""
+    """Return two different values in words; for two tables, only the entries that differ, with their names."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return both_values(before, now, folders)
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]

@@ -78,7 +78,7 @@ def command_again(run: Run, policy: Path | None = None) -> str:
 
     `policy` is a policy file that the command names in place of the run's own; None for that of the run.
 
-    The results of a run in a folder that was named may be kept on purpose: the command writes into another folder.
+    The command writes into another folder than a run whose folder was named, so that it replaces no results.
     """
     plan = run.plan.under_policy(policy) if run.plan and policy else run.plan
     command = plan.command(_beside(run.folder), resume=False) if plan and run.folder else ""
@@ -94,7 +94,7 @@ def _beside(folder: Path) -> Path:
 
 
 def command_to_continue(run: Run) -> str:
-    """Return the shell command that runs the cells of a run that were not run; "" if none is known, as for shards."""
+    """Return the shell command that runs the cells that a run left out; "" if none is known, as for joined shards."""
     is_joined = bool(run.summary.not_run_shards)
     return run.plan.command(run.folder) if run.plan and run.folder and not is_joined else ""
 

@@ -210,7 +210,7 @@ def _level(result: Result) -> int:
 def _badness(result: Result) -> tuple[int, int]:
     """Return a sort key of a result, higher for worse.
 
-    All cells that work are equal: whether a device was there makes no difference.
+    All cells that work have equal keys, whether they were run or only compiled.
     """
     level = _level(result)
     # WORST_FIRST ends with the best: the sign reverses its order.

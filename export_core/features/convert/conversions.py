@@ -167,7 +167,7 @@ class Conversions:
         raise type([*faults, *refusals][0])(" ".join(error.message() for error in refusals))
 
     def check(self, target: ConversionTarget) -> None:
-        """Check what can be known without another release, of which nothing is started here.
+        """Check whether a conversion can succeed, as far as this is known without starting another release.
 
         Raises:
             ConversionRefused: The artifact's bytes show that no artifact can be made of it that the reader takes.
@@ -251,7 +251,7 @@ class Conversions:
 
 
 class _NeedsRelease(Exception):  # noqa: N818 - it says what is needed, and is no error
-    """Only a release of jaxlib can say whether a conversion succeeds."""
+    """The signal that a conversion has to rewrite modules, for which a release of jaxlib must be started."""
 
 
 def _not_started(job: ModuleJob) -> RewrittenModules:

@@ -48,7 +48,7 @@ def with_conversions(
 ) -> Sequence[Result]:
     """Add the outcome of a conversion to the result of each cell that failed on a CPU (`--convert`).
 
-    Judgements stay.
+    Judgements are unchanged.
 
     Args:
         results: The results of all cells.

@@ -109,7 +109,7 @@ def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
 
 
 def _limits_of_cells(policy: Policy) -> Callable[[Result], Sequence[Limit]]:
-    """Return a function that returns a cell's limits: each from the first entry that matches and sets it."""
+    """Return a function that returns a cell's limits, each from the first entry that matches and sets the limit."""
     budgets: Sequence[Budget] = BUDGETS.of(policy)
 
     # Many cells have the same case, writer, reader and platform, and matching globs is slow.

@@ -102,7 +102,7 @@ class DeployedReader(msgspec.Struct, frozen=True):
 
 
 class ForeseenReader(msgspec.Struct, frozen=True):
-    """A reader in use, and which of the goldens that it has to run it is forecast to read and to run."""
+    """A reader in use, and the forecast of how many goldens it reads and runs, of those that it has to run."""
 
     reader: str  # Its name, such as `tensorflow==2.21.0` or, of a jaxlib, `0.9.2`.
     targets: tuple[str, ...]  # The deployment targets of the policy in which it runs.
@@ -353,9 +353,9 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
-    """Return the text that distinguishes an entry from others of the same issue.
+    """Return the text that distinguishes an entry of the policy from others of the same issue.
 
-    It has no position in the list, since an event's subject must not change between forecasts.
+    The text does not name the entry's position in the policy, since it must not change between forecasts.
     """
     if isinstance(entry, Quirk):
         return f"{entry.case}/{entry.writer}"
@@ -526,7 +526,7 @@ def _obligation_lines(release: Obligations, before: Obligations | None) -> Itera
 
 
 def deployed_line(reader: DeployedReader) -> str:
-    """Return a line that says what a reader in use is promised to run, without a full stop."""
+    """Return a line on the artifacts that a reader in use is promised to run; no full stop ends the line."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     start = (
         f"{targets}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
@@ -541,7 +541,7 @@ def deployed_line(reader: DeployedReader) -> str:
 
 
 def foreseen_line(reader: ForeseenReader) -> str:
-    """Return a line that says which goldens a reader is forecast to read and to run, without a full stop."""
+    """Return a line on the goldens that a reader is forecast to read and to run; no full stop ends the line."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     unread, not_run, in_doubt = (
         sum(map(len, by_reason.values())) for by_reason in (reader.unread, reader.not_run, reader.in_doubt)

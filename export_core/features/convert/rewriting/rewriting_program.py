@@ -57,9 +57,9 @@ def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
         if not job["shardy"]:
             # Written and read once with its meshes, by which groups of devices are spelled out for old versions.
             module = attempt("it cannot be read again", read, context, written(module, job["stablehlo"]))
-            done.update(shardy.shardings_as_xlas(module))
+            done.update(shardy.rewrite_shardings(module))
         if job["plain"]:
-            done.update(shardy.without_calls(module))
+            done.update(shardy.remove_sharding_calls(module))
         attempt("the rewritten module is not valid", module.operation.verify)
         return written(module, job["stablehlo"])
 

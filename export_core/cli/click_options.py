@@ -89,7 +89,7 @@ def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
 
 
 def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:
-    """Return whether to remove what was shown: True with --yes, False with --dry-run, else the user's answer.
+    """Return whether to remove what a command has listed: True with --yes, False with --dry-run, else as users answer.
 
     Raises `click.UsageError` if there is neither option, and no terminal to ask on.
     """

@@ -51,7 +51,7 @@ class HelpfulCommand(click.Command):
 
 
 class LazyCommands(MutableMapping[str, click.Command]):
-    """The commands of a group by name. A feature's command is imported when it is looked up, not to list names."""
+    """The commands of a group by name. A feature's command is imported when it is looked up, not when it is listed."""
 
     def __init__(self, commands: Mapping[str, click.Command]) -> None:
         self._commands: dict[str, click.Command | Callable[[], click.Command]] = dict(commands)

@@ -73,7 +73,7 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     @property
     def release(self) -> Release:
-        """The release alone, on whichever platform it exported."""
+        """The jax and jaxlib of the writer, without its platform."""
         return Release(jax=self.jax, jaxlib=self.jaxlib, built=self.built)
 
     @property

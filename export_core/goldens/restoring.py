@@ -59,7 +59,7 @@ def _restoring(test: str, release: str) -> str:
 def test_of_case(case: str) -> str:
     """Return the test that exports a case, as far as files in the working folder show it; "" if none does.
 
-    Where the name of the case does not tell the parameters, it is the test with all of them.
+    If the name of the case does not show the test's parameters, the test is returned without them.
     """
     parts = case.partition("[")[0].split(".")
     for count in range(len(parts) - 1, 0, -1):

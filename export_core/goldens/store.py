@@ -438,7 +438,7 @@ class GoldenStore:
             atomic.sync_folder(golden.folder.parent)
         except OSError as error:
             raise GoldenError(
-                f"{golden.folder}: cannot delete this golden: {error.strerror or error}. It is as it was."
+                f"{golden.folder}: cannot delete this golden: {error.strerror or error}. Nothing was deleted."
             ) from error
         shutil.rmtree(removed, ignore_errors=True)
         with contextlib.suppress(OSError):  # it is not empty: other goldens, or a file of the user's

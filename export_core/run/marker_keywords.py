@@ -186,7 +186,7 @@ def _tolerance(where: str, name: str, value: Any) -> Any:
 def _compare(where: str, name: str, value: object) -> str:
     if not isinstance(value, str):
         known = f"one of {', '.join(COMPARATORS)}, or your own function as 'module:function'"
-        raise _error(where, f"{name}={value!r}: expected text for all outputs, {known}.")
+        raise _error(where, f"{name}={value!r}: expected the name of a comparator for all outputs: {known}.")
     if problem := problem_of_name(value):
         raise _error(where, problem)
     return value

@@ -344,8 +344,8 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     """Return a finished run whose plan, results and summary belong together.
 
     Raises:
-        IncompleteResults: Planned cells have more than one result, or none, and are not those of a shard that was
-            missing when shards were joined: `missing_shards` of the summary lists it.
+        IncompleteResults: A planned cell has more than one result, or none. Cells of a shard in `missing_shards` of
+            the summary do not count.
         RunError: Anything else is wrong: a result of an unplanned cell, a file that was changed, a policy or a calendar
             that is not the plan's.
     """

@@ -64,7 +64,7 @@ class Run(Cells):
 
     @property
     def moment(self) -> tuple[str, str]:
-        """Sort key of runs: the day as of which it was judged, then its start."""
+        """The key that sorts runs: the day as of which the run was judged, then when it began."""
         return str(self.summary.as_of), str(self.summary.identity.started or "")
 
     @property

@@ -227,7 +227,7 @@ class Adoption:
     ) -> tuple[list[Leaf], dict[str, int]]:
         avals = envelope_of(artifact).in_avals
         if candidate.outputs is not None:
-            raise GoldenError(f"{candidate.outputs}: expected inputs for these outputs, found none.")
+            raise GoldenError(f"{candidate.outputs}: expected inputs for these outputs, found none. Give both or none.")
         self.symbols.update(symbols := dimension_names(avals))
         dims = {symbol: size for symbol, size in self.dims.items() if symbol in symbols}
         try:

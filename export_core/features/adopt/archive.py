@@ -108,7 +108,7 @@ class Archive:
     writer: str | None = None
 
     def candidates(self, left_out: LeftOut) -> Iterator[Candidate | GoldenError]:
-        """Yield each artifact, or an error that says what is wrong with it or with its entry in the list.
+        """Yield a candidate for each artifact, or an error that says what is wrong with it or its entry in the list.
 
         Files that are not artifacts are counted in `left_out`.
 

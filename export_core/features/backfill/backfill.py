@@ -47,7 +47,7 @@ class Progress:
     _process: subprocess.Popen[bytes] | None = None
 
     def run(self, command: Sequence[str], variables: Mapping[str, str], ended: Path) -> int:
-        """Run pytest, and return its exit code. An exception in this thread, such as Ctrl-C, ends it first.
+        """Run pytest, and return its exit code. An exception in this thread, such as Ctrl-C, first ends pytest.
 
         `ended` is the file that `SESSION_ENDED` names.
         """

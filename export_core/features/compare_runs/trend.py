@@ -319,7 +319,7 @@ def cost_lines(costs: Costs) -> Iterator[str]:
 
 
 def _row(step: CostStep) -> tuple[str, ...]:
-    """Return the parts of a step's line without its golden; goldens of a case with equal parts share a line."""
+    """Return the parts of the line for a step, without its golden; goldens of a case with equal parts share a line."""
     figure, was, now = step.change.figure, step.change.was, step.change.now
     releases = step.before.label, step.after.label
     if releases[0] == releases[1]:  # one jaxlib with two jax

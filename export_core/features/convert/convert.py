@@ -82,7 +82,7 @@ class Converted:
     replaced: tuple[str, ...] = ()
 
     def origin(self, original: str) -> ConvertedFrom:
-        """Return the origin as a golden or a record states it; `original` is the SHA-256 of the original artifact."""
+        """Return what a golden or a record states about this conversion; `original` is the original's SHA-256."""
         tool = f"pytest-jaxexport {version('pytest-jaxexport')}"
         return ConvertedFrom(original, self.reader.release.name, self.way, self.rewrites, tool, self.module_by)
 

@@ -36,7 +36,9 @@ class Limit(NamedTuple):
 def with_budgets(
     results: Iterable[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
 ) -> list[Result]:
-    """Return the results; promised cells that work and exceed a budget become `over-budget`, with the exceeded limits.
+    """Return the results, with promised cells that work and exceed a budget judged `over-budget`.
+
+    Such a result has the exceeded limits.
 
     A growth is measured against the golden's cell in its own writer, if the run has that cell, and against the same
     cell of the `baseline`, if there is one.

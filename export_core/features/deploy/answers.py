@@ -401,7 +401,7 @@ def _is_refused_on(artifact: Artifact, platform: str) -> bool:
 
 
 def _outlook(subject: Subject, target: DeploymentTarget, question: Question) -> _Outlook:
-    """Return in which releases of a target's runtime an artifact works, which fails in the target's own release.
+    """Return in which releases of a target's runtime an artifact works that fails in the target's own release.
 
     Stored results decide first, then forecasts. A forecast alone shows that a release works only if the target's own
     release fails to load the artifact, or an upstream issue names the release that fixed the failure.

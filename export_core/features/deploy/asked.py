@@ -173,7 +173,7 @@ def place_of(result: Result) -> Place:
 
 
 def ran(result: Result) -> bool:
-    """Return whether a cell was executed and gave its golden's outputs each time, even if converted first."""
+    """Return whether a cell was executed and gave its golden's outputs each time; a converted artifact counts too."""
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
 
 
@@ -194,7 +194,7 @@ def require_goldens(
 
     Args:
         stored: All goldens of the folder.
-        written: Those whose writers were built by the day.
+        written: The goldens whose writers were built by the day.
         root: The folder of goldens.
         name: What was asked for, for the error: a case, or the value of `--to`.
         day: The day as of which is asked.

@@ -165,8 +165,7 @@ def forecast(
         as_of: The first day.
         days: How many days to look ahead.
         deployed: Readers in use besides those of the policy: jaxlibs, releases of other runtimes, or names of
-            deployment
-            targets, also of targets that are not in force.
+            deployment targets, also of targets that are not in force.
 
     Raises:
         ReleaseError: One of `deployed` does not exist on that day.
@@ -235,7 +234,7 @@ def _days_ahead(
 
 
 def _is_tested(version: str, policy: Policy) -> bool:
-    """Return whether the readers of a policy have a jaxlib that is promised to run some golden and has not retired."""
+    """Return whether the `readers` of a policy include a jaxlib, by its version or by a group such as `window`."""
     return any(
         name in GROUPS
         or name.partition("[")[0].partition("-jax")[0] == version
@@ -292,7 +291,7 @@ def _reader_events(
 def _retirements(
     goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
 ) -> Iterator[tuple[datetime.date, str]]:
-    """Yield each jaxlib that may retire, which is in use only as a reader to test with, and its retirement day."""
+    """Yield each jaxlib that is not in use, as (day, version): tests with this reader may end on that day."""
     written = sorted({golden.manifest.writer.built for golden in goldens})
     in_use = deployed_readers(policy, as_of)
     for version in calendar.versions():

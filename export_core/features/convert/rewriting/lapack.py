@@ -110,7 +110,7 @@ def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: s
         jitted = jax.jit(functools.partial(function, call))
         exported = jax.export.export(jitted, platforms=[platform])(*shapes)
     if [(x.shape, x.dtype) for x in exported.out_avals] != [(x.shape, x.dtype) for x in results]:
-        raise NotRewritableError(f"expected the results {results}, found {exported.out_avals} from jax")
+        raise NotRewritableError(f"expected a replacement by jax with results {results}, found {exported.out_avals}")
     part = stablehlo.deserialize_portable_artifact(module.context, exported.mlir_module_serialized)
     name = mlir.merge_mlir_modules(module, f"converted_{target}", part, dst_symtab=symbols)
     used = [value for number, value in enumerate(operands) if number in exported.module_kept_var_idx]

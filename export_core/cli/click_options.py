@@ -89,7 +89,7 @@ def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
 
 
 def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:
-    """Return whether to remove what a command has listed: True with --yes, False with --dry-run, else as users answer.
+    """Return whether to remove the listed items: True with --yes, False with --dry-run, else the user's answer.
 
     Raises `click.UsageError` if there is neither option, and no terminal to ask on.
     """
@@ -339,8 +339,8 @@ def write_output(name: str, data: bytes) -> None:
     `check_outputs` must have allowed the file.
 
     Raises:
-        BrokenPipeError: It is a pipe that nobody reads any more.
-        ReportError: It cannot be written for another reason.
+        BrokenPipeError: The output is a pipe whose reader has closed it.
+        ReportError: The output cannot be written for another reason.
     """
     from export_core.base.atomic import write_whole
     from export_core.base.text import plural

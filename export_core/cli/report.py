@@ -117,7 +117,7 @@ def report(
     Of several DIR, the newest run is shown, and the others are its history, as with --baseline.
 
     The run is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it
-    with the same options. A line names what has changed since and decides verdicts. The FILE - is standard output.
+    with the same options. A line names what decides verdicts and has changed since. The FILE - is standard output.
 
     --trend judges nothing: a change of bits is shown also where it is far inside the tolerance, and a change of cost
     whatever the budgets are.

@@ -78,7 +78,7 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     @property
     def id(self) -> str:
-        """Name of the golden's folder: ``0.12.0.1-cpu``, or ``0.11.2-jax0.12.0.1-cpu`` where jax and jaxlib differ."""
+        """The golden's folder name: ``0.12.0.1-cpu``, or ``0.11.2-jax0.12.0.1-cpu`` where jax and jaxlib differ."""
         jax = "" if self.jax == self.jaxlib else f"-jax{self.jax}"
         return f"{self.jaxlib}{jax}-{self.platform}"
 

@@ -88,7 +88,7 @@ class Golden:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names by which people call it: the case, ``<case>/<writer>``, and ``<case>/<jaxlib>``."""
+        """The names that people use for the golden: the case, ``<case>/<writer>``, and ``<case>/<jaxlib>``."""
         case, writer = self.manifest.case, self.manifest.writer
         return case, *(f"{case}/{name}" for name in writer.names)
 

@@ -139,7 +139,7 @@ def _was_deleted(folder: Path) -> bool:
 
 
 def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
-    """Return a text that names those goldens of a run that are not as they were; "" if all are, or `goldens` is None.
+    """Return a text that names the goldens of a run that have changed since; "" if none has, or `goldens` is None.
 
     `goldens` are all goldens of the run's folder, by id. All files of the run's own goldens are hashed.
     """
@@ -147,7 +147,7 @@ def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
 
 
 def _changed_among(recorded: Mapping[str, str], goldens: Mapping[str, Golden]) -> str:
-    """Return a text that names those goldens that are not as recorded; "" if all are.
+    """Return a text that names the goldens that differ from their recorded hashes; "" if none does.
 
     `recorded` has the hash of each golden of the run by its id, and `goldens` all goldens of the folder by id.
     """

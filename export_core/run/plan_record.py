@@ -88,7 +88,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class PlanRecord(msgspec.Struct, frozen=True):
-    """plan.json: everything that decides the results of a run, and its cells.
+    """The content of plan.json: everything that decides the results of a run, and its cells.
 
     In the record of a shard, all fields but `own_cells`, `shard` and `options` are equal to those of the whole plan.
     """
@@ -166,8 +166,8 @@ class PlanRecord(msgspec.Struct, frozen=True):
     def differs_in(self, other: PlanRecord, folders: Sequence[Path] = ()) -> str:
         """Return a phrase that names the first difference of another plan; "" if there is none.
 
-        Which shards of their plans the two are makes no difference. If they are shards of one day, `folders` are their
-        results folders, which the phrase names in place of the word "now".
+        Two shards of one plan do not differ. For two shards of one day, `folders` are their results folders, which the
+        phrase names in place of the word "now".
         """
         for name, words in _DIFFERENCES.items():
             before, now = getattr(self, name), getattr(other, name)

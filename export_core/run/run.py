@@ -117,7 +117,7 @@ def judge_run(
     folder: Path | None = None,
     options: str = "",
 ) -> Run:
-    """Judge a run as a whole, with its controls and the rules of features, and return it with causes and summary.
+    """Judge a run as a whole, with control cells and the rules of features, and return it with causes and summary.
 
     Each result must already have been judged alone by `policy`. `plan`, `folder` and `options` become fields of the
     returned `Run`.
@@ -143,7 +143,7 @@ def by_rules(
 
 
 def names_of_runs(runs: Sequence[Run]) -> list[str]:
-    """Return a name for each run, such as ``as of 2026-11-20``; of runs of one day, also when each began, in UTC."""
+    """Return a name for each run, such as ``as of 2026-11-20``; runs of one day also get their start times, in UTC."""
     days = Counter(run.summary.as_of for run in runs)
     names = []
     for run in runs:

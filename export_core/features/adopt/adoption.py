@@ -157,8 +157,8 @@ class Adoption:
         """Raise `GoldenError` if a candidate would replace a golden that must stay.
 
         A golden must stay if a test wrote it, or if the candidate has another artifact or, as the draft shows, other
-        arrays. Otherwise it may be written again, as it is if it is damaged or its noise was not measured. Raises
-        `ExportCompatError` for an artifact that cannot be read.
+        arrays. Any other golden may be written again, for example because it is damaged or its noise was not measured.
+        Raises `ExportCompatError` for an artifact that cannot be read.
         """
         if draft:
             artifact, writer = draft.artifact, draft.manifest.writer

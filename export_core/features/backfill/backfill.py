@@ -127,7 +127,7 @@ def choose_writers(
 
 
 def title(release: Release, calendar: Calendar) -> str:
-    """Return a writer as text for people: its jax, its jaxlib, when that was built, and why it has another jax."""
+    """Return a writer as text for people: its jax, its jaxlib, when that was built, and why their numbers differ."""
     text = f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
     own = release.jaxlib
     if release.jax == own or release.jax != calendar.release(own).jax or own in calendar.given_jax:

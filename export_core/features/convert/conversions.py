@@ -263,8 +263,8 @@ def _source(target: ConversionTarget) -> tuple[Golden | None, Artifact]:
     """Return the golden, if the source is one, and the artifact of a target.
 
     Raises:
-        ConversionRefused: It is a SavedModel.
-        ExportCompatError: It cannot be read.
+        ConversionRefused: The source is a SavedModel.
+        ExportCompatError: The source cannot be read.
     """
     golden = golden_in(target.name) if target.is_golden else None
     artifact = golden.read_artifact() if golden else read(target.name)

@@ -421,7 +421,7 @@ def _example(name: str, file: Path | None) -> str:
 
 
 def _hint(name: str, known: Mapping[str, DeploymentTarget]) -> str:
-    """Return a hint at the deployment target that runs a release, or whose name is similar; empty for neither."""
+    """Return a hint at the deployment target that runs a release, or whose name is similar; empty without either."""
     running = [target.name for target in known.values() if name in (target.release, target.jaxlib)]
     return f" That release runs in {few(running)}." if running else did_you_mean(name, known)
 

@@ -411,8 +411,7 @@ def foreseen_readers(
 ) -> Iterator[ForeseenReader]:
     """Yield, for each of these releases, which goldens it is forecast to read and to run.
 
-    A jaxlib is left out unless there is a golden that it does not read or run. Raises `ReleaseError` for a release that
-    is not known.
+    A jaxlib that reads and runs all goldens is left out. Raises `ReleaseError` for a release that is not known.
     """
     terms = Terms(calendar_entries(calendar))
     read: dict[str, Artifact] = {}

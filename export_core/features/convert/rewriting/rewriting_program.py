@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
 
 
 def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
-    """Return the bytecode of one module, rewritten as `job` says; `done` counts the rewrites by a description."""
+    """Return the bytecode of one module, rewritten as `job` says; `done` counts the rewrites by their description."""
     with ir.Context() as context, ir.Location.unknown():
         for dialect in (stablehlo, chlo, sdy):
             dialect.register_dialect(context)

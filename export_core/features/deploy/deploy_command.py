@@ -58,8 +58,8 @@ def can_i_deploy(
     and the environment variables that cells get.
 
     A target has to run the goldens that its `cases` match, if they were exported for its platform. Other goldens are
-    only listed. They are answered too if all goldens of an exact name, or of a pattern in `cases`, lack that platform,
-    or if the newest golden of a case has lost it. A pattern that matches no golden is unknown. If CASE or FILE is named beside a
+    only listed. They are answered too if all goldens of an exact name, or of a pattern in `cases`, lack the platform,
+    or if a case's newest golden lost it. A pattern that matches no golden is unknown. If CASE or FILE is named beside a
     target, `cases` does not count. Other entries of the policy that match nothing are warnings.
 
     Exit codes: 0 all answers are yes, 1 one is no, 2 bad input, 3 none is no, but one is unknown.

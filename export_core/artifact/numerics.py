@@ -70,7 +70,7 @@ def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, .
 
 
 def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the indexes of the outputs of each factorization that an artifact's function returns.
+    """Return the factorizations that an artifact's function returns, each as (comparator, indexes of its outputs).
 
     Empty if the module cannot be read.
     """

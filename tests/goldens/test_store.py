@@ -332,7 +332,9 @@ def test_removing_the_last_golden_removes_its_case(store):
 def test_a_failed_removal_leaves_the_golden_unchanged(store):
     golden = write_golden(store, manifest())
     shutil.rmtree(golden.folder)
-    with pytest.raises(GoldenError, match=r"cannot delete this golden: No such file or directory\. It is as it was"):
+    with pytest.raises(
+        GoldenError, match=r"cannot delete this golden: No such file or directory\. Nothing was deleted"
+    ):
         store.remove(golden)
 
 

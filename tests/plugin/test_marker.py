@@ -124,8 +124,8 @@ GONE = (
         *(
             (
                 f"compare={value}",
-                f"compare={value}: expected text for all outputs, one of {', '.join(COMPARATORS)}, or your own "
-                "function as 'module:function'.",
+                f"compare={value}: expected the name of a comparator for all outputs: one of {', '.join(COMPARATORS)}, "
+                "or your own function as 'module:function'.",
             )
             for value in ("{'float32': 'exact'}", "['exact']", "3")
         ),

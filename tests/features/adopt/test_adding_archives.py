@@ -320,7 +320,7 @@ def test_the_size_of_an_unknown_dimension_is_bad_input(bare_archive, add, writer
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        ("symbolic", ["--no-replay"], "Its writer can compute them, but not with --no-replay"),
+        ("symbolic", ["--no-replay"], "or leave out --no-replay: then its writer computes them"),
         ("sharded", ["--dims", "b=0"], "--dims b=0: expected symbolic dimensions"),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_dry_run_only_says_what_would_be_written(convert, refused_golden, tmp_
     ("file", "words", "refusal"),
     [
         ("cholesky", ("--for", "0.9.2"), "not converted for jaxlib 0.9.2: lapack_spotrf_ffi crashes jaxlib 0.9.2"),
-        ("sharded", ("--for", "iree==3.13.0"), "not converted for iree 3.13.0: it is for "),
+        ("sharded", ("--for", "iree==3.13.0"), "not converted for iree 3.13.0: the artifact is for "),
         ("mlp", ("--for", "iree==3.13.0", "--via", "export"), "not exported again for iree 3.13.0: expected an"),
         ("sharded", ("--for", "iree==3.13.0", "--via", "auto"), "not exported again for iree 3.13.0: expected an"),
     ],

@@ -280,7 +280,7 @@ def test_a_converted_artifact_must_load_in_its_reader():
 def test_a_converted_module_that_contradicts_avals_is_refused():
     first, *rest = MLP.envelope.in_avals
     other = changed(MLP, in_avals=(first._replace(shape=(5, *first.shape[1:])), *rest))
-    with pytest.raises(ConversionRefused, match="the converted module contradicts its envelope"):
+    with pytest.raises(ConversionRefused, match="the converted artifact's module does not match its envelope"):
         check_converted(MLP, other, READERS["0.12.0.1"], {})
     check_converted(other, other, READERS["0.12.0.1"], {})  # so it was before
 

@@ -55,7 +55,7 @@ def test_without_an_environment_nothing_is_refused(monkeypatch):
 
     monkeypatch.setattr(ModuleRewriter, "_newest", fails)
     newest = load_calendar().newest()
-    expected = f"its module has to be rewritten by jaxlib {newest}, whose environment could not be built: no network"
+    expected = f"the module has to be rewritten by jaxlib {newest}, whose environment could not be built: no network"
     with pytest.raises(EnvironmentFailed, match=re.escape(expected)):
         ModuleRewriter(load_calendar(), lambda text: None)(JOB)
 

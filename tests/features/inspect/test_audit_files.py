@@ -206,7 +206,7 @@ def test_a_golden_is_audited_with_its_writer_and_allowances(jaxexport, cwd, tmp_
     assert jaxexport("audit", "golden").code == 0
     assert jaxexport("goldens", "verify").code == 0
     refused = jaxexport("goldens", "verify", "--again", code=2).err
-    assert "--again measures noise that is known: it can only be used with --noise." in refused
+    assert "--again measures noise that is stored already: it can only be used with --noise." in refused
 
 
 def test_a_case_is_audited_with_all_its_goldens(jaxexport, cwd, tmp_path):

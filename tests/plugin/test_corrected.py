@@ -88,7 +88,7 @@ def test_the_summary_prints_the_missing_policy_rule(corrected):
     assert (checked.code, "compared by the marker" in checked.text) == (0, False), checked.text
 
 
-def test_a_test_over_the_budget_of_its_marker_fails(corrected):
+def test_a_test_whose_cost_exceeds_its_markers_budget_fails(corrected):
     failure = corrected.checked["test_budget"].text
     assert failure.startswith("OVER BUDGET: over a budget: output_bytes 16, more than 15")
     assert "test_a.test_budget, written by" in failure

@@ -199,7 +199,7 @@ def test_each_failure_of_a_call_is_in_the_summary_once(late):
     assert {test: summary.count(f"::{test} ") for test in tests} == dict.fromkeys(tests, 1)
 
 
-def test_no_golden_is_written_by_a_call_that_came_too_late(late):
+def test_a_late_call_of_export_golden_writes_no_golden(late):
     assert {name.rpartition(".")[2] for name in late.run.tests} == MESSAGES.keys()
     assert [path.name for path in late.project.goldens.glob("*.late")] == []
 
@@ -386,7 +386,7 @@ def test_x64(export_golden):
 """
 
 
-def test_further_calls_use_the_jax_settings_of_when_they_were_added(projects):
+def test_further_calls_run_under_the_jax_settings_they_were_added_in(projects):
     project = projects(test_a=X64.replace("OFFSET", "0"))
     run = project.pytest("--update-goldens")
     assert run.code == 0, run.text

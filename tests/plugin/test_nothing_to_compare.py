@@ -73,7 +73,7 @@ def test_outputs_that_show_nothing_are_refused(update, name):
     assert "nothing_to_compare='why'" in report.text
 
 
-def test_a_missing_golden_that_would_be_refused_says_so(update):
+def test_the_error_for_a_missing_golden_says_if_it_would_be_refused(update):
     """The command that writes it, alone, was refused by the next run."""
     report = update[0].pytest("-k", "TestNothing and test_nan")["TestNothing.test_nan"]
     assert "No golden of this test yet" in report.text

@@ -10,7 +10,7 @@ from pytest_jaxexport.recorder import outcome_with_window
 REFUSED = "JaxRuntimeError: INVALID_ARGUMENT: Failed to deserialize StableHLO"
 
 
-def test_a_refusal_outside_the_window_has_its_window_beside_it():
+def test_a_refusal_outside_the_window_is_shown_with_the_window():
     """A golden by a newer jaxlib looked like a failure of the plugin."""
     outside = result(Verdict.REFUSED, Judgement.OUTSIDE, stage=Stage.MODULE, message=REFUSED, promised=False)
     text = outcome_with_window(outside)

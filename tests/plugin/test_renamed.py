@@ -177,7 +177,7 @@ def test_a_removed_copy_of_a_test_may_be_pruned(project):
     assert f"deleted: test_a.test_b/{golden.manifest.writer.id}: test_a.py::test_b no longer exports it" in run.text
 
 
-def test_an_update_names_what_to_delete_before_a_rename(project, jaxexport, monkeypatch):
+def test_an_update_names_the_new_golden_to_delete_before_a_rename(project, jaxexport, monkeypatch):
     """What was just written records packages, unlike the old golden."""
     project.write(test_a=RENAMED)
     run = project.pytest("--update-goldens", "--record-packages")

@@ -71,5 +71,5 @@ def test_a_variable_set_by_a_test_file_reruns_nothing(project, first_run):
     assert from_cache(project) == "4 of 4"
 
 
-def test_another_tolerance_runs_goldens_again(project, first_run):
+def test_a_changed_tolerance_runs_goldens_again(project, first_run):
     assert from_cache(project, "-k", "test_b", "--export-rtol=0.1") == "0 of 2"

@@ -296,7 +296,9 @@ def test_one_artifact_is_added_without_arrays(bare_archive, jaxexport, writers_h
     assert (ended.code, "expected sizes of its symbolic dimensions (b), found a size of c" in ended.err) == (2, True)
 
 
-def test_a_registered_module_is_stored_as_it_ran(bare_archive, jaxexport, writers_here, cwd, monkeypatch):
+def test_a_registered_module_is_stored_as_it_was_before_the_replay(
+    bare_archive, jaxexport, writers_here, cwd, monkeypatch
+):
     (cwd / "ours.py").write_text("A = 1\n")
     run = adoption.replay_with_outputs
 

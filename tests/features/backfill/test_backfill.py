@@ -98,7 +98,7 @@ def test_backfill_says_how_to_install_a_missing_module(
     assert f"run this command with --install {options}, or write backfill_install: [{added}] into" in message
 
 
-def test_a_missing_part_of_an_installed_package_is_not_installed(
+def test_no_install_is_advised_for_a_missing_submodule(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(projects(test_a="import json.eqnx").folder)
@@ -120,7 +120,7 @@ def test_backfill_replaces_goldens_only_if_asked(words: tuple[str, ...], option:
     assert backfill.update_option(words) == option
 
 
-def test_backfill_names_what_it_left_and_how_to_replace_it(
+def test_backfill_prints_the_command_that_replaces_an_unchanged_golden(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A changed constant fails the test; the golden, which is pinned, is replaced only by the command that is named."""
@@ -183,7 +183,7 @@ TOML = '[project]\nname = "p"\nversion = "1"\ndependencies = ["hypothesis>=6"]\n
         ('[project]\nname = "p"\ndynamic = ["dependencies"]\n', (), ""),  # nobody knows them without a build
     ],
 )
-def test_a_dry_run_names_what_the_tests_will_lack(toml, install, lacking, jaxexport, cwd):
+def test_a_dry_run_names_packages_that_the_tests_import_but_will_lack(toml, install, lacking, jaxexport, cwd):
     """Marked tests count, with what they import of the project; what may be missing there does not."""
     Path("tests").mkdir()
     Path("tests/test_a.py").write_text(

@@ -75,7 +75,7 @@ def test_a_conversion_that_crashes_fixes_no_cell(fixed, in_a_bad_reader, refused
     assert "signal 11" in fix.message
 
 
-def test_only_failing_cells_are_converted_and_judged_as_before(convert, refused_golden, goldens, here):
+def test_only_failing_cells_are_converted_and_no_judgement_changes(convert, refused_golden, goldens, here):
     cells = [Cell(refused_golden, here, "cpu"), Cell(goldens["both"], here, "cpu")]
     outcomes = [
         new_result(cells[0], Stage.DESERIALIZE, Verdict.REFUSED, "Unknown disabled check"),
@@ -90,7 +90,7 @@ def test_only_failing_cells_are_converted_and_judged_as_before(convert, refused_
     assert kept == before[1]
 
 
-def test_only_a_cell_that_needs_one_gets_a_new_artifact(refused_golden, goldens, here, tmp_path):
+def test_only_a_cell_that_needs_conversion_gets_a_new_artifact(refused_golden, goldens, here, tmp_path):
     options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
     cell = Cell(refused_golden, here, "cpu")
     made = converted_cell(cell, options, tmp_path / "made", print)

@@ -36,7 +36,7 @@ def test_a_stored_pass_is_a_yes(ask):
     assert "YES: 2 yes." in ended.out
 
 
-def test_a_run_that_lacks_required_cells_counts(ask, jaxexport):
+def test_an_answer_counts_a_run_that_lacks_required_cells(ask, jaxexport):
     Path("export_compat.yaml").write_text(f"{POLICY}\nrequired: {{cells: 90}}\n")
     finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), selection={"whole": False, "cases": [CASE]})
     judged = jaxexport("judge", code=3)
@@ -143,7 +143,7 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     assert "1 cell as of 2026-11-22" in planned.out, "the command plans this cell"
 
 
-def test_the_command_repeats_cells_only_if_it_replaces_their_results(ask):
+def test_the_command_repeats_passed_cells_only_in_the_same_folder(ask):
     for folder, readers in ((".jaxexport", "0.10.2"), (".jaxexport/deploy", "0.9.2,0.10.2")):
         stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
         (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
@@ -192,7 +192,7 @@ def test_runs_for_different_targets_have_folders_of_their_own(project, jaxexport
         assert "YES: 3 yes." in jaxexport("can-i-deploy", "--to", "all", *words, code=0).out
 
 
-def test_a_results_folder_called_deploy_gets_no_deploy_inside(ask):
+def test_no_second_deploy_folder_is_made_inside_a_deploy_folder(ask):
     stored(ran(Verdict.PASS, "0.10.1"), folder="run/deploy")
     for to, folder in (("all", "run/deploy"), ("serving", "run/deploy/serving")):
         for results in ("run/deploy", "run/deploy/"):

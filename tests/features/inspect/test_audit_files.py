@@ -172,7 +172,7 @@ def test_each_named_reader_must_accept_the_custom_calls(jaxexport):
     assert "FAIL  tensorflow 2.21.0 does not compile it" in several.out
 
 
-def test_audit_names_the_runtimes_that_do_not_run_it(jaxexport, tmp_path):
+def test_audit_names_runtimes_that_do_not_run_the_artifact(jaxexport, tmp_path):
     """The first line names each of them. It says of `@main` only what is wrong with it."""
     runtimes = "tensorflow==2.21.0,iree==3.13.0"
     first = jaxexport("audit", CHOLESKY, "--readers", runtimes, code=1).out.partition("\n")[0]

@@ -166,7 +166,7 @@ def test_each_leaf_with_another_path_is_one_line(jaxexport, tmp_path, function, 
     assert jaxexport("diff", *files).out.splitlines()[2:] == lines
 
 
-def test_one_program_of_two_writers_is_the_same(jaxexport):
+def test_diff_finds_the_same_program_by_two_writers_equal(jaxexport):
     case = GOLDEN / "tests.compat.test_calls.test_donated_state"
     lines = jaxexport("diff", case / "0.9.2-cpu" / ARTIFACT, case / "0.12.0.1-cpu" / ARTIFACT, code=1).out.splitlines()
     names = [line.partition(":")[0] for line in lines[2:]]
@@ -174,7 +174,7 @@ def test_one_program_of_two_writers_is_the_same(jaxexport):
     assert lines[5] == SAME
 
 
-def test_what_only_the_second_has_comes_before_its_file(jaxexport):
+def test_operations_only_in_the_second_file_come_before_its_writer(jaxexport):
     lines = jaxexport("diff", DATA / "0.9.2" / "cholesky.jaxexport", MLP).out.splitlines()
     names = [line.partition(":")[0] for line in lines]
     last = max(place for place, name in enumerate(names) if name.startswith("operation vhlo."))
@@ -237,7 +237,7 @@ def test_inputs_and_outputs_of_goldens_are_compared(jaxexport, tmp_path, factor,
     assert ended.code == 1
 
 
-def test_outputs_within_what_is_allowed_say_so(jaxexport, tmp_path):
+def test_diff_says_that_changed_outputs_are_within_tolerance(jaxexport, tmp_path):
     old, new = written(tmp_path / "old", 0.7), written(tmp_path / "new", 0.7000001)
     out = jaxexport("diff", old, new, code=1).out
     assert "outputs: within what is allowed (max abs error" in out

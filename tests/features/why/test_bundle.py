@@ -106,7 +106,7 @@ def test_the_bundles_script_names_a_result_by_its_path(capsys):
     ("measured", "off", "expected"),
     [(0.5, 0.5, True), (0.5, 0.3, True), (0.5, 0.1, False), (None, np.nan, True), (None, 0.5, False)],
 )
-def test_the_bundles_script_compares_by_the_measured_difference(measured, off, expected):
+def test_the_bundles_script_fails_from_half_the_measured_difference(measured, off, expected):
     results, writer = [jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]
     assert bundle_script.differs(results, writer, measured) is expected
 

@@ -246,7 +246,7 @@ def test_explain_leaves_out_readers_of_a_later_day(project, jaxexport):
     assert "found only later ones. Choose a later --as-of." in too_early
 
 
-def test_explain_counts_causes_as_the_report_of_the_run(project, jaxexport):
+def test_explain_counts_causes_as_the_report_does(project, jaxexport):
     """Cells that fail alike are one cause, whether they are broken, owed or outside the window."""
     broken = [failing(reader, judgement=Judgement.BROKEN) for reader in ("0.10.2", "0.11.0")]
     owed = failing("0.8.1", judgement=Judgement.OWED, promised=False, deployed=("edge",))

@@ -80,7 +80,7 @@ def test_a_branch_replaces_its_conditional(editor, edited):
     assert "stablehlo.exponential" not in edited(BRANCH, regions[1])[1]
 
 
-def test_main_can_end_early_and_return_inner_values(editor, edited):
+def test_main_can_be_cut_short_and_return_inner_values(editor, edited):
     end = editor.summary(parts_of(BRANCH)).edits["end"]
     summary, text = edited(BRANCH, end[1])
     assert summary.names == ("stablehlo.sine", "func.call", "stablehlo.add")

@@ -206,7 +206,7 @@ def test_the_processor_is_blamed_if_no_reference_contradicts(references, changes
     assert found.earlier == ("A matrix on the processor that reads the golden, on the day it was written.",)
 
 
-def test_replaying_without_flags_that_change_numbers_comes_first():
+def test_replay_without_number_changing_xla_flags_is_advised_first():
     found = own_numbers(processors=f"{BOTH} with XLA_FLAGS=--xla_cpu_enable_fast_math=true", **AT_1_PERCENT)
     assert (found.cause, found.steps[0][:40]) == (FailureCause.STORED, "Replay it without these XLA_FLAGS first:")
 
@@ -332,7 +332,7 @@ def test_no_heading_is_printed_without_a_text_below_it():
     assert "What would have shown it earlier" not in "\n".join(explanation_lines(found, choice, 120))
 
 
-def test_the_forecast_of_a_target_would_have_shown_it_earlier():
+def test_explain_names_the_forecast_that_shows_a_failure_earlier():
     choice = choice_of(CHOLESKY, "0.12.0.1", "0.9.2")
     crashed = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
     asked = f"`jaxexport can-i-deploy {CHOLESKY}/0.12.0.1-cpu --to edge"
@@ -374,7 +374,7 @@ def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
         ("rtol 0.001, atol 0 (own/e.yaml:50)", "change what is allowed at own/e.yaml:50, and its reason."),
     ],
 )
-def test_numbers_are_allowed_where_the_matrix_looks(allowed, step):
+def test_advice_to_allow_numbers_names_the_policy_rule_in_force(allowed, step):
     """A marker decides nothing in the matrix, nor does a second rule after the one that decides."""
     found = explained(CHOLESKY, *NEWEST, Verdict.NUMERICS, **FAR, allowed=allowed)
     assert f"If the new numbers are as good, {step}" in found.steps

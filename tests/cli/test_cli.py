@@ -1,4 +1,4 @@
-"""The command `jaxexport`: bad input gives one line and exit code 2, and a command that only shows runs nothing."""
+"""The command `jaxexport`: bad input gives one line and exit code 2, and commands that only print start no run."""
 
 import datetime
 import hashlib
@@ -592,7 +592,7 @@ def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):
 
 @pytest.mark.parametrize("module", ["export_core.cli.app", "export_core.features.inspect.screen"])
 def test_ctrl_c_while_a_command_starts_prints_one_line(module):
-    """Python prints a traceback and ends by the signal; here the import of a module is what Ctrl-C interrupts."""
+    """Interrupt the import of a module, where Python alone would print a traceback and end by the signal."""
     finder = f"""
 import sys
 class Finder:
@@ -610,7 +610,7 @@ main()
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "as timeout sends it"])
 def test_a_terminated_command_cleans_up_and_ends_with_code_143(times, jaxexport, monkeypatch):
-    """It would die at once: a process that it has started would go on, and a temporary folder would stay."""
+    """Without a handler, SIGTERM would end the command at once, and leave a child process and a folder behind."""
     cleaned = []
 
     def terminate(*_: object) -> None:
@@ -630,7 +630,7 @@ def test_a_terminated_command_cleans_up_and_ends_with_code_143(times, jaxexport,
 
 @pytest.mark.parametrize("words", [["policy", "show"], ["inspect", "nofile"], ["nonsense"]])
 def test_an_error_that_cannot_be_printed_keeps_its_exit_code(words):
-    """Python itself would end with 1, which is the answer of a broken promise."""
+    """Without care, Python would end with 1, the exit code of a broken promise."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([sys.executable, "-m", "export_core", *words], stdout=full, stderr=full, check=False)
     assert done.returncode == 2

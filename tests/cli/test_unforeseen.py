@@ -155,7 +155,7 @@ def test_a_command_with_closed_streams_keeps_its_exit_code(cwd, words, closed, c
 
 
 def test_output_for_a_closed_stream_is_not_written_into_a_file(cwd):
-    """The first file that is opened would have the number of the closed stream."""
+    """The next file that is opened would get the descriptor of the closed stream."""
     finished(Path("run"), result())
     assert printing_into(">&- 2>&-", "report", "run", "--svg", "map.svg").returncode == 0
     assert Path("map.svg").read_text().startswith("<svg")

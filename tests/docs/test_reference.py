@@ -235,7 +235,7 @@ def test_an_invalid_file_is_refused_by_its_schema(name, value, message):
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial/4-report.md"])
 def test_pages_for_newcomers_have_the_words_kept_broken_and_owed(page):
-    """A cell that is owed breaks a run though every promise is kept: its word is not met in a matrix first."""
+    """A newcomer reads *owed* there before a matrix prints it: such a cell fails a run without a broken promise."""
     text = (ROOT / page).read_text(encoding="utf-8")
     words = (Judgement.KEPT, Judgement.BONUS, Judgement.BROKEN, Judgement.OUTSIDE, Judgement.OWED)
     assert [str(word) for word in words if not re.search(rf"(\*\*|\| ){word}\b", text)] == []

@@ -28,7 +28,7 @@ PICTURES |= {f"site-how-to-{guide}": f"how-to/{guide}" for guide in GUIDES}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site. Here a warning is no error, as it is in `nox -s docs`.
+    """The built site. A warning is no error here, unlike in `nox -s docs`.
 
     If that session has built the site, Sphinx only builds in a copy what has changed since, as that session does.
     """

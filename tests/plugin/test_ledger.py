@@ -1,4 +1,4 @@
-"""Each call of `export_golden`, `also` and `refused` is checked or fails its test, if late or raising too."""
+"""Each call of `export_golden`, `also` and `refused` is checked or fails its test, even if it comes late or raises."""
 
 from types import SimpleNamespace
 

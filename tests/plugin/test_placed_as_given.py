@@ -84,7 +84,7 @@ OTHERWISE = "0:[0:8,0:1] 1:[0:8,0:1] 2:[0:8,0:1] 3:[0:8,0:1]"
 
 @pytest.mark.parametrize("place", [0, -1], ids=["first call", "last call"])
 def test_a_result_with_another_sharding_fails(place, written, tmp_path):
-    """A failure names the first such call of a golden, so that a run can show one of each."""
+    """A failure names only the first call whose sharding differs, so each run changes one call of each golden."""
     project = written[0].copy(tmp_path / "project")
     for test, calls in CALLS.items():
         (path,) = (project.goldens / f"test_a.{test}").glob("*/golden.yaml")

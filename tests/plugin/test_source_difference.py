@@ -53,7 +53,7 @@ def test_a_changed_constant_shows_in_stablehlo_only(tmp_path):
 
 
 def test_a_changed_function_type_is_shown_with_was_and_now(tmp_path):
-    """`(...) -> (...) → (...) -> (...)` was read as one type."""
+    """With an arrow between the types, `(...) -> (...) → (...) -> (...)` was read as one type."""
     (then, golden), (now, today) = (exported(lambda x, n=n: jnp.concatenate([x] * n)) for n in (2, 3))
     lines = source_difference(written(tmp_path, then), now, golden, today)
     (line,) = (line for line in lines if "->" in line and line.startswith("  module"))

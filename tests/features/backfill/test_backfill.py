@@ -32,7 +32,7 @@ PYTEST = [sys.executable, "-m", "pytest", *backfill._PLUGIN, "-q", "-p", "no:cac
 
 @pytest.mark.matrix
 def test_an_older_writer_writes_a_golden_that_pytest_judges(projects: Projects) -> None:
-    """The jax of this test refuses goldens of 0.6.2; the README's page has one of a release that is promised here."""
+    """Backfill a golden by jaxlib 0.6.2, which this jax refuses; README.md backfills one that it reads."""
     writer = "0.6.2"
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "-k", "wave").code == 0
@@ -123,7 +123,7 @@ def test_backfill_replaces_goldens_only_if_asked(words: tuple[str, ...], option:
 def test_backfill_prints_the_command_that_replaces_an_unchanged_golden(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A changed constant fails the test; the golden, which is pinned, is replaced only by the command that is named."""
+    """A changed constant fails the test; only the printed command replaces the golden, which is pinned."""
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "--noise=later", "-k", "wave").code == 0
     before = project.stored()
@@ -184,7 +184,7 @@ TOML = '[project]\nname = "p"\nversion = "1"\ndependencies = ["hypothesis>=6"]\n
     ],
 )
 def test_a_dry_run_names_packages_that_the_tests_import_but_will_lack(toml, install, lacking, jaxexport, cwd):
-    """Marked tests count, with what they import of the project; what may be missing there does not."""
+    """Imports of marked tests and of the modules they import count; optional imports and other tests do not."""
     Path("tests").mkdir()
     Path("tests/test_a.py").write_text(
         "import jax, numpy, os, pytest\nfrom model.net import f\ndef test_f(export_golden):\n    import eqnx.nn\n"

@@ -322,16 +322,16 @@ def test_a_release_without_a_measured_cost_is_skipped():
     assert steps(*cells) == [("0.9.2", "0.10.2", "flops", 1e6, 2e6)]
 
 
-def every(step: float, first: float, count: int = 10) -> list[float]:
+def evenly_spaced(step: float, first: float, count: int = 10) -> list[float]:
     return [first + number * step for number in range(count)]
 
 
 @pytest.mark.parametrize(
     ("before", "after", "figures"),
     [
-        (every(1e-4, 0.01), every(1e-4, 0.03), ["run_seconds"]),
-        ([*every(1e-4, 0.01, 6), *every(1e-4, 0.09, 4)], every(1e-4, 0.02), []),
-        (every(1e-5, 0.01, 20), [0.0103, *every(1e-5, 0.03, 19)], []),
+        (evenly_spaced(1e-4, 0.01), evenly_spaced(1e-4, 0.03), ["run_seconds"]),
+        ([*evenly_spaced(1e-4, 0.01, 6), *evenly_spaced(1e-4, 0.09, 4)], evenly_spaced(1e-4, 0.02), []),
+        (evenly_spaced(1e-5, 0.01, 20), [0.0103, *evenly_spaced(1e-5, 0.03, 19)], []),
     ],
     ids=[
         "three times",

@@ -186,7 +186,7 @@ def test_a_replaced_tridiagonal_solver_still_exchanges_rows(rewrite, dtype):
 
 
 def test_the_lapack_functions_that_conversion_replaces_are_declared():
-    """Rewriting runs without this project: what it replaces is declared apart."""
+    """The rewriting program runs without this project, so that the functions it replaces are declared twice."""
     text = (REWRITE.parent / "lapack.py").read_text()
     table = text.partition("\nFAMILIES: ")[2].partition("\n}")[0]
     assert set(re.findall(r'^    "(\w+)": ', table, re.MULTILINE)) == REPLACED | REPLACED_BY_LAPACK

@@ -74,7 +74,7 @@ def test_rewritten_modules_come_back_in_order(rewriter):
 
 
 def test_a_rewritten_module_names_no_source_file_of_this_package(monkeypatch, here):
-    """A reader's error would point into this package, and a path of this machine would be in what is deployed."""
+    """A reader's error would point at such a file, and the deployed module would have a path of this machine."""
     monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
     cholesky = read(DATA / "0.9.2" / "cholesky.jaxexport")
     calls = tuple(call.target for call in cholesky.custom_calls)

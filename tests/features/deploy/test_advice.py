@@ -180,7 +180,7 @@ def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):
 
 
 def test_a_rewritten_file_without_its_record_is_not_advised_to_be_exported(project, jaxexport):
-    """As `jaxexport convert` writes it: the jax that it names writes for a newer StableHLO."""
+    """A rewritten file is recognized by its StableHLO, which is older than what the jax named in it writes."""
     Path("export_compat.yaml").write_text("deployed: [{name: edge, reader: iree==3.0.0}]\n")
     model = KEPT.root / "tests.compat.test_models.test_mlp_with_gradients"
     older, newer = (read(model / f"{writer}-cpu" / ARTIFACT).envelope for writer in ("0.6.2", "0.12.0.1"))

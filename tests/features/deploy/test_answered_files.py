@@ -45,7 +45,7 @@ def test_a_file_without_a_golden_has_only_a_forecast(ask):
     [("0.12.0.1", " (JAXLIB, which wrote it, is one of 0.11.2, 0.12.0, 0.12.0.1)"), ("0.9.2", "")],
 )
 def test_the_command_to_add_a_file_has_writer_option_if_needed(ask, writer, fitting):
-    """It has --writer if the file does not show who wrote it; the answer names those that fit, and what is next."""
+    """The command has --writer if the file does not show its writer; the answer lists the possible writers."""
     Path("export_compat.yaml").write_text("deployed: [{name: new, jaxlib: 0.12.0.1}]\n")
     Path("new.bin").write_bytes((ARTIFACTS / writer / "mlp.jaxexport").read_bytes())
     (answer,) = msgspec.json.decode(ask("new.bin", "new", "--json", code=3).out, type=Deployability).answers

@@ -173,7 +173,7 @@ def test_each_named_reader_must_accept_the_custom_calls(jaxexport):
 
 
 def test_audit_names_runtimes_that_do_not_run_the_artifact(jaxexport, tmp_path):
-    """The first line names each of them. It says of `@main` only what is wrong with it."""
+    """The first line names each such runtime, and mentions `@main` only if something is wrong with it."""
     runtimes = "tensorflow==2.21.0,iree==3.13.0"
     first = jaxexport("audit", CHOLESKY, "--readers", runtimes, code=1).out.partition("\n")[0]
     assert ": does not run in tensorflow 2.21.0, iree 3.13.0, written by one of jaxlib 0.11.2" in first
@@ -210,7 +210,7 @@ def test_a_golden_is_audited_with_its_writer_and_allowances(jaxexport, cwd, tmp_
 
 
 def test_a_case_is_audited_with_all_its_goldens(jaxexport, cwd, tmp_path):
-    """A golden of an older release is replayed and deployed too: a gate that sees the newest only would let it pass."""
+    """Older goldens are replayed and deployed too: auditing only the newest one would miss their custom calls."""
     data = encode(read(DATA / "0.9.2" / "cholesky.jaxexport").envelope._replace(vjp=None))
     data = data.replace(b"lapack_spotrf_ffi", b"my_kernel_of_ours")
     store = GoldenStore(cwd / "golden")

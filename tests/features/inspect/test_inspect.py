@@ -32,7 +32,7 @@ KINDS = (
     *("accelerators", "calls", "collectives", "conventions", "effects"),
     *("primitives", "shardings", "targets", "without_outputs"),
 )
-"""The modules of cases that are all shown, since each differs on the screen. Of other modules, one case is shown."""
+"""The test modules of which every case is shown, since each looks different on the screen; of others, one case is."""
 CASES = {
     path.parts[-3] if module.endswith(KINDS) else module: path
     for path in GOLDENS

@@ -237,7 +237,7 @@ def test_explain_without_arguments_shows_the_only_cause(project, jaxexport, monk
 
 
 def test_explain_leaves_out_readers_of_a_later_day(project, jaxexport):
-    """As `report` does: 0.11.0 was built on 2026-07-16, 0.10.2 on 2026-06-17."""
+    """On the asked day, jaxlib 0.10.2 was built and 0.11.0 was not; `report` leaves such readers out too."""
     stored(failing(), failing("0.11.0"))
     shown = jaxexport("explain", "--as-of", "2026-07-01", code=0).out
     assert "read by jax 0.10.2" in shown

@@ -176,7 +176,7 @@ def test_the_cause_is_what_a_conversion_cannot_remove():
 
 
 def test_a_forecast_failure_of_a_runtime_has_its_known_cause():
-    """No release is to be found, and nothing is to be reported, where none registers the custom call."""
+    """No release registers the custom call, so neither a bisection nor a bug report is advised."""
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "stablehlo==0.12.0.1")
     found = explain(choice, judged(choice, Verdict.CRASH, stage=Stage.RUN, message="died by signal 6 (SIGABRT)"))
     assert found.because == (

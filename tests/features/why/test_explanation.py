@@ -375,14 +375,14 @@ def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
     ],
 )
 def test_advice_to_allow_numbers_names_the_policy_rule_in_force(allowed, step):
-    """A marker decides nothing in the matrix, nor does a second rule after the one that decides."""
+    """In a matrix, the first rule of the policy that matches decides; the marker of the test does not."""
     found = explained(CHOLESKY, *NEWEST, Verdict.NUMERICS, **FAR, allowed=allowed)
     assert f"If the new numbers are as good, {step}" in found.steps
 
 
 @pytest.mark.parametrize("case", ["test_eig", "test_schur"])
 def test_no_conversion_is_advised_that_replaces_no_call(case):
-    """LAPACK's eig and schur crash a reader before 0.10.0, which runs nothing that computes the same."""
+    """LAPACK's eig and schur crash jaxlib before 0.10.0, and a conversion can replace neither there."""
     (golden,) = (each for each in goldens() if each.id == f"tests.compat.test_linear_algebra.{case}/0.12.0.1-cpu")
     choice = choice_of(golden.manifest.case, golden.folder.name, "0.9.2")
     step = remedy(choice.cell, choice.options)

@@ -311,7 +311,7 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as its golden.yaml lists it\n", "")
 
 
-def test_verify_of_named_goldens_leaves_out_the_others(jaxexport, project):
+def test_verify_with_names_of_goldens_checks_only_those(jaxexport, project):
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.9.2"))
     damaged = project / "golden" / "t.test_g" / "0.9.2-cpu"
     (damaged / INPUTS).write_bytes(b"")

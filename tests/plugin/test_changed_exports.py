@@ -100,7 +100,7 @@ def run(written: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return project.pytest()
 
 
-def test_factors_in_a_golden_that_the_export_lacks_are_a_change(projects):
+def test_a_factorization_missing_from_the_export_is_a_change(projects):
     test = """
         import numpy as np, jax, pytest
 
@@ -160,7 +160,7 @@ def test_renaming_a_function_is_not_a_changed_export(run):
 
 
 @pytest.mark.parametrize("by_marker", [True, False], ids=["marker", "policy"])
-def test_warn_passes_a_change_and_the_summary_shows_it(written, tmp_path_factory, by_marker):
+def test_under_warn_a_changed_export_passes_and_is_in_the_summary(written, tmp_path_factory, by_marker):
     project = written.copy(tmp_path_factory.mktemp("warn") / "project")
     plain = program("precision")
     marked = plain.replace("export_compat\ndef test_prec", "export_compat(changed_module='warn')\ndef test_prec")
@@ -252,7 +252,7 @@ def later(by_seed: tuple[Project, Run], tmp_path_factory: pytest.TempPathFactory
     return project.pytest(environment=variables, cold=True, twice=True)
 
 
-def test_a_check_finds_unrecorded_seed_dependence(later):
+def test_a_check_finds_unrecorded_dependence_on_the_hash_seed(later):
     assert later["test_sets"].outcome == "passed", later.text
     assert "compared only by their outputs, since two exports differ: test_a.test_sets" in later.text
 

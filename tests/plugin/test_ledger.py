@@ -228,7 +228,7 @@ def test_unmarked():
 
 
 @pytest.mark.parametrize("words", [[], ["-n", "1"]])
-def test_a_call_after_the_teardown_fails_the_run(projects, words):
+def test_a_call_of_export_golden_after_the_teardown_fails_the_run(projects, words):
     run = projects(test_a=AFTER).pytest("--update-goldens", *words)
     assert set(run.outcomes()) == {"passed"}
     assert run.code == pytest.ExitCode.TESTS_FAILED
@@ -351,7 +351,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def test_export_compat_markers_added_by_hooks_or_fixtures_count(projects):
+def test_export_compat_markers_added_by_hooks_or_fixtures_take_effect(projects):
     project = projects(test_a=MARKED_ELSEWHERE.replace("@KEYWORDS@", ""), conftest=HOOK.replace("@KEYWORDS@", ""))
     run = project.pytest("--update-goldens")
     assert run.outcomes() == {

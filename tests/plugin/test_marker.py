@@ -45,7 +45,7 @@ SIGNATURE = signature(KEYWORDS)
 NO_GPU = "unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu. Did you mean 'cuda' or 'rocm'?"
 
 
-def test_markers_lists_the_signature_and_its_help(pytester):
+def test_the_markers_option_prints_the_signature_and_its_help(pytester):
     listed = pytester.runpytest_inprocess("--markers")
     assert listed.ret == 0
     assert f"@pytest.mark.{SIGNATURE}" in listed.outlines

@@ -73,7 +73,7 @@ def test_functions_on_a_mesh_are_written_and_replayed(test, written):
 
 
 @pytest.mark.parametrize("test", GIVEN)
-def test_arguments_of_further_calls_are_placed_as_given(test, written):
+def test_the_sharding_of_arguments_of_further_calls_is_recorded(test, written):
     checks = written[0].manifest(f"test_a.{test}")["checks"]
     calls = [check for check in checks if check["name"].startswith("call")]
     assert [check.get("in_specs", []) for check in calls] == GIVEN[test]

@@ -149,7 +149,7 @@ def test_an_output_that_equals_an_input_is_named(written):
     assert unused == f"args[1]['a'], args[1]['b'], args[1]['c'] and 3 more (-v names all): {UNUSED}"
 
 
-def test_with_v_remarks_are_repeated_with_all_leaves(project, written):
+def test_the_v_option_repeats_remarks_with_all_leaves(project, written):
     again = project.pytest("--update-goldens", "-v", "-k", "state or meant")
     assert "2 goldens unchanged" in again.text
     best, unused = remarks_on(again, "test_state")

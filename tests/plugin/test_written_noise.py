@@ -154,7 +154,7 @@ def test_no_noise_warning_names_an_output_compared_by_a_policy_rule(project, wri
     assert "of 32 elements would not show a wrong number" not in written.text
 
 
-def test_a_difference_of_large_numbers_is_refused(project, written):
+def test_a_golden_of_a_difference_of_large_numbers_is_refused(project, written):
     report = written["TestPlain.test_cancelling_variance"]
     assert report.outcome == "failed"
     assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['va" in report.text
@@ -174,7 +174,7 @@ def test_a_gradient_that_is_only_rounding_is_named_by_its_leaf(project, written)
     assert "For a zero that is only rounding errors, nothing if other outputs show what is computed" in written.text
 
 
-def test_an_output_whose_integers_jump_is_named(project, written):
+def test_an_output_that_jumps_between_distant_values_is_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert (
         f"output 0: {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"

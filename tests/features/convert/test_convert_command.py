@@ -156,7 +156,7 @@ def test_a_missing_file_is_one_error_for_all_readers(jaxexport):
     assert ended.err.count("expected a file to read") == 1
 
 
-def test_option_for_accepts_the_name_of_a_deployment_target(convert, refused_golden, here):
+def test_convert_accepts_a_deployment_target_in_the_for_option(convert, refused_golden, here):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: {here.jaxlib}}}]\n")
     words = (refused_golden.artifact, "-o", "out/new.jaxexport", "--dry-run")
     assert f"converted for jaxlib {here.jaxlib}\n" in convert(*words, reader="serving", code=0).out
@@ -185,7 +185,7 @@ def test_a_golden_with_the_same_artifact_is_not_replaced(convert, refused_golden
 
 
 @pytest.mark.parametrize("file", ["artifact.jaxexport", "golden.yaml", "new.jaxexport", "new/a.jaxexport"])
-def test_converting_into_a_golden_is_bad_input(convert, refused_golden, file):
+def test_writing_a_conversion_into_a_golden_is_bad_input(convert, refused_golden, file):
     before = content_of(refused_golden.folder)
     assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "found one in the golden")
     folder = convert(refused_golden.folder, "-o", refused_golden.folder / "new")

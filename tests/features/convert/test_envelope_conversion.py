@@ -212,7 +212,7 @@ def test_damaged_artifacts_are_refused_or_converted(choose, jaxlib):
     assert load.ok
 
 
-def test_option_for_accepts_only_versions_in_the_calendar():
+def test_the_for_option_accepts_only_versions_in_the_calendar():
     assert find_reader("0.9.2", CALENDAR).release.jaxlib == "0.9.2"
     with pytest.raises(ReleaseError, match=r"--for: jaxlib 0\.9\.22 is not in the release calendar"):
         find_reader("0.9.22", CALENDAR)
@@ -256,7 +256,7 @@ def test_a_conversion_says_why_it_was_needed():
     assert for_reader(MLP, "0.8.1").why.startswith("jax before 0.8.2 refuses serialization version 12; ")
 
 
-def test_named_shardings_are_rewritten_for_readers_that_miss_them():
+def test_named_shardings_are_rewritten_for_readers_without_them():
     both = rewritten(SHARDED, "0.9.2")
     assert for_reader(both, "0.8.3").way == UNCHANGED, "XLA's shardings are beside the named ones"
     named = tuple(sharding._replace(hlo_sharding_proto=None) for sharding in both.envelope.in_shardings)

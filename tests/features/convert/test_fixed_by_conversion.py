@@ -99,7 +99,7 @@ def test_only_a_cell_that_needs_conversion_gets_a_new_artifact(refused_golden, g
     assert converted_cell(Cell(goldens["waves"], here, "cpu"), options, tmp_path / "not made", print) is None
 
 
-def test_the_advice_is_to_convert_only_what_needs_it(refused_golden, goldens, here):
+def test_conversion_is_advised_only_if_the_artifact_needs_it(refused_golden, goldens, here):
     options = ReplayOptions(load_calendar())
     command = f"`jaxexport convert {refused_golden.artifact} --for {here.jaxlib} -o OUT`"
     assert remedy(Cell(refused_golden, here, "cpu"), options) == (

@@ -141,7 +141,7 @@ def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
     assert helps in out
 
 
-def test_a_failure_in_a_known_way_has_the_advice_of_its_entry(project, jaxexport):
+def test_a_failure_by_a_known_issue_has_the_advice_of_that_issue(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
     failed = ran(Verdict.ERROR, "0.12.0.1", stage=Stage.RUN, message="not refused", upstream="litert-unchecked-sizes")
     stored(of_runtime(failed, "litert==2.3.0", "2026-10-06"))
@@ -153,7 +153,7 @@ def test_a_failure_in_a_known_way_has_the_advice_of_its_entry(project, jaxexport
     assert f"{CASE}/0.9.2-cpu. Check sizes before the call. NO:" in out
 
 
-def test_a_refusal_in_a_known_way_has_the_advice_to_convert(project, jaxexport):
+def test_conversion_is_advised_for_a_refusal_by_a_known_issue(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: edge, jaxlib: 0.12.0.1}]\n")
     content = {**files(), ARTIFACT: encode(read(ARTIFACTS / "0.6.2" / "mlp.jaxexport").envelope._replace(vjp=None))}
     write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.6.2"), content)
@@ -262,7 +262,7 @@ def test_a_known_issue_names_the_release_that_fixed_it(ask):
     assert "known as: LAPACK calls crash in a fresh process, fixed in 0.10.0" in answer["why"]
 
 
-def test_an_artifact_too_new_to_load_is_a_no_without_a_run(ask):
+def test_an_artifact_too_new_to_load_is_answered_no_without_a_run(ask):
     new_golden()
     ended = ask(f"{CASE}/0.12.0.1-cpu", "all", "--json")
     found = msgspec.json.decode(ended.out, type=Deployability)
@@ -279,7 +279,7 @@ def test_an_artifact_that_loads_but_cannot_be_called_is_answered_no(ask):
     assert "loads, and cannot be called: jax before 0.8.2 finds no number of devices" in " ".join(out.split())
 
 
-def test_a_platform_that_the_artifact_lacks_is_answered_no(ask):
+def test_an_artifact_not_exported_for_the_platform_is_answered_no(ask):
     Path("export_compat.yaml").write_text(GPU)
     ended = ask(CASE, "gpu", code=1)
     assert "it was exported for cpu, and not for cuda" in ended.out
@@ -350,7 +350,7 @@ def test_export_with_an_older_jaxlib_is_advised_only_for_newer_writers(project, 
     assert f"Conversion does not help: {OTHER}/{writer}-cpu. Export again with jaxlib {how}." in out
 
 
-def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
+def test_each_reason_for_an_answer_no_has_its_own_advice(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
     store = GoldenStore(project / "golden")
     envelope = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope

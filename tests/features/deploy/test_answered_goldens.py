@@ -183,7 +183,7 @@ def test_goldens_written_after_the_asked_day_are_left_out(ask, jaxexport):
     assert f"found {OTHER}/0.12.0.1-cpu, built on 2026-10-20. Choose that day or a later one with --as-of." in ended.err
 
 
-def test_to_all_gives_the_same_answers_as_each_target_alone(project, jaxexport):
+def test_asking_for_all_targets_gives_the_answers_of_each_alone(project, jaxexport):
     Path("export_compat.yaml").write_text(GPU)
     one, every = (answers(jaxexport("can-i-deploy", CASE, "--to", to, "--json", code=1)) for to in ("gpu", "all"))
     assert one == every == [("gpu", f"{CASE}/0.9.2-cpu", "no")]

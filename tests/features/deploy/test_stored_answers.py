@@ -25,7 +25,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.run.plan_record import hash_of
 
 
-def test_a_stored_pass_is_a_yes(ask):
+def test_a_stored_pass_is_answered_yes(ask):
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "all", code=0)
     assert ended.out.splitlines()[:2] == [
@@ -64,7 +64,7 @@ NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
         ({"comparison": Comparison(rtol=0.45)}, {}, "", "comparison: rtol 0.45"),
     ],
 )
-def test_a_yes_names_the_comparison_and_accepted_weaknesses(ask, changes, outputs, why, accepted):
+def test_the_answer_yes_names_the_comparison_and_accepted_weaknesses(ask, changes, outputs, why, accepted):
     write_golden(GoldenStore(Path("golden")), manifest(CASE, "0.9.2", **changes), {**files(jaxlib="0.9.2"), **outputs})
     stored(ran(Verdict.PASS, "0.9.2"))
     out = " ".join(ask(CASE, "serving", code=0).out.split())
@@ -220,7 +220,7 @@ def test_a_whole_run_counts_after_a_part_of_it_was_run_again(ask):
     assert ask(CASE, "serving", code=3).err == ""
 
 
-def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
+def test_a_stored_failure_is_answered_no_with_a_working_release(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     crash_later = ran(Verdict.CRASH, "0.10.0", stage=Stage.RUN)
     stored(ran(Verdict.PASS, "0.9.1"), crash, crash_later, ran(Verdict.PASS, "0.10.2"))

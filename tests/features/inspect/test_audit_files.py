@@ -109,14 +109,14 @@ def test_a_bare_module_is_promised_nothing_by_jax(jaxexport, tmp_path):
     assert "guaranteed" not in out
 
 
-def test_a_target_that_the_named_reader_dropped_exits_1(jaxexport):
+def test_audit_exits_1_for_a_call_that_the_reader_no_longer_guarantees(jaxexport):
     path = DATA / "0.4.30" / "cholesky.jaxexport"
     ended = jaxexport("audit", path, "--writer", "0.4.30", "--readers", "0.12.0.1", code=1)
     assert "was guaranteed by jaxlib 0.4.30, and jaxlib 0.12.0.1 no longer guarantees it" in ended.out
     assert jaxexport("audit", path, "--writer", "0.4.30", "--readers", "0.4.31").code == 0
 
 
-def test_audit_exits_2_for_a_bad_file_after_the_others(jaxexport, tmp_path):
+def test_audit_checks_all_files_and_exits_2_if_one_is_bad(jaxexport, tmp_path):
     (tmp_path / "none").write_bytes(b"nothing of the kind")
     ended = jaxexport("audit", "none", unlisted(tmp_path), CHOLESKY, code=2)
     assert ended.err.startswith("jaxexport: error: none: ")

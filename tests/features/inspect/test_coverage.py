@@ -25,7 +25,7 @@ def rows(folder):
     return coverage(GoldenStore(folder).goldens())
 
 
-def test_coverage_counts_targets_only_on_their_platform(rows):
+def test_coverage_counts_custom_calls_only_on_their_platform(rows):
     def counts(kind: str, name: str) -> list[int]:
         return [len(rows[kind][name].platforms[platform]) for platform in PLATFORMS]
 

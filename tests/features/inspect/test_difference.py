@@ -49,7 +49,7 @@ def test_a_changed_signature_is_reported_by_argument(jaxexport):
     assert "derivatives: to order 0 → to order 2" in lines
 
 
-def test_changed_targets_and_disabled_checks_are_reported(jaxexport, tmp_path):
+def test_changed_custom_calls_and_disabled_checks_are_reported(jaxexport, tmp_path):
     out = jaxexport("diff", DATA / "0.12.0.1" / "cholesky.jaxexport", unlisted(tmp_path, switched_off=True)).out
     assert "custom call lapack_spotrf_ffi: × 2: LAPACK routine; guaranteed stable → none" in out
     assert "custom call my_kernel_of_ours:\n  - none\n  + × 2: custom call; UNLISTED: is not" in out
@@ -68,7 +68,7 @@ def test_changed_targets_and_disabled_checks_are_reported(jaxexport, tmp_path):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_each_field_that_changed_is_one_line(fields, line, jaxexport, tmp_path):
+def test_diff_prints_one_line_for_each_changed_field(fields, line, jaxexport, tmp_path):
     ended = jaxexport("diff", MLP, changed(tmp_path, "0.12.0.1/mlp", **fields), code=1)
     assert ended.out.splitlines()[2:] == [line]
 
@@ -159,7 +159,7 @@ ONES = np.ones(3, np.float32)
     ],
     ids=["by name", "keys"],
 )
-def test_each_leaf_with_another_path_is_one_line(jaxexport, tmp_path, function, before, after, lines):
+def test_diff_prints_one_line_for_each_leaf_with_a_changed_path(jaxexport, tmp_path, function, before, after, lines):
     files = [
         exported(tmp_path, function, name, *args, **kwargs) for name, (args, kwargs) in (("a", before), ("b", after))
     ]
@@ -191,7 +191,7 @@ def goldens(tmp_path, monkeypatch):
     return case.name
 
 
-def test_goldens_are_compared_by_name(jaxexport, goldens):
+def test_diff_accepts_the_names_of_goldens(jaxexport, goldens):
     out = jaxexport("diff", f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu", code=1).out
     assert out.startswith(f"- golden/{goldens}/0.6.2-cpu/artifact.jaxexport, ")
     assert "calling convention: 9 → 10" in out

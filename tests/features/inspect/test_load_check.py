@@ -158,7 +158,7 @@ def test_a_load_check_of_several_releases_is_an_error(reader):
         export_core.check(CHOLESKY, reader)
 
 
-def test_a_reader_written_jaxlib_equals_version_is_an_error():
+def test_a_reader_given_as_jaxlib_equals_version_is_an_error():
     with pytest.raises(ReleaseError, match=r"^reader: expected a release of jaxlib as its version alone"):
         export_core.check(CHOLESKY, "jaxlib==0.9.2")
 

@@ -128,7 +128,7 @@ def test_an_old_reader_is_bisected_towards_the_writer(bisect):
     assert edge(bisection) == ("0.8.2", "0.8.1")
 
 
-def test_the_good_end_is_the_nearest_stored_pass(bisect):
+def test_a_bisection_starts_at_the_nearest_stored_pass(bisect):
     reader = {"case": CASE, "writer": "0.9.2"}
     stored(
         *(result(reader=version, **reader) for version in ("0.9.2", "0.10.0", "0.10.2")),
@@ -140,7 +140,7 @@ def test_the_good_end_is_the_nearest_stored_pass(bisect):
     assert sorted(replay.ran) == ["0.10.2", "0.11.0", "0.11.1"], "on the side of the writer"
 
 
-def test_a_stored_pass_that_fails_here_is_not_the_good_end(bisect):
+def test_a_stored_pass_that_fails_in_the_replay_is_not_used_as_good(bisect):
     stored(result(reader="0.10.2"), result(Verdict.CRASH, reader="0.11.0"))
     bisection = found(bisect(FakeReplay(since("0.10.1")), "--json"))
     assert edge(bisection) == ("0.10.0", "0.10.1")
@@ -171,7 +171,7 @@ def test_bisect_exits_3_without_a_good_and_a_bad_end(endings, message, bisect):
 
 
 @pytest.mark.parametrize("reader", ["0.9.2", "0.11.0"])
-def test_no_release_is_good_if_the_writer_fails_alike(reader, bisect):
+def test_bisect_finds_no_good_release_if_the_writer_fails_alike(reader, bisect):
     everywhere = FakeReplay(among({}, CRASH))
     message = found(bisect(everywhere, "--reader", reader, "--json")).message
     assert "No release can be good: jaxlib 0.9.2 wrote the golden, and it fails there too, so that no" in message
@@ -233,7 +233,7 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
     assert "their errors are 10 and 10 in units of noise, and only more than 10 is bad" in " ".join(alike.out.split())
 
 
-def test_an_infinite_error_still_gives_a_threshold(bisect):
+def test_an_infinite_error_still_gives_a_threshold_to_bisect_by(bisect):
     sizes = {"0.10.1": off(3.0), "0.10.2": off(3.5), "0.11.0": off(math.inf, Verdict.NUMERICS)}
     bisection = found(bisect(FakeReplay(among(sizes, off(1.0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
     assert (edge(bisection), bisection.threshold) == (("0.10.1", "0.10.2"), 3.0)

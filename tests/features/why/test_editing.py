@@ -90,7 +90,7 @@ def test_main_can_be_cut_short_and_return_inner_values(editor, edited):
     assert len(edited(BRANCH, end[2])[0].results) == 1
 
 
-def test_a_value_becomes_an_argument_and_its_operations_go(editor, edited):
+def test_a_value_becomes_an_argument_and_its_operations_are_removed(editor, edited):
     case = editor.summary(parts_of(BRANCH)).edits["value"][2]
     summary, _ = edited(BRANCH, case)
     assert summary.names == ("stablehlo.slice", "stablehlo.concatenate")

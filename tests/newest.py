@@ -36,13 +36,13 @@ NEWEST = (
 )
 """The beginnings of the ids of tests: folders, files, and single tests of files that test something else otherwise."""
 ANY_RELEASE = (
-    "tests/plugin/test_changed_exports.py::test_a_change_under_all_hash_seeds_suggests_to_try_more",
-    "tests/plugin/test_changed_exports.py::test_a_check_finds_unrecorded_seed_dependence",
+    "tests/plugin/test_changed_exports.py::test_a_change_under_all_hash_seeds_suggests_trying_more",
+    "tests/plugin/test_changed_exports.py::test_a_check_finds_unrecorded_dependence_on_the_hash_seed",
     "tests/plugin/test_changed_exports.py::test_dependence_on_the_hash_seed_is_recorded",
-    "tests/plugin/test_changed_exports.py::test_noise_later_postpones_the_second_export",
+    "tests/plugin/test_changed_exports.py::test_noise_later_skips_the_second_export",
     "tests/plugin/test_changed_exports.py::test_random_constants_are_named_when_written_and_when_they_differ",
     "tests/plugin/test_changed_exports.py::test_seed_dependent_goldens_compare_only_outputs",
-    "tests/plugin/test_changed_exports.py::test_warn_passes_a_change_and_the_summary_shows_it",
+    "tests/plugin/test_changed_exports.py::test_under_warn_a_changed_export_passes_and_is_in_the_summary",
     "tests/plugin/test_set_elsewhere.py::test_a_test_that_depends_on_another_has_no_second_export",
     "tests/plugin/test_set_elsewhere.py::test_second_exports_find_the_fixtures_of_a_conftest",
     "tests/readers/test_ahead.py::test_the_reason_why_spare_processes_stop_is_reported_once",

@@ -203,7 +203,7 @@ def test_goldens_of_a_target_stay_until_its_last_day():
     assert reasons("2026-12-31") == [], "it was exported for another platform"
 
 
-def test_the_forecast_has_targets_with_their_last_days():
+def test_the_forecast_lists_targets_until_their_last_days():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     foreseen = forecast(goldens, POLICY, load_calendar(), TODAY, 60)
     assert [(reader.jaxlib, reader.targets) for reader in foreseen.deployed] == [("0.9.2", ("serving",))]

@@ -76,7 +76,7 @@ def test_a_modules_marker_may_allow_targets_a_test_never_calls(update):
     assert run["test_allow_of_the_module"].outcome == "passed"
 
 
-def test_an_allowed_call_that_only_an_older_golden_makes_is_used(update):
+def test_an_allowed_call_that_only_an_older_golden_makes_counts_as_used(update):
     project, _ = update
     case = "test_a.test_allow_for_another_writer"
     manifest = project.add_older_generation(case) / "golden.yaml"

@@ -10,11 +10,11 @@ _SECONDS = 60.0
 
 
 def refuse_committed(folder: str, top: str) -> None:
-    """Raise `CacheFolderError` if git tracks files in a folder, or cannot say whether it does.
+    """Raise `CacheFolderError` if git tracks files in a folder, or cannot tell whether it does.
 
     Args:
         folder: the folder of the cache.
-        top: the folder of its checkout.
+        top: the top folder of the git checkout with this folder.
     """
     try:
         tracked = run_git(("ls-files", "-z", "--", f":(top,literal){os.path.relpath(folder, top)}"), top, _SECONDS)

@@ -128,7 +128,7 @@ def read(path: str | os.PathLike[str]) -> Artifact:
     Raises `ArtifactError` if the file cannot be opened, or is not an artifact.
     """
     if not isinstance(path, str | os.PathLike):
-        raise _not_a("path", path, "read", "read_bytes reads bytes.")
+        raise _not_a("path", path, "read", "Pass bytes to `read_bytes` instead.")
     name = saved_model_in(os.fspath(path))
     try:
         data = read_regular(name, follow=True)
@@ -163,7 +163,7 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
     if isinstance(data, memoryview):
         data = bytes(data)  # it has no find() and startswith(), which the reader uses
     elif not isinstance(data, bytes | bytearray):
-        raise _not_a("bytes", data, "read_bytes", "read reads a file.")
+        raise _not_a("bytes", data, "read_bytes", "Pass a path to `read` instead.")
     if data[:4] == MAGIC:
         artifact = Artifact(name, data, None)
         _ = artifact.module.tables  # raises for a damaged one, as the decoder of the envelope does below

@@ -217,8 +217,8 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
                 yield from pending.popleft().result()
         except BrokenProcessPool:
             raise UnreadFilesError(
-                "a process that read files was killed, most likely for want of memory, so that not all files were "
-                "read. Try --jobs 1, which needs less."
+                "a process that read files was killed, most likely because memory ran out, so that not all files were "
+                "read. Try --jobs 1, which needs less memory."
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C nobody wants the rest

@@ -155,7 +155,7 @@ class _Reader:
         Readers of protobufs treat a field that occurs twice differently: some join both values, some take the last.
         """
         if field.number in seen:
-            raise self.wire.error(f"field {field.number} of {message} once", "the field again", field.start, LIMIT)
+            raise self.wire.error(f"field {field.number} of {message} once", "this field twice", field.start, LIMIT)
         seen.add(field.number)
 
     def _graph(self, graph: Field) -> None:

@@ -54,7 +54,7 @@ def with_values(
     for struct in structs:
         if getattr(struct, "weak_type", False):
             raise ExportError(
-                f"{test}: {struct} has a weak type, which arguments of an artifact do not have: "
+                f"{test}: {struct} has a weak type, but arguments of an artifact have none: "
                 "pass a Python number, or jax.ShapeDtypeStruct(shape, dtype)."
             )
     values = iter(_made(test, structs, rule) if inputs is None else _given(test, structs, inputs))

@@ -255,8 +255,8 @@ def require_kept(where: str, value: Any) -> None:
     if lost.any():
         raise ExportError(
             f"{where} is {given.dtype} and holds {given[lost][0]}. Without jax_enable_x64, jax makes it {taken.dtype}, "
-            "which cannot hold this number. Enable it (jax.config.update('jax_enable_x64', True)), or pass numbers "
-            f"that {taken.dtype} can hold."
+            "which cannot hold this number. Enable jax_enable_x64 (jax.config.update('jax_enable_x64', True)), or pass "
+            f"numbers that {taken.dtype} can hold."
         )
 
 

@@ -95,7 +95,7 @@ class Case:
         if removed and api.SHAPE_ASSERTIONS in options.disabled_checks:
             raise ExportError(
                 f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {api.SHAPE_ASSERTIONS}, as "
-                "only jax before 0.4.29 can. Name the check only in tests for such a writer."
+                "only jax before 0.4.29 can. Name this check only in tests that such a jax runs."
             )
         on_cpu = "cpu" in (options.platforms or ("cpu",)) or "platform" in options.disabled_checks
         if options.without_outputs and on_cpu:
@@ -254,7 +254,7 @@ class Case:
         for key in given:
             if key not in keys:
                 raise ExportError(
-                    f"{self.test}: {option}: expected arguments as the call passes them, by number or name: "
+                    f"{self.test}: {option}: expected as keys the arguments of the call, by number or name: "
                     f"{few([repr(key) for key in keys])}; found {key!r}."
                 )
         return tuple(map(given.get, positions)), {name: given.get(name) for name in kwargs}
@@ -430,7 +430,7 @@ def check_arguments(test: str, arguments: Arguments) -> None:
         where = f"{test}: {argument}{inside}"
         if is_reference(leaf):
             raise ExportError(
-                f"{where} is a mutable reference, and jax.export takes none. "
+                f"{where} is a mutable reference, which jax.export does not accept. "
                 "Pass the array, and make the reference inside the function: ref = jax.new_ref(x)."
             )
         if not is_array(leaf):
@@ -524,7 +524,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             name = name_of(function, "f").replace("<lambda>", "f")
             raise ExportError(
                 f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
-                "of the jitted function: no artifact can. Export that function without its checks: call "
+                "of the jitted function. An artifact cannot do that. Export that function without its checks: call "
                 f"chex.disable_asserts() first, and pass {name}.__wrapped__."
             )
         raise ExportError(
@@ -585,8 +585,8 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
     for leaf in leaves:
         if _is_nnx(leaf):
             raise ExportError(
-                f"{test}: {value_and_type(leaf)} is no pytree in this release of flax, so its arrays are no arguments. "
-                f"{_SPLIT}"
+                f"{test}: {value_and_type(leaf)} is not a pytree in this release of flax, so its arrays are not "
+                f"arguments. {_SPLIT}"
             )
     # nnx.jit gives each Variable a new value, also where the function did not change it.
     inner = function.__wrapped__ if _is_nnx(function) else function

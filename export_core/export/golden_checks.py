@@ -280,8 +280,8 @@ def _call_check(
     if axes and call.refused is None and count != devices:
         raise ExportError(
             f"{produced.case.test}: call {number}: expected arguments on {plural(devices, 'device')}, "
-            "as the function was "
-            f"exported for, found a mesh of {count}: {axes}. Place them on "
+            "for which the function was "
+            f"exported, found a mesh of {count}: {axes}. Place them on "
             f"{plural(devices, 'device')}, or expect the refusal: "
             "exported.refused(…, match=…)."
         )
@@ -381,7 +381,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, arguments: Argument
     types = few(list(map(_type_of, jax.tree_util.tree_leaves((args, kwargs)))))
     raise ExportError(
         f"{where}: expected this call of the exported function to be refused, and it was not. "
-        f"It takes {types or 'no arrays'}: pass arguments that the function does not accept, or remove this call."
+        f"The function accepted {types or 'no arrays'}: pass arguments that it does not accept, or remove this call."
     )
 
 

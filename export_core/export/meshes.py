@@ -181,7 +181,7 @@ def require_devices(case: Case, closed_jaxpr: Any) -> None:
     for call in equations(closed_jaxpr, lambda equation: devices(equation) > 1):
         raise ExportError(
             f"{case.test}: expected arguments on the mesh of this {call[0]}, since the function was exported for one "
-            f"device: {call_text(*call)}\nName the mesh and how each argument is on it, such as mesh={{'x': 4}}, "
+            f"device: {call_text(*call)}\nName the mesh and how each argument is sharded, such as mesh={{'x': 4}}, "
             "in_specs=(PartitionSpec('x'),)."
         )
 

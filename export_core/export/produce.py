@@ -402,7 +402,7 @@ def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, b
         raise ExportError(
             f"{case.test}: expected an artifact of less than 2 GB, as flatbuffers are, found a module of "
             f"{len(exported.mlir_module_serialized) / 1e9:.1f} GB. Constants take most of it: pass large arrays, such "
-            "as weights, as arguments. Their values are then in inputs.npz, once."
+            "as weights, as arguments. Their values are then stored once, in inputs.npz."
         ) from error
 
 

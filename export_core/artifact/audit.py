@@ -83,8 +83,8 @@ def audit(
         artifact: an artifact, which is judged with its nested VJPs.
         writer_stable: the targets that the writer's release guarantees; None if the writer is not known.
         reader_stable: the targets that the reader's release guarantees; None if there is no reader to consider.
-        allow: the targets that the policy allows, with their reasons. A target that the reader's release dropped is
-            accepted too if it is here, and still reported as dropped.
+        allow: the targets that the policy allows, with their reasons. If the reader's release dropped one of these
+            targets, it is accepted, and still reported as dropped.
         writer: the name of the writer in messages.
         reader: the name of the reader in messages.
     """
@@ -209,8 +209,8 @@ def foreseen(
     """Foresee what an artifact does in a reader on a platform, one of `PLATFORMS`.
 
     `promised` are the custom-call targets that the reader promises, and `reader` is the name of the reader in the note.
-    If the writer is not known, for example because the artifact was changed after its export, the note calls these
-    targets listed instead of promised.
+    If the writer is not known, for example because the artifact was changed after its export, the note says that these
+    targets are listed, not that they are promised.
     """
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms

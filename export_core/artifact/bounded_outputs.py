@@ -112,7 +112,7 @@ class _Bounds(Trace):
     def _clamp(self, made: Value, fills: tuple[float, ...]) -> Bounded | None:
         """Return the bounds of a clamp, or of a minimum of a maximum; None for other operations.
 
-        None, too, if the numbers to clamp are whole in any case.
+        None, too, if the numbers are whole before they are clamped.
 
         `fills` are the numbers that masks after the clamp put in place of elements.
         """
@@ -151,7 +151,7 @@ class _Bounds(Trace):
         return made is not None and made.made_by.name == name
 
     def _made(self, value: Value) -> Value | None:
-        """Return the float value that becomes `value` only by changes of its shape and float type.
+        """Return the float value from which `value` is made by nothing but changes of shape and float type.
 
         None if this is an argument of main, or not a float.
         """

@@ -56,7 +56,7 @@ class Wire:
             raise self.error(f"at most {self.most} fields in {len(self.data)} bytes", "more", at, LIMIT)
 
     def fields(self, start: int, end: int, what: str) -> Iterator[Field]:
-        """Yield the fields of the message between two bytes, in order; `what` is the message's name in errors.
+        """Yield the fields of the message from byte `start` to byte `end`; `what` is the message's name in errors.
 
         Raises `ArtifactError` if a field does not fit into the message.
         """

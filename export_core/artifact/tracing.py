@@ -102,7 +102,7 @@ class Trace:
         return self._bodies[name]
 
     def past_calls(self, value: Value) -> Value | None:
-        """Return the value that `value` is before it goes through calls: one that an operation other than a call makes.
+        """Follow a value back through calls of functions, to the value that another operation than a call makes.
 
         None if the search ends at an argument of main, or after `MOST_STEPS` steps.
         """

@@ -164,7 +164,7 @@ def _writes(jax: str, artifact: Artifact) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _conventions_of(jax: str) -> tuple[float, float]:
-    """Return the oldest and the newest calling convention that a jax writes; the newest may be unknown: infinity."""
+    """Return the oldest and the newest calling convention that a jax writes; infinity for an unknown newest one."""
     number = version_numbers(jax)
     oldest, newest = next((both for first, both in CONVENTIONS.items() if number >= first), (1, 5))
     # What a release to come can write is not known.

@@ -63,7 +63,7 @@ def open_to_append(path: Path) -> io.FileIO:
 
 
 def refuse_link(path: Path) -> None:
-    """Raise `UnexpectedFileError` if a path to write is a symbolic link, unless it is one of the system's in /dev."""
+    """Raise `UnexpectedFileError` if a path to write is a symbolic link, unless it is a link of the system in /dev."""
     if stat.S_ISLNK(_mode(path)) and str(path.absolute().parent) not in _STREAMS:
         raise UnexpectedFileError("no symbolic link", "one", str(path))
 

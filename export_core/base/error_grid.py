@@ -14,7 +14,7 @@ MOST_ROWS, MOST_COLUMNS, LONGEST_LINE = 16, 32, 96
 
 
 class ErrorGrid(msgspec.Struct, frozen=True, gc=False):
-    """The error in each part of an array, row by row: that of the element that exceeds its allowed error the most.
+    """The error in each part of an array, row by row: the error that exceeds the allowed error the most.
 
     The last axis of the array is cut into columns, all other axes together are cut into rows. An array with one axis
     has one row.

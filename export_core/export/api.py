@@ -69,7 +69,7 @@ def export_function(
 
 
 def _keyword_of(function: Any, new: str, old: str) -> str:
-    """Return the name that a keyword argument of a function has in this release: `new` or, before, `old`."""
+    """Return the name of a keyword argument that a function has in this release: `new` if it has that, else `old`."""
     return new if new in inspect.signature(function).parameters else old
 
 

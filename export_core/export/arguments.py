@@ -207,7 +207,7 @@ def placed_like(value: Any, array: Any) -> Any:
 def _copy(array: jax.Array) -> Any:
     """Return a copy of an array on the same devices, in the same memory and layout.
 
-    The method `copy` of jax puts it into the default memory and layout.
+    The method `copy` of jax would put the copy into the default memory and layout.
     """
     # An uncommitted array (see jax.device_put) is in default memory with the default layout. Its copy must be
     # uncommitted too: jit refuses committed arguments that are on different devices.

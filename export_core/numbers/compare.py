@@ -254,7 +254,7 @@ def _others(failed: Sequence[Difference]) -> str:
 
 
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
-    """Return the largest value of each field in `ERRORS` among these outputs or calls; None for one that all lack."""
+    """Return the largest value of each `ERRORS` field among outputs or calls; None for a field that all lack."""
     return {
         name: max((error for one in differences if (error := getattr(one, name)) is not None), default=None)
         for name in ERRORS
@@ -400,7 +400,7 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
 
 
 def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
-    """Return lines about elements where a number, NaN or infinity was expected and something else of these was found.
+    """Return lines about elements where a number, NaN or infinity was expected, and another of these was found.
 
     One such line is ``NaN where a number was expected at 2 places``. `bad` marks the elements that are out of
     tolerance.

@@ -26,7 +26,7 @@ def comparison_of(check: Check, how: Comparison) -> Comparison:
 
 
 def is_by_noise(golden: Golden, check: Check, dtype: str, tolerances: Tolerances = NO_TOLERANCES) -> bool:
-    """Return whether outputs of a dtype are compared by noise, since neither a tolerance nor a comparator is set.
+    """Return whether outputs of a dtype are compared by noise: neither a tolerance nor a comparator is set for them.
 
     Args:
         golden: the golden, with the comparison that its policy gives it.

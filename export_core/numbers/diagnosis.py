@@ -483,7 +483,7 @@ def error_grid(absolute: Array, limit: Array | None) -> ErrorGrid | None:
 
 
 def _as_matrix(values: Array) -> Array:
-    """Return an array as a matrix, whose columns are the last axis and whose rows are all other axes.
+    """Return an array as a matrix: its last axis becomes the columns, and all other axes together become the rows.
 
     A single column becomes a row.
     """

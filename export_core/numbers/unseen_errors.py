@@ -40,7 +40,7 @@ class NotSeen(NamedTuple):
 
 
 def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str, NotSeen]:
-    """Return, by name and path of each output in one text, how large an error may pass unseen.
+    """Return, for each output, how large an error may pass unseen; a key has the output's name and path.
 
     The fraction follows from the largest noise in the output, without the elements that show nothing. Only outputs of
     floats that are compared by noise, and have a number other than 0, are included.

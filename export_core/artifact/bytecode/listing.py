@@ -178,9 +178,9 @@ class _Lister:
                 self._operation(cursor, region)
 
     def _begin_function(self, attributes: int, properties: int) -> dict[int, list[int]]:
-        """Begin the listing of a function, and return the values of its platform index by argument number.
+        """Begin the listing of a function, and return its arguments that are the platform index.
 
-        The values, one for each platform, are those of each argument that is marked as the platform index.
+        The result has, by argument number, the value of the argument on each platform.
         """
         texts, own = self._texts, self._own("vhlo.func_v1", attributes, properties)
         name, visibility = (str(texts.attribute(own[key])) if key in own else "" for key in _SYMBOL)

@@ -57,7 +57,7 @@ class Buffer:
             raise ArtifactError(expected, "more", at, name=self.name, advice=LIMIT)
 
     def need(self, at: int, count: int, what: str) -> None:
-        """Raise `ArtifactError` unless the `count` bytes from byte `at`, which it names `what`, are inside the file."""
+        """Raise `ArtifactError` unless `count` bytes from byte `at` on are inside the file; `what` names the bytes."""
         if at < 0 or at + count > self.size:
             found = f"a place outside the file, which has {self.size} bytes"
             if 0 <= at <= self.size:

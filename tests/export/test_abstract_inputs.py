@@ -97,7 +97,7 @@ def test_made_inputs_lie_in_the_domain_of_the_function(exported, function: Any, 
 def test_inputs_are_requested_if_all_made_ones_give_nan(exported):
     golden = add_checks(exported(lambda x: jnp.log(-x * x), X), [ExtraCall((X,), {})])
     assert (golden.manifest.inputs_rule, golden.outside) == ("", ("the first call", "call1"))
-    message = r"NaN or infinities in the outputs of the first call and call1, .* inputs=\(array, ...\), one for each"
+    message = r"NaN or infinities in the outputs of the first call and call1 for .* inputs=\(array, ...\), one for each"
     with pytest.raises(ExportError, match=message):
         require_values(golden)
 

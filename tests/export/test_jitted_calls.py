@@ -185,7 +185,7 @@ def test_a_model_that_is_not_a_pytree_is_an_error_with_a_remedy(exported):
     class Module:
         __module__ = "flax.nnx.module"
 
-    with pytest.raises(ExportError, match=r"Module is no pytree .* nnx\.split\(model\)"):
+    with pytest.raises(ExportError, match=r"Module is not a pytree .* nnx\.split\(model\)"):
         exported(FilterJit(lambda model, x: x), Module(), X)
 
 

@@ -176,7 +176,8 @@ def test_a_sharding_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
 def test_arguments_of_a_call_to_be_refused_are_put_on_its_mesh(exported):
     """As in a reader: arguments on one device would be refused for another reason."""
     with pytest.raises(
-        ExportError, match=r"refused1: expected this call .* to be refused, and it was not\. It takes float32\["
+        ExportError,
+        match=r"refused1: expected this call .* to be refused, and it was not\. The function accepted float32\[",
     ):
         add_checks(exported(DOUBLED, X, **OVER_X), [ExtraCall((X,), {}, WRONG_DEVICES)])
 

@@ -37,7 +37,7 @@ LARGE = np.array([7, 2**40])
 )
 def test_a_number_that_half_the_bits_cannot_hold_is_refused(exported, args, kwargs, where):
     with pytest.raises(
-        ExportError, match=rf"{where}.*which cannot hold this number\. Enable it \(jax\.config\.update\("
+        ExportError, match=rf"{where}.*which cannot hold this number\. Enable jax_enable_x64 \(jax\.config\.update\("
     ):
         exported(lambda *args, **kwargs: (args, kwargs), *args, kwargs=kwargs)
 

@@ -117,7 +117,7 @@ CALLS = {  # each call, and the messages with which its test fails
     ),
     "reference": (
         "export_golden(jax.jit(lambda ref: ref[...]), jax.new_ref(X))",
-        "argument [0] is a mutable reference, and jax.export takes none. Pass the array, and make",
+        "argument [0] is a mutable reference, which jax.export does not accept. Pass the array, and make",
     ),
     "closed_over": (
         "ref = jax.new_ref(X); export_golden(jax.jit(lambda x: x + ref[...]), X)",

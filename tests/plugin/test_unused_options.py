@@ -27,7 +27,7 @@ UNUSED = {  # the marker, what is exported, and the message
     ),
     "no_such_argument": (
         *('symbolic_shapes={"x": "b, 4"}', "export_golden(jax.jit(lambda x, *, y: x + y), X, y=X)"),
-        "symbolic_shapes: expected arguments as the call passes them, by number or name: 0, 'y'; found 'x'.",
+        "symbolic_shapes: expected as keys the arguments of the call, by number or name: 0, 'y'; found 'x'.",
     ),
     "no_spec": (
         *('mesh={"a": 2}, in_specs=({"w": "a"},)', 'export_golden(jax.jit(lambda tree: tree["w"]), {"w": X})'),

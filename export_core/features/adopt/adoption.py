@@ -293,7 +293,8 @@ class Adoption:
             draft.problem = (
                 f"{draft.artifact.name}: expected finite numbers, found NaN or infinities in its outputs for all "
                 "inputs that were made: normally distributed, positive, and positive definite ones. Give inputs for "
-                "which it is defined: --inputs NPZ (np.savez(file, *leaves)); they may give NaN or infinities too."
+                "which the function is defined: --inputs NPZ (np.savez(file, *leaves)). With inputs of your own, NaN "
+                "and infinities are accepted."
             )
 
     def _run(self, drafts: list[_Draft]) -> list[_Draft]:

@@ -351,7 +351,7 @@ def test_an_artifact_is_refused_if_all_inputs_give_nan(bare_archive, add, writer
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
     ended = add(code=2)
     assert "expected finite numbers, found NaN or infinities in its outputs for all inputs that were made" in ended.err
-    assert "Give inputs for which it is defined: --inputs NPZ" in ended.err
+    assert "Give inputs for which the function is defined: --inputs NPZ" in ended.err
     assert stored().keys() == {"symbolic/0.9.2-cpu"}
 
 

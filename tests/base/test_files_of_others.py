@@ -116,7 +116,7 @@ def test_the_folder_of_a_policy_may_be_a_string(tmp_path):
     ("function", "given", "other"), [(read, b"ML", "read_bytes"), (read_bytes, "a.jaxexport", "read")]
 )
 def test_read_and_read_bytes_suggest_each_other_on_a_wrong_type(function, given, other):
-    found = f"{function.__name__}: expected .*, found {type(given).__name__}. {other} reads "
+    found = f"{function.__name__}: expected .*, found {type(given).__name__}. Pass .* to `{other}` instead"
     with pytest.raises(ArtifactError, match=found):
         function(given)
 

@@ -37,7 +37,7 @@ STABLEHLO_YEARS = (5, 2)  # Backward and forward. Source: docs/compatibility.md 
 
 
 class SignatureFacts(NamedTuple):
-    """The types of arguments and results as jax prints them, flat and in order; of a SavedModel only the name."""
+    """The function's name and the types of its flattened arguments and results; for a SavedModel, only the name."""
 
     name: str  # The name of the function; of a SavedModel the names of its signatures.
     inputs: tuple[str, ...]  # The types of the arguments.
@@ -61,7 +61,7 @@ class ConstantFacts(NamedTuple):
 
 
 class ModuleFacts(NamedTuple):
-    """A StableHLO module: the function's own (order 0), or that of a derivative."""
+    """A StableHLO module in an artifact: that of the function itself, or of one of its derivatives."""
 
     vjp_order: int  # The order of the derivative, 0 for the function itself.
     nbytes: int  # Its size in bytes.
@@ -107,7 +107,7 @@ class ReaderFacts(NamedTuple):
 
 
 class RuntimeFacts(NamedTuple):
-    """Which releases of a runtime other than jaxlib read the artifact, by build date."""
+    """Which releases of a runtime other than jaxlib read and run the artifact, in the order of their build dates."""
 
     runtime: str  # The name of the runtime.
     reads: dict[str, bool | None]  # Whether each release reads it; null if that is not known.
@@ -118,7 +118,7 @@ class RuntimeFacts(NamedTuple):
 
 
 class StableHloPromise(NamedTuple):
-    """StableHLO's own promise for a bare module, between the builds of the StableHLO that writes and reads."""
+    """For how many years after and before a bare module was written StableHLO promises to read it."""
 
     backward_years: int  # Years backward.
     forward_years: int  # Years forward.
@@ -146,12 +146,12 @@ class ConvertedFacts(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """For which reader it was converted, and by what, in words, with the version of the converter."""
+        """A phrase with the reader that the artifact was converted for, and the tool that converted it."""
         return f"for {title_of(self.reader)} by {self.tool}"
 
     @property
     def differs_from_original(self) -> bool:
-        """Whether the conversion changed the artifact, as its record says: JAX promises nothing for it then."""
+        """Whether the conversion changed the artifact, by its record; JAX promises nothing for a changed one."""
         return not self.problem and self.way != "unchanged"
 
 
@@ -211,10 +211,10 @@ def describe(
     Args:
         artifact: The artifact.
         terms: The releases and the allowed calls.
-        whole: Whether the fields of the envelope are included, which no screen shows.
-        readers: Custom calls are judged for the jaxlibs among them, or for the newest release if there are none.
-        runtimes: Whether other runtimes are asked too, which takes as long as all jaxlibs.
-        writer: The writer; without it, what the bytes show of it.
+        whole: Whether all fields of the envelope are included, as JSON shows them and the screen does not.
+        readers: The jaxlibs among these readers have to promise the custom calls; without any, the newest release.
+        runtimes: Whether to forecast for other runtimes too, which takes as long as for all jaxlibs.
+        writer: The writer, if it is known; otherwise it is read from the artifact's bytes.
 
     Raises:
         ArtifactError: A module of the artifact cannot be read.
@@ -297,15 +297,18 @@ def audit_for(
 
 
 def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFinding, ...]:
-    """Return one finding for each target or part, from several audits of the same artifact.
+    """Return the worst finding for each target or unknown part, from several audits of the same artifact.
 
-    It is the first finding that is not ok, or the first of all if each is ok.
+    The first finding that is not ok is the worst; if all are ok, it is the first one.
     """
     return tuple(next((x for x in alike if not x.ok), alike[0]) for alike in zip(*audited, strict=True))
 
 
 def _reader(known: Forecast, *, advised: bool) -> ReaderFacts:
-    """Return what is foreseen of a reader; if not `advised`, without how to export or convert otherwise."""
+    """Return whether a reader loads and runs an artifact, by its forecast.
+
+    Only if `advised`, the reasons include advice on how to export or convert the artifact instead.
+    """
     load = known.load if advised else without_advice_on(known.load)
     if load.ok is False:
         return ReaderFacts(load.reader.release, load.ok, load.reasons, NO, NO, NO, ())
@@ -322,7 +325,7 @@ def _reader(known: Forecast, *, advised: bool) -> ReaderFacts:
 
 
 def _readers_of_runtimes(terms: Terms) -> Iterator[Reader]:
-    """Yield the releases of all runtimes other than jaxlib, by runtime."""
+    """Yield all releases of all runtimes other than jaxlib, one runtime after the other."""
     runtimes = shipped_runtimes()
     for name in runtimes:
         yield from readers_of_runtime(name, runtimes, terms.releases)
@@ -386,9 +389,9 @@ def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
 
 
 def stablehlo_promise(artifact: Artifact) -> StableHloPromise | None:
-    """Return StableHLO's compatibility promise for a bare module.
+    """Return StableHLO's compatibility promise if the artifact is a bare, portable module, else None.
 
-    None for raw bytecode, and for an artifact of jax.export or a SavedModel, which have promises of their own.
+    Raw bytecode has no such promise; artifacts of jax.export and SavedModels have promises of their own.
     """
     written_for = artifact.module.stablehlo_version
     if artifact.envelope is not None or artifact.saved_model is not None or written_for is None:

@@ -46,7 +46,7 @@ from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement, Result
 from export_core.judge.accepted import other_noise
-from export_core.judge.generations import other_generations
+from export_core.judge.generations import changed_goldens
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
@@ -585,7 +585,7 @@ class Recorder:
             named = [*named, _NOT_REPRODUCIBLE]
         if case in self._with_other_inputs:
             named = [*named, _OTHER_INPUTS]
-        others = other_generations(generations, policy, self._replayer.command()[1:], asked=[golden.id])
+        others = changed_goldens(generations, policy, self._replayer.command()[1:], asked=[golden.id])
         named = [*named, *(text.removeprefix(f"{case}: ") for text in others)]
         parts = {f"{case}, {name}": part for name, part in not_seen(golden, policy.tolerances).items()} if noise else {}
         deferred = case in self._deferred
@@ -664,7 +664,7 @@ class Recorder:
                 changed=change,
                 other_inputs=other_inputs,
                 # Not their outputs: that takes up to 0.3 s a case, and a matrix does it.
-                other_generations=other_generations(generations, policy, self._replayer.command()[1:], outputs=False),
+                other_generations=changed_goldens(generations, policy, self._replayer.command()[1:], outputs=False),
                 compared_by_outputs=differs_again or not reference.manifest.reproducible,
                 own=reference.manifest.writer.id == manifest.writer.id,
                 stored=stored,

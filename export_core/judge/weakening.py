@@ -17,7 +17,7 @@ from export_core.goldens.manifest import (
     UndecidedOutput,
 )
 from export_core.judge import accepted
-from export_core.judge.accepted import Accepted, Teller, merge_accepted
+from export_core.judge.accepted import Accepted, Lister, merge_accepted
 from export_core.policy import Policy
 from export_core.policy.entries import (
     CustomCallChange,
@@ -79,7 +79,7 @@ def _spread(*groups: tuple[Any, Sequence[tuple[Any, str]]]) -> dict[Field, Any]:
     return fields
 
 
-WEAKENS: Mapping[Field, Teller | Elsewhere | AsField] = _spread(
+WEAKENS: Mapping[Field, Lister | Elsewhere | AsField] = _spread(
     (accepted.allowed_calls, [(Options, "allow"), (Policy, "allow")]),
     (accepted.disabled_checks, [(Options, "disabled_checks")]),
     (accepted.without_outputs, [(Options, "without_outputs nothing_to_compare")]),

@@ -50,10 +50,9 @@ _ONE_CELL = (
 
 
 def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options of one cell to a command, and passes it their `Choice`.
+    """Return a decorator that adds the options that name one cell to a command, and passes it the chosen cell.
 
-    If the cells that are meant fail by several causes, `first_cause` chooses the first cause; otherwise that is an
-    error.
+    If the options fit cells with several causes, `first_cause` chooses the first cause; without it, that is an error.
     """
 
     def add(about: Callable[..., None]) -> Callable[..., None]:
@@ -79,7 +78,7 @@ def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., Non
 
 @contextmanager
 def _interrupted_with(text: str) -> Iterator[None]:
-    """Print this text and exit with the signal's code if a signal interrupts the block."""
+    """Run the block; if a signal interrupts it, print `text`, and exit with the exit code of that signal."""
     from export_core.cli.signals import Interrupted, interruptible
 
     try:

@@ -27,7 +27,6 @@ class Phase(StrEnum):
     D is the build date of the first jaxlib with the change, and RELEASE that of the first whose exports have it.
     """
 
-
     BEFORE = "before"  # Until D: only the old target exists.
     FORWARD = "forward window"  # Until D + 21: readers have both targets, and exports still use the old one.
     UNRELEASED = "unreleased"  # Exports may use the new target, and the backward window has not begun.

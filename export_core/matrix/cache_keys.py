@@ -143,7 +143,7 @@ def tool() -> str:
 
 
 def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
-    """Return a copy of a nested value with each path of a file below `folder` replaced by the file's hash in `files`."""
+    """Return a copy of a nested value with each file's path below `folder` replaced by the file's hash in `files`."""
     if isinstance(value, str):
         name = os.path.relpath(value, folder) if value.startswith(folder + os.sep) else ""
         # A file that no manifest lists is its own content, and shared with nobody.

@@ -49,7 +49,7 @@ def _found(tables: Tables, values: Values, uses: Uses) -> dict[str, Set[str]]:
             return "none"
         if (known := elements.get(number)) is None:
             if number >= len(tables.types):
-                expected = f"the number of a type, below {len(tables.types)}"
+                expected = f"the number of a type (below {len(tables.types)})"
                 raise tables.error(expected, str(number), tables.sections[IR].at)
             known = elements[number] = _element_of(values.type(number))
         return known

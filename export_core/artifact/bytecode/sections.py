@@ -102,7 +102,7 @@ class Cursor:
         else:
             value = self.varint(f"the number of a {what}")
         if value >= count:
-            raise self.error(f"the number of a {what}, below {count}", str(value), at)
+            raise self.error(f"the number of a {what} (below {count})", str(value), at)
         return value
 
     def section(self, base: int) -> "tuple[int, Cursor]":

@@ -157,7 +157,7 @@ def _walk(
         else:
             name, at = varint(data, at)
         if name >= names:
-            raise cursor.error(f"the number of an operation name, below {names}", str(name), start)
+            raise cursor.error(f"the number of an operation name (below {names})", str(name), start)
         counts[name] += 1
         # The order from here on is that of MLIR's code: location, attributes, properties, results, operands, the rest.
         # LLVM's documentation leaves out the properties.
@@ -222,14 +222,14 @@ def _walk(
         if attributes >= 0:
             if attributes >= len(tables.attributes):
                 raise cursor.error(
-                    f"the number of an attribute, below {len(tables.attributes)}", str(attributes), start
+                    f"the number of an attribute (below {len(tables.attributes)})", str(attributes), start
                 )
             attributes_of.setdefault(attributes, name)
         if hook is not None:
             if location >= len(tables.attributes):
-                raise cursor.error(f"the number of a location, below {len(tables.attributes)}", str(location), start)
+                raise cursor.error(f"the number of a location (below {len(tables.attributes)})", str(location), start)
             if properties >= len(tables.property_offsets):
-                expected = f"the number of an operation's properties, below {len(tables.property_offsets)}"
+                expected = f"the number of an operation's properties (below {len(tables.property_offsets)})"
                 raise cursor.error(expected, str(properties), start)
             tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again
             hook(Operation(name, start, attributes, properties, location, len(stack) - 1))
@@ -352,7 +352,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
         if version >= 4:  # since then an unknown location is left out
             kind, located = kind >> 1, bool(kind & 1)
         if kind >= types:
-            raise cursor.error(f"the number of a type, below {types}", str(kind), at)
+            raise cursor.error(f"the number of a type (below {types})", str(kind), at)
         kinds.append(kind)
         if located:
             cursor.varint("the location of a block argument")

@@ -154,7 +154,7 @@ class _Decoder:
 
     def choose(self, index: int, among: Sequence[Made], what: str) -> Made:
         if index >= len(among):
-            raise self.table.error(f"the number of one of the {what}, below {len(among)}", str(index))
+            raise self.table.error(f"the number of one of the {what} (below {len(among)})", str(index))
         return among[index]
 
     def shared(self, table: Table, kind: type[Made], key: Hashable, make: Callable[[], Made], cost: int = NEW) -> Made:

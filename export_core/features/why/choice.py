@@ -93,7 +93,9 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
     for name, word in words.items():
         option = getattr(asked, name)
         if word and option and word != option:
-            raise WhyError(f"--{name} {option}: the name of the cell has {word}. Leave out one of them.")
+            raise WhyError(
+                f"--{name}: expected {word}, as in the name of the cell, found {option}. Leave out one of the two."
+            )
     reader, platform = asked.reader or words["reader"], asked.platform or words["platform"]
     return replace(asked, cell=golden, reader=reader, platform=platform)
 

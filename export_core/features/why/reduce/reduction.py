@@ -127,7 +127,7 @@ class ReductionFolder:
             if others := [name for name in names if name not in _OWN and not name.endswith(".register.py")]:
                 raise WhyError(
                     f"{self.path}: expected only the files of a reduction, found {few(others)} too, which would be "
-                    "deleted. First move what is to be kept to another folder."
+                    "deleted. First move them to another folder."
                 )
             return earlier
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
@@ -328,8 +328,8 @@ class _Run:
         self.oracle = Oracle(self.failing, self.second, self.failure, wanted)
         if not self.oracle.fails_alike(self.program):
             raise NotReproducedError(
-                f"{self.cell.key}: {self.failure}, but not when its module is written again without derivatives and "
-                "pytrees: the cause is not in the module."
+                f"{self.cell.key}: {self.failure}, but its module alone, without derivatives and pytrees, does not "
+                "fail in this way: the cause is outside the module, so the cell cannot be reduced."
             )
         self.reduction = Reduction(
             cell=str(self.cell.key),

@@ -391,7 +391,7 @@ def _make_double(program: Program) -> None:
     values = [result for operation in operations for result in operation.results]
     values += [argument for block in blocks for argument in block.arguments]
     if not any(_NARROW.search(str(value.type)) for value in values):
-        raise NotEditableError("it computes in double precision, or without floats")
+        raise NotEditableError("it computes in double precision already, or has no floats")
     for value in values:
         if value not in kept:
             value.set_type(_double(value.type))

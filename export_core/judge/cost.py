@@ -17,7 +17,7 @@ CERTAIN = 0.01  # The probability, over all cells of a report together, that a c
 
 
 class CostChange(msgspec.Struct, frozen=True, gc=False):
-    """A compiler's figure, such as a buffer size, with its different values in two cells."""
+    """A figure of a cell's cost, such as `temp_bytes`, with its different values in two cells."""
 
     figure: str  # The name of the figure, such as `temp_bytes`; `run_seconds` is the median of the repetitions.
     was: float  # In the cell that comes first: the older release, or the baseline.

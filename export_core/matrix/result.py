@@ -130,7 +130,7 @@ def _interned(value: Hashable) -> Any:
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """The result of a cell: what happened and its judgement; before it is judged, it is called an outcome."""
+    """The result of a cell: what happened and its judgement. Without a judgement, it is called an outcome."""
 
     case: str  # The id of the case, such as `tests.test_model.test_attention`.
     golden: str  # The golden, `case/writer`.
@@ -367,7 +367,7 @@ class Cells:
 
     @cached_property
     def by_series(self) -> Mapping[Series, Sequence[Result]]:
-        """The results that differ only in the reader, by golden, platform, kind of device, mode and runtime."""
+        """The results that differ only in the reader, by golden, platform, device, mode and runtime."""
         return grouped(self.results, lambda result: result.series)
 
     @cached_property

@@ -133,7 +133,7 @@ def policy_file(folder: Path, named: str | os.PathLike[str] | None = None) -> Pa
 
 
 def load_policy(file: str | os.PathLike[str]) -> Policy:
-    """Return the policy in a file, with the releases in the file beside it.
+    """Return the policy in a file, with the releases beside it.
 
     Raises `PolicyError`, which names file, line, key and what was expected.
     """

@@ -64,10 +64,10 @@ class LoadCheck:
 
     @property
     def ok(self) -> bool | None:
-        """Whether the artifact loads, and all its custom calls are promised, or listed for a bare module.
+        """Whether the artifact loads with all its custom calls promised; None if it is not known whether it loads.
 
-        False also if the reader is known not to run the artifact, or to compute other numbers. None if it is not known
-        whether the artifact loads.
+        False also if the reader is known not to run the artifact, or to compute other numbers. A bare module has no
+        promise, so its custom calls need only be on JAX's list.
         """
         return False if self.unpromised or self.numbers == NO else self.loads
 
@@ -84,13 +84,13 @@ def check(
 
     Args:
         path_or_bytes: The artifact, or the path of its file.
-        reader: The release that is to load the artifact; None for the jax and jaxlib that are installed here.
-        platform: The platform to run it on; "" for a CPU, or else the first platform that it was exported for.
+        reader: The release to load the artifact in; None for the installed jax and jaxlib.
+        platform: The platform to run it on; "" for a CPU, or else the first platform of the artifact.
 
     Raises:
         ArtifactError: The artifact cannot be read.
         PlatformError: There is no such platform.
-        ReleaseError: The reader is in no calendar, or no jaxlib is installed.
+        ReleaseError: The calendar lacks the reader, or no jaxlib is installed.
     """
     if platform:
         require_type(platform, str, "platform", f"one of {', '.join(PLATFORMS)}", PlatformError)

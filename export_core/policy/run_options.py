@@ -40,7 +40,7 @@ class OptionError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several equal parts of a plan, each of which can run on a machine of its own."""
+    """One of several parts of a plan, each of which can run on a machine of its own."""
 
     index: int  # The number of the shard, from 1.
     count: int  # How many shards the plan has.

@@ -118,7 +118,7 @@ class RuntimeFacts(NamedTuple):
 
 
 class StableHloPromise(NamedTuple):
-    """For how many years after and before a bare module was written StableHLO promises to read it."""
+    """StableHLO's promise for a bare module: the years between the StableHLO that wrote it and one that reads it."""
 
     backward_years: int  # Years backward.
     forward_years: int  # Years forward.

@@ -140,7 +140,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     one: its manifest, arrays and files are shown too. Nothing in it is run. The policy's releases, windows and allowed
     calls are used.
 
-    Of any other DIR, or of several names, all artifacts found are counted: each CASE then has all its goldens. Hidden
+    For any other DIR, or several names, all artifacts found are counted; a CASE then means all its goldens. Hidden
     folders and virtual environments are left out unless they are named.
 
     Exit codes with --readers: 0 all load it, none is known not to run it, and every custom call is promised or allowed;
@@ -265,9 +265,9 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
 def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: str | None) -> None:
     """Check every custom call against what its writer guaranteed and the policy allows.
 
-    The parameters of `main` are checked against the artifact's envelope and its calling convention. Of a DIR, all
-    artifacts below it are audited, and those with problems are shown. CASE stands for all goldens of the case. Of a
-    golden, the writer is that of its golden.yaml, and what the marker allowed counts, as in a matrix.
+    The parameters of `main` are checked against the artifact's envelope and its calling convention. In a DIR, all
+    artifacts are audited, and those with problems are shown. CASE means all goldens of the case. For a golden, the
+    writer is read from its golden.yaml, and calls that its marker allowed are fine, as in a matrix.
 
     Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named runtime
     that is not jaxlib is known not to run it, 2 a file cannot be read.
@@ -327,8 +327,8 @@ def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: boo
 def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     """Show what changed from the first of two artifacts to the second, with the releases and calls of the policy.
 
-    Of two folders, the artifacts of the same name are compared, and those are named that only one of them has. CASE is
-    the newest golden of the case. Of two goldens, inputs and outputs are compared too, as the first one says.
+    In two folders, artifacts with the same path are compared, and those in only one folder are listed. CASE means the
+    newest golden of the case. For two goldens, inputs and outputs are compared too, as the first one says.
 
     Exit codes: 0 the same bytes, and outputs within what is allowed; 1 different, 2 a file cannot be read.
     """

@@ -137,9 +137,10 @@ def explain(
 ) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
-    CELL is one as findings print it. Without it, the worst cause of the run is explained by its example, and the
-    commands for the others follow, those outside the window last. If one case is named, so do commands for its other
-    goldens that fail. A cell that no stored run has is run here, and so is a reference for numbers.
+    CELL is a cell as findings print it. Without it, the example of the run's worst cause is explained, and commands for
+    the other causes follow, those outside the window last. If one case is named, commands for its other failing goldens
+    follow too. A cell that no stored run has is run here, and so is a reference for numbers.
+
 
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
     """

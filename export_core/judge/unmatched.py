@@ -212,7 +212,7 @@ def _unknown_releases(policy: Policy, calendar: Calendar) -> Iterator[Unmatched]
 def _lacking(
     key: Key, text: str, names: Iterable[str], known: Iterable[str], reported_by: ReportedBy = ReportedBy.NO_RUN
 ) -> list[Unmatched]:
-    """Return an `Unmatched` for each name under `key` that is not in `known`; `text` is its sentence with a blank."""
+    """Return an `Unmatched` for each name under `key` that is not in `known`; its sentence is `text` with the name."""
     return [Unmatched(text.format(name), reported_by, key=(*key, name)) for name in names if name not in known]
 
 

@@ -144,7 +144,7 @@ class Forecast:
 
     @property
     def spoiled(self) -> Answer:
-        """The worst of the four answers, the first of equal ones; the last answer, `numbers`, if all are `YES`."""
+        """The worst of the four answers, or the first of several equally bad ones; `numbers` if all are `YES`."""
         return next(
             (each for wanted in (NO, UNKNOWN, YES_BUT) for each in self.answers if each.answer == wanted), self.numbers
         )
@@ -332,7 +332,7 @@ class _Consumer:
 
     @cached_property
     def ran_all(self) -> int:
-        """The measured releases that ran all of `needed`, as bits."""
+        """The set of measured releases that ran all operations of the artifact, as bits."""
         return self.table.ran_all(self.needed) if self.table is not None else 0
 
     def unmeasured(self, stand_ins: int) -> _Unmeasured:
@@ -521,7 +521,10 @@ def _holds_for(entry: Entry, built: str) -> bool:
 
 
 def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
-    """Return `settings` with `X64` if `x64` is True, without `X64` if it is False, and unchanged if it is None."""
+    """Return the settings of a reader with the ability of 64-bit numbers if `x64` is True, without if it is False.
+
+    If `x64` is None, `settings` are unchanged.
+    """
     if x64 is None:
         return tuple(settings)
     return (*(setting for setting in settings if setting != X64), *([X64] if x64 else []))

@@ -33,12 +33,12 @@ _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
 
 class MatrixError(ExportCompatError):
-    """A plan that cannot be made or run as asked."""
+    """An error for a plan that cannot be made, or cannot be run as asked."""
 
 
 @dataclass(frozen=True)
 class Readers:
-    """The readers of a selection, and where they come from."""
+    """The chosen readers of a plan, with the sources of their packages and the reason why each was chosen."""
 
     chosen: tuple[Release, ...]
     touching: Release | None
@@ -52,7 +52,7 @@ class Readers:
 
 @dataclass(frozen=True)
 class KnownReleases:
-    """A calendar with the releases that wheels and indexes add."""
+    """A calendar that also has the releases of wheels and indexes, and these wheels."""
 
     calendar: Calendar
     files: dict[str, Wheel]  # The wheels that are named as readers, by their path as it was named.
@@ -60,23 +60,23 @@ class KnownReleases:
 
 
 def selection_by_policy(policy: Policy) -> Selection:
-    """Return what a policy selects: its readers, those of its deployment targets, and its platforms."""
+    """Return the selection that a policy makes: its readers, those of its deployment targets, and its platforms."""
     has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}  # a group has them anyway
     readers = policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
     return Selection(readers=readers, platforms=policy.spelled_platforms())
 
 
 def completed(selection: Selection, policy: Policy) -> Selection:
-    """Return the selection with the readers and platforms of the policy in place of those that are empty."""
+    """Return a selection with readers and platforms of the policy filled in where it has none."""
     by_policy = selection_by_policy(policy)
     return selection.or_else(by_policy.readers, by_policy.platforms)
 
 
 def readers_left_out(readers: str, policy: Policy, day: datetime.date | None = None) -> set[str]:
-    """Return the readers that a policy selects and the text `readers` lacks, each as the policy names it.
+    """Return the names of the policy's readers that the text of --readers does not include.
 
-    `deployed` is left out only if a release is that runs in a deployment target in force on `day`; if that is None,
-    in any. A release that is in a range, or that is the newest, is not left out.
+    A reader is included by its name, by a group, by a range, or by `newest`. The name `deployed` is included if the
+    releases of all deployment targets in force on `day` are; if `day` is None, those of all targets.
     """
     named = Selection(readers=readers)
     missing = {*selection_by_policy(policy).named}.difference(named.named)
@@ -92,9 +92,9 @@ def readers_left_out(readers: str, policy: Policy, day: datetime.date | None = N
 
 
 def _names_meant(named: Iterable[str], policy: Policy, day: datetime.date | None) -> set[str]:
-    """Return the parts of --readers, and the names of the releases that ranges and `newest` mean among them.
+    """Return the parts of --readers, together with the names of the releases that its ranges and `newest` mean.
 
-    They mean the releases that exist on `day`; if that is None, all of the calendar.
+    Ranges and `newest` mean releases that exist on `day`; if `day` is None, all releases of the calendar.
     """
     names = {*named}
     wide = [text for text in names if text == NEWEST or text[0] in COMPARISONS or names_runtime(text)]
@@ -109,7 +109,7 @@ def _names_meant(named: Iterable[str], policy: Policy, day: datetime.date | None
 
 
 def is_whole(selection: Selection, policy: Policy, day: datetime.date | None = None) -> bool:
-    """Return whether a selection has every golden, with the policy's readers or a group of readers such as `all`.
+    """Return whether a selection has every golden, and all readers of the policy or a group of readers such as `all`.
 
     `day` decides which deployment targets are in force; if it is None, all are.
     """
@@ -118,12 +118,12 @@ def is_whole(selection: Selection, policy: Policy, day: datetime.date | None = N
 
 
 def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
-    """Return the calendar, extended by the wheels and the nightlies of a selection.
+    """Return the calendar extended by the wheels and nightlies of a selection.
 
     Raises:
-        MatrixError: A name is not that of a reader, an index is neither a URL nor a folder, a wheel that is named as a
-            reader is not one of jaxlib, or a wheel's build date is not that of the calendar.
-        ReleaseError: A wheel cannot be dated.
+        MatrixError: A part of --readers is not the name of a reader. Or an index is neither a URL nor a folder, a wheel
+            among the readers is not of jaxlib, or the build date of a wheel is not that of the calendar.
+        ReleaseError: A wheel has no build date.
     """
     for text in selection.named or (selection.readers,):
         _check_letters(text)
@@ -159,7 +159,7 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
 
 
 def _check_letters(text: str) -> None:
-    """Raise `MatrixError` for a text without digits, which names no release, unless --readers knows it as a word."""
+    """Raise `MatrixError` for a part of --readers without digits that is neither a known word nor a runtime."""
     if text not in WORDS and not any(letter.isdigit() for letter in text) and not names_runtime(text):
         raise MatrixError(
             "--readers: expected window, all, newest, deployed, jaxlib versions such as 0.9.2,0.12.0.1, or "
@@ -169,9 +169,9 @@ def _check_letters(text: str) -> None:
 
 
 def problem_of_reader(text: str, calendar: Calendar) -> str:
-    """Return why a plan cannot have the readers that a part of --readers names, by a calendar; "" if it can.
+    """Return why a part of --readers names no release of a calendar; "" if it does.
 
-    Nothing is said of a wheel file, which only a plan reads.
+    The path of a wheel is not checked here, since only a plan reads wheels.
     """
     try:
         _check_letters(text)
@@ -183,7 +183,7 @@ def problem_of_reader(text: str, calendar: Calendar) -> str:
 
 
 def _jaxlib_wheel(path: str) -> Wheel:
-    """Return the wheel at a path that is named as a reader. Raises `MatrixError` if it is not a wheel of jaxlib."""
+    """Return the wheel at a path that --readers names; raise `MatrixError` if it is not a wheel of jaxlib."""
     if (wheel := read_wheel(Path(path))).name == "jaxlib":
         return wheel
     raise MatrixError(
@@ -193,9 +193,9 @@ def _jaxlib_wheel(path: str) -> Wheel:
 
 
 def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
-    """Return the calendar, extended by those of the named readers that are nightly releases.
+    """Return the calendar extended by the nightly releases among the named readers.
 
-    Their packages come from an index, and their versions contain their build dates.
+    A nightly is recognized by the build date in its version.
     """
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}
@@ -221,15 +221,15 @@ def choose_readers(
     as_of: datetime.date,
     targets: Sequence[DeploymentTarget] = (),
 ) -> Readers:
-    """Return the readers of a selection as of a day: jaxlib first, each runtime by build date.
+    """Return the readers that a selection means on a day, jaxlibs before other runtimes, each by build date.
 
     Args:
-        selection: which readers are asked for.
-        known: the calendar, with the releases of the selection's wheels and indexes.
-        windows: the windows of the promise.
-        written: the build dates of the goldens' writers.
-        as_of: the day, which decides which releases exist.
-        targets: the deployment targets of the policy that are in force on that day.
+        selection: The selection.
+        known: The calendar, with the releases of the selection's wheels and indexes.
+        windows: The lengths of the windows.
+        written: The build dates of the goldens' writers.
+        as_of: The day; later releases do not exist.
+        targets: The deployment targets of the policy that are in force on that day.
 
     Raises:
         ReleaseError: A reader does not exist, cannot be dated, or is a jaxlib with a jax that refuses it.
@@ -268,7 +268,7 @@ def _spelled(
     written: Collection[datetime.date],
     existing: Calendar,
 ) -> dict[Release, str]:
-    """Return the readers that --readers names, each as a person names it; without those of deployment targets."""
+    """Return the readers that --readers names, each with its name as given; those of `deployed` are left out."""
     spelled: dict[Release, str] = {}
     newest = existing.newest()  # an error if the day is before the first release
     for text in (newest if name == NEWEST else name for name in selection.named):
@@ -281,11 +281,11 @@ def _spelled(
 
 
 def _releases_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | None = None) -> dict[Release, str]:
-    """Return the releases of a part of --readers that is not one of its words, each as a person names it.
+    """Return the releases that one part of --readers means (a name or a range), each with the name to print for it.
 
     Raises:
-        ReleaseError: The text names no release.
-        MatrixError: The text is not a range, or no release is in it.
+        ReleaseError: The name is that of no release.
+        MatrixError: The range is malformed, or no release is in it.
     """
     if text[0] in COMPARISONS:
         return {calendar.release(version): version for version in _in_range(text, calendar)}
@@ -295,9 +295,9 @@ def _releases_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | 
 
 
 def _in_range(text: str, calendar: Calendar) -> list[str]:
-    """Return the jaxlib releases of a range such as ``>=0.11,<0.12``.
+    """Return the jaxlib versions in a range such as ``>=0.11,<0.12``.
 
-    Raises `MatrixError` if the text is not a range, or if no release is in it.
+    Raises `MatrixError` if the range is malformed, or if no release is in it.
     """
     try:
         chosen = [*SpecifierSet(text).filter(calendar.versions(), prereleases=True)]
@@ -310,10 +310,9 @@ def _in_range(text: str, calendar: Calendar) -> list[str]:
 
 
 def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[Release, set[datetime.date]]:
-    """Return the release just before each writer, with the build dates of the writers that follow it.
+    """Return the release that was the newest just before each writer was built, with the build dates of such writers.
 
-    Its jax is the newest that existed the day before the writer was built, since that is what was deployed. Its newest
-    jax today may be the writer's: jaxlib 0.12.0 now goes with jax 0.12.0.1.
+    It has the jax that was the newest then, not a later jax that it also works with.
     """
     before: dict[Release, set[datetime.date]] = {}
     for date in {*written}:  # a project has many goldens of one writer
@@ -324,12 +323,11 @@ def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[R
 
 
 def reader_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | None = None) -> Release:
-    """Return the release that a text names: a version, a pair, a runtime's release, or a wheel among `files`.
+    """Return the release with a name such as `0.12.0.1`, `0.11.2-jax0.12.0.1` or `tensorflow==2.21.0`.
 
-    Examples are `0.12.0.1`, `0.11.2-jax0.12.0.1` and `tensorflow==2.21.0`. A jaxlib may have settings:
-    `0.12.0.1[JAX_ENABLE_X64=true]`.
+    The name can also be the path of a wheel in `files`. A jaxlib may have settings: `0.12.0.1[JAX_ENABLE_X64=true]`.
 
-    Raises `ReleaseError` if it names no release.
+    Raises `ReleaseError` if there is no release with this name.
     """
     if names_runtime(text) or text.isalpha():  # letters alone are a runtime, if one that nobody knows
         return runtime_readers(text, calendar)[-1]
@@ -348,8 +346,8 @@ def _in_order(release: Release) -> tuple[str, datetime.date, Version, tuple[str,
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:
     """Return the jaxlib versions that ``--readers window`` means for goldens whose writers have these build dates.
 
-    They are every release with a promised cell, the newest release, and the release just before each writer, which is
-    what is deployed when the writer is new. Published pairs seldom fall into the forward window.
+    They are every release with a promised cell, the newest release, and the release built just before each writer,
+    which is deployed when the writer is new.
     """
     dates = sorted(set(writers))
     versions = calendar.versions()
@@ -365,7 +363,7 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
 
 
 def _split_pair(text: str) -> tuple[str, str | None, str]:
-    """Return the jaxlib, the jax (None if not named) and the settings (empty if none) of a reader's name."""
+    """Return the three parts of a reader's name: jaxlib, jax (None if not named) and settings (empty if none)."""
     # A path may have brackets too, but not at its end.
     named, _, settings = text[:-1].rpartition("[") if text.endswith("]") else (text, "", "")
     match = _PAIR.fullmatch(named)
@@ -386,7 +384,7 @@ def _other_date(wheel: Wheel, expected: datetime.date) -> str:
 
 
 def unused_jax(readers: Iterable[Release], sources: Sources, published: Collection[str]) -> list[str]:
-    """Return a sentence for each wheel of an unpublished jax among the sources of a run that no reader of it has."""
+    """Return a sentence for each wheel of an unpublished jax in the sources of a run that no reader of the run uses."""
     used = {*published, *(reader.jax for reader in readers)}
     return [
         f"{wheel.path}: no reader of this run has jax {wheel.version}. It works with jaxlib "

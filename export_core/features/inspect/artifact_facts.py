@@ -102,7 +102,7 @@ class ReaderFacts(NamedTuple):
         return self.release.built
 
     def shown(self) -> tuple[str, ...]:
-        """Return the names of the fields that `as_dict` writes."""
+        """Return the names of the fields to include in JSON output."""
         return "jaxlib", "jax", "built", "loads", "reasons", "compiles", "runs", "numbers", "known"
 
 
@@ -156,7 +156,7 @@ class ConvertedFacts(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """What `jaxexport inspect --json` prints."""
+    """The facts about an artifact that `jaxexport inspect --json` prints."""
 
     format: int  # The version of this form.
     file: str  # The file, as it was named.
@@ -289,7 +289,9 @@ def jaxlibs_of(readers: Sequence[Reader]) -> tuple[str, ...]:
 def audit_for(
     artifact: Artifact, writer: WrittenBy, allow: Mapping[str, str], jaxlibs: Sequence[str]
 ) -> tuple[AuditFinding, ...]:
-    """Audit an artifact for several readers: a call is fine if its writer and all of these jaxlibs promise it.
+    """Return the findings of an artifact's audit for several readers.
+
+    A custom call is fine if the artifact's writer and all of `jaxlibs` promise it, or if it is in `allow`.
 
     Raises `ArtifactError` for a module that cannot be read.
     """

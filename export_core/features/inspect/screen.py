@@ -443,7 +443,7 @@ def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
 
 
 def size(number: int) -> str:
-    """Return a number of bytes as text: 812 bytes, 6.7 kB, 50.0 MB."""
+    """Return a number of bytes as text, such as ``812 bytes``, ``6.7 kB`` or ``50.0 MB``."""
     if number < 1000:
         return f"{plural(number, 'byte')}"
     return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:.1f} MB"

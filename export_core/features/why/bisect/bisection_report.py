@@ -83,7 +83,7 @@ class CommitsLink(msgspec.Struct, frozen=True):
 
 
 class Bisection(msgspec.Struct, frozen=True):
-    """What `jaxexport bisect --json` prints."""
+    """The record of a bisection that `jaxexport bisect --json` prints."""
 
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.

@@ -90,7 +90,7 @@ class Reference(NamedTuple):
 
 
 class InRelease(msgspec.Struct, frozen=True):
-    """The outcome of the same golden in one release."""
+    """The outcome of the explained cell's golden in one release."""
 
     reader: Release  # The release.
     verdict: Verdict  # What happened.
@@ -98,7 +98,7 @@ class InRelease(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Why a cell fails."""
+    """The explanation of why a cell fails, with evidence and advice."""
 
     cell: str  # The cell, as `bisect` and `reduce` take it.
     sentence: str  # What happened, with both releases and their dates.

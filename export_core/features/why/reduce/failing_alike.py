@@ -73,7 +73,7 @@ class Divergence:
     unequal: bool = False
 
     def is_enough_for(self, original: Divergence) -> bool:
-        """Return whether this difference, of a smaller program, is still large enough beside that of the original."""
+        """Return whether this difference, left in a smaller program, is large enough compared with the original's."""
         return self.units >= KEPT_SHARE * original.units if original.units else self.unequal
 
 

@@ -353,7 +353,7 @@ def _entering(operation: Any, block: Any) -> list[Any]:
 
 
 def _in_block(operation: Any, block: Any) -> Any:
-    """Return the direct child of a block that is this operation, or contains it at any depth."""
+    """Return the operation directly in a block that is this operation, or that contains it at any depth."""
     while operation.operation.block != block:
         operation = operation.operation.parent
     return operation.operation

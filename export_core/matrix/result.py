@@ -69,7 +69,6 @@ def release_name(release: Release) -> str:
 
 def by_build_date(releases: Iterable[Release]) -> list[str]:
     """Return the names of releases without duplicates: jaxlibs by build date, then those of each other runtime."""
-
     by_date = sorted({*releases}, key=lambda release: release.date_order)
     return list(dict.fromkeys(release.name for release in by_date))
 

@@ -33,7 +33,7 @@ _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
 
 class MatrixError(ExportCompatError):
-    """An error for a plan that cannot be made, or cannot be run as asked."""
+    """An error for a plan that cannot be made or run."""
 
 
 @dataclass(frozen=True)

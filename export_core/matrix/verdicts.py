@@ -197,7 +197,7 @@ class JudgementFacts:
 
 
 class Judgement(StrEnum):
-    """The meaning of a verdict, given the build dates of writer and reader; the worst judgement is listed first."""
+    """The meaning of a verdict, given the two build dates; the worst is listed first."""
 
     facts: JudgementFacts
 

@@ -56,7 +56,7 @@ else:
 
 @with_feature_keys
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything a project can settle once. Every key has a default; command line and marker come before it."""
+    """The policy of a project. Every key has a default; the command line and a test's marker override a key."""
 
     goldens: str = "golden"  # Folder of goldens, relative to where the command runs.
     windows: entries.WindowDays = entries.WindowDays()  # What is promised, in days between two jaxlib build dates.

@@ -56,7 +56,7 @@ class BisectBy(StrEnum):
 
 
 class TriedRelease(msgspec.Struct, frozen=True):
-    """A release in which the cell was run."""
+    """The result of the cell in one of the releases in which it was run."""
 
     reader: Release  # The release.
     stage: Stage  # How far the cell got.

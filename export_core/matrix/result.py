@@ -372,7 +372,7 @@ class Cells:
 
     @cached_property
     def by_test(self) -> Mapping[str, Sequence[Result]]:
-        """The results by the pytest node id of their test, or by case if the golden has no test."""
+        """The results by pytest node id of the test, or by case without a test."""
         return grouped(self.results, lambda result: result.test or result.case)
 
     @cached_property

@@ -40,7 +40,7 @@ _ONE_RELEASE = re.compile(r"(\d|[A-Za-z]\w*==\w)[^\s,<>=]*(\[.*\])?")
 
 @dataclass(frozen=True)
 class LoadCheck:
-    """Whether one release loads and runs an artifact, and whether JAX promises that. As text, it is a sentence."""
+    """Whether one release loads and runs an artifact, and whether JAX promises that. Its text is a sentence."""
 
     reader: str  # The jaxlib that was asked about, or another runtime, such as tensorflow==2.21.0.
     loads: bool | None  # Whether it loads the artifact; None if that is not known.

@@ -134,7 +134,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(name for name in self.__struct_fields__ if getattr(self, name))
 
     def spelled_platforms(self) -> tuple[str, ...]:
-        """Return the platforms to replay on in the form that --platforms takes, such as ``cpu`` or ``cuda:run``."""
+        """Return the platforms to replay on as --platforms takes them, such as ``cpu`` or ``cuda:run``."""
         wanted = self.platforms or {"cpu": "auto"}
         return tuple(name if mode == "auto" else f"{name}:{mode}" for name, mode in wanted.items())
 

@@ -192,7 +192,7 @@ def not_reproducible(golden: Golden, _: Policy) -> Entries:
 
 @_of_each
 def own_comparison(golden: Golden, _: Policy) -> Entries:
-    """Yield an entry if golden.yaml asks for a comparison that is less strict than the default.
+    """Yield an entry if golden.yaml asks for a comparison other than the default and `exact`, the strictest.
 
     A golden compared by `exact` has no entry, even if it also records tolerances, which `exact` ignores.
     """

@@ -61,7 +61,7 @@ _REGISTRATION = re.compile(
 
 
 def lacks_registration(failed: Result) -> bool:
-    """Return whether a cell failed because a library was not imported that registers a custom call or a pytree node."""
+    """Return whether a cell failed because its process lacks a registration, such as of a custom call's target."""
     return bool(_REGISTRATION.search(f"{failed.message}\n{failed.stderr}"))
 
 
@@ -115,7 +115,7 @@ class Cause(msgspec.Struct, frozen=True):
 
     @property
     def is_rounding(self) -> bool:
-        """Whether the wrong numbers look like rounding, and neither a known issue nor the golden's writer has them."""
+        """Whether the wrong numbers look like rounding, and neither a known issue nor the own writer explains them."""
         return self.looks_like.startswith(ROUNDING) and not (self.upstream or self.not_replayable)
 
 

@@ -127,7 +127,7 @@ def stale_entries(
 
 
 def _readers_of_ended_targets(policy: Policy, selection: Selection, as_of: datetime.date) -> set[str]:
-    """Return the selected readers whose only purpose are deployment targets that are no longer in force on a day.
+    """Return the readers that are selected only for deployment targets that are not in force on a day.
 
     The results of an earlier run may have them; a run of that day does not.
     """

@@ -70,8 +70,9 @@ def retention_status(
 ) -> Iterator[tuple[Golden, list[str]]]:
     """Yield every golden with the reasons why it must stay on a day; a golden without a reason may be pruned.
 
-    The reasons are: a jaxlib built that day, a reader in use, or a deployment target has to run it. It calls a
-    custom-call target that may not be deleted yet. It is pinned, or the newest golden of its case and platform.
+    A golden must stay if a jaxlib built that day, a reader that is not retired, or a deployment target has to run it.
+    It must stay if it calls a custom-call target that may not be deleted yet. It also stays if it is pinned, or the
+    newest golden of its case and platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})

@@ -63,7 +63,7 @@ def _rows() -> dict[str, list[list[Any]]]:
 
 
 def consumers_of(name: str) -> tuple[str, ...]:
-    """Return the consumers whose entries hold for this consumer: itself, and a runtime that it is a part of."""
+    """Return the consumers whose entries hold for this consumer: itself, and runtimes that run it, if there are any."""
     return name, *_PARTS.get(name, ())
 
 

@@ -9,7 +9,7 @@ from export_core.export.produce import ProducedGolden, free_caches
 from export_core.goldens import Golden
 from export_core.judge import Judgement, Result
 from export_core.judge.accepted import other_noise
-from export_core.judge.generations import other_generations
+from export_core.judge.generations import changes_between_goldens
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
@@ -69,7 +69,7 @@ class GoldenChecking:
                 changed=change,
                 other_inputs=other_inputs,
                 # Not their outputs: that takes up to 0.3 s a case, and a matrix does it.
-                other_generations=other_generations(generations, policy, command, outputs=False),
+                other_generations=changes_between_goldens(generations, policy, command, outputs=False),
                 compared_by_outputs=differs_again or not reference.manifest.reproducible,
                 own=reference.manifest.writer.id == manifest.writer.id,
                 stored=stored,

@@ -175,9 +175,9 @@ def _noted(events: Sequence[CheckedCase], update: Update) -> Iterator[str]:
                 "seed them, else they differ in each run"
             )
     if sentences := [text for event in events for text in event["other_generations"]]:
-        from export_core.judge.generations import first_generations  # NumPy, as above
+        from export_core.judge.generations import first_changes  # NumPy, as above
 
-        yield from (f"  {text}" for text in first_generations(sentences))
+        yield from (f"  {text}" for text in first_changes(sentences))
 
 
 def _deployed(events: Sequence[DeployedCase]) -> Iterator[str]:

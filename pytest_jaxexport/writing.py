@@ -14,7 +14,7 @@ from export_core.goldens import Golden, GoldenError
 from export_core.goldens.store import WriteStatus
 from export_core.goldens.upkeep import rename_case
 from export_core.judge import Result
-from export_core.judge.generations import other_generations
+from export_core.judge.generations import changes_between_goldens
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.leaf_paths import leaf_paths, output_paths
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
@@ -179,7 +179,7 @@ class GoldenWriting:
             named = [*named, _NOT_REPRODUCIBLE]
         if case in self._with_other_inputs:
             named = [*named, _OTHER_INPUTS]
-        others = other_generations(generations, policy, self._test.replayer.command()[1:], asked=[golden.id])
+        others = changes_between_goldens(generations, policy, self._test.replayer.command()[1:], asked=[golden.id])
         named = [*named, *(text.removeprefix(f"{case}: ") for text in others)]
         parts = {f"{case}, {name}": part for name, part in not_seen(golden, policy.tolerances).items()} if noise else {}
         deferred = case in self._deferred

@@ -258,7 +258,7 @@ def judged_run(
 
     from export_core.judge import calendar_facts, judge_again
     from export_core.judge.gate import recorded_policy
-    from export_core.judge.generations import notes_on_generations
+    from export_core.judge.generations import notes_on_changed_goldens
     from export_core.matrix.result import existed_on
     from export_core.policy.run_options import ProjectOptions, option_words
     from export_core.run.plan_record import policy_hash
@@ -297,7 +297,7 @@ def judged_run(
         root = before.identity.goldens
         project = ProjectOptions(Path(root) if root and Path(root) != Path(policy.goldens) else None, policy_file)
         known = before.other_generations
-        for text in notes_on_generations(own, policy, option_words(project), known=known):
+        for text in notes_on_changed_goldens(own, policy, option_words(project), known=known):
             note(text)
     results = (
         replace(judged, reproduce=_judged_alike(judged, named, day, spelled))

@@ -43,7 +43,7 @@ _DISABLED_CHECKS = {"platform": "the platform", "shape_assertions": "shapes", "A
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """Something that goldens have and that makes a check say less, why it was accepted, and in which cases."""
+    """Something that makes checks less strict, such as an allowed custom call, with its reason and its cases."""
 
     what: str  # What was accepted.
     reason: str  # Why.
@@ -62,12 +62,12 @@ class Accepted(msgspec.Struct, frozen=True):
 
 QUIRK = "quirk: "  # Begins what is accepted by a quirk.
 _LAST_DAY = re.compile(r", until (\d{4}-\d\d-\d\d)\Z")
-Told = Iterator[Accepted]
-Teller = Callable[[Sequence[Golden], Policy], Told]  # Lists what a field of goldens and of their policy accepts.
+Entries = Iterator[Accepted]
+Lister = Callable[[Sequence[Golden], Policy], Entries]  # Lists what a field of goldens and of their policy accepts.
 
 
 def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
-    """Return the accepted things of several parts of a run, sorted, with the cases of equal things united."""
+    """Return the entries of several parts of a run, sorted; equal entries become one with the cases of all of them."""
     # By reason too: the same call may be allowed in two cases for two reasons, and both are shown.
     merged: dict[tuple[str, str], set[str]] = {}
     for accepted in itertools.chain.from_iterable(parts):
@@ -76,7 +76,7 @@ def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
 
 
 def as_of_day(day: datetime.date, accepted: Accepted) -> Accepted:
-    """Return an accepted thing as it is told on a day: of a quirk whose last day has passed, that it has expired."""
+    """Return an entry as of a day: the reason of a quirk whose last day has passed then says that it has expired."""
     found = _LAST_DAY.search(accepted.reason) if accepted.what.startswith(QUIRK) else None
     if found is None or datetime.date.fromisoformat(found[1]) >= day:
         return accepted
@@ -84,9 +84,9 @@ def as_of_day(day: datetime.date, accepted: Accepted) -> Accepted:
 
 
 def _order(name: str) -> tuple[str, datetime.date, str]:
-    """Return the sort key of a case's or golden's name: the case, then the build date of the golden's writer.
+    """Return the sort key of a case or golden by its name: the case, then the build date of the golden's writer.
 
-    A writer that the calendar does not know comes last.
+    A writer that the calendar does not have comes last.
     """
     case, _, writer = name.partition("/")
     known = load_calendar().jaxlib.get(writer.partition("-")[0])
@@ -96,19 +96,19 @@ def _order(name: str) -> tuple[str, datetime.date, str]:
 # --- how each is listed -----------------------------------------------------------------------------------------------
 
 
-def _of_each(tell: Callable[[Golden, Policy], Told]) -> Teller:
-    """Return a function of several goldens, which yields what `tell` yields for each of them in turn."""
+def _of_each(list_one: Callable[[Golden, Policy], Entries]) -> Lister:
+    """Return a function that calls `list_one` for each of several goldens, and yields the entries of all of them."""
 
-    @functools.wraps(tell)
-    def tell_all(goldens: Sequence[Golden], policy: Policy) -> Told:
+    @functools.wraps(list_one)
+    def list_all(goldens: Sequence[Golden], policy: Policy) -> Entries:
         for golden in goldens:
-            yield from tell(golden, policy)
+            yield from list_one(golden, policy)
 
-    return tell_all
+    return list_all
 
 
 @_of_each
-def allowed_calls(golden: Golden, policy: Policy) -> Told:
+def allowed_calls(golden: Golden, policy: Policy) -> Entries:
     """Yield an entry for each custom call and unknown part of an artifact that the golden or the policy allows."""
     manifest = golden.manifest
     case = (manifest.case,)
@@ -124,7 +124,7 @@ def allowed_calls(golden: Golden, policy: Policy) -> Told:
 
 
 @_of_each
-def disabled_checks(golden: Golden, _: Policy) -> Told:
+def disabled_checks(golden: Golden, _: Policy) -> Entries:
     """Yield an entry for each safety check of jax.export that was disabled when the artifact was exported."""
     manifest = golden.manifest
     for check, reason in manifest.options.disabled_checks.items():
@@ -136,7 +136,7 @@ def _check_in_words(check: str) -> str:
 
 
 @_of_each
-def without_outputs(golden: Golden, _: Policy) -> Told:
+def without_outputs(golden: Golden, _: Policy) -> Entries:
     """Yield an entry if a golden has no outputs, or outputs in which no comparison can find a wrong number."""
     options = golden.manifest.options
     if options.without_outputs:
@@ -151,7 +151,7 @@ def without_outputs(golden: Golden, _: Policy) -> Told:
 
 
 @_of_each
-def registered_modules(golden: Golden, _: Policy) -> Told:
+def registered_modules(golden: Golden, _: Policy) -> Entries:
     """Yield an entry for each Python module of a golden that readers import before they call the artifact."""
     for name in golden.manifest.options.register:
         reason = "a module of the golden, which readers import before they call it"
@@ -159,7 +159,7 @@ def registered_modules(golden: Golden, _: Policy) -> Told:
 
 
 @_of_each
-def conversion(golden: Golden, _: Policy) -> Told:
+def conversion(golden: Golden, _: Policy) -> Entries:
     """Yield an entry if a golden's artifact was converted for another reader."""
     if origin := golden.manifest.converted_from:
         what = "a converted artifact: JAX promises nothing for it"
@@ -167,8 +167,8 @@ def conversion(golden: Golden, _: Policy) -> Told:
 
 
 @_of_each
-def derived_origin(golden: Golden, _: Policy) -> Told:
-    """Yield an entry for each fact about an adopted golden that was derived, since its artifact does not name it.
+def derived_origin(golden: Golden, _: Policy) -> Entries:
+    """Yield an entry for each fact about an adopted golden that was inferred, since its artifact does not record it.
 
     There is one more entry if a release other than the golden's writer computed its outputs.
     """
@@ -183,7 +183,7 @@ def derived_origin(golden: Golden, _: Policy) -> Told:
 
 
 @_of_each
-def not_reproducible(golden: Golden, _: Policy) -> Told:
+def not_reproducible(golden: Golden, _: Policy) -> Entries:
     """Yield an entry if two exports of a golden's case gave different artifacts."""
     if not golden.manifest.reproducible:
         reason = "two exports differed: its test compares outputs, and not what is exported"
@@ -191,10 +191,10 @@ def not_reproducible(golden: Golden, _: Policy) -> Told:
 
 
 @_of_each
-def own_comparison(golden: Golden, _: Policy) -> Told:
-    """Yield an entry if golden.yaml asks for a comparison that is neither the default nor `exact`, the strictest.
+def own_comparison(golden: Golden, _: Policy) -> Entries:
+    """Yield an entry if golden.yaml asks for a comparison other than the default and `exact`, the strictest.
 
-    Older versions recorded the project's tolerances beside `exact`, which uses none.
+    A golden compared by `exact` has no entry, even if it also records tolerances, which `exact` ignores.
     """
     own = _stored_comparison(golden)
     if own == Comparison() or own.compare == "exact":
@@ -214,7 +214,7 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
 
 
 def _stored_comparison(golden: Golden) -> Comparison:
-    """Return the comparison that golden.yaml alone asks for, without what the policy's rules and quirks add."""
+    """Return the comparison that golden.yaml asks for, without changes by the policy's rules and quirks."""
     how = golden.compared_as
 
     def own(name: str) -> Any:
@@ -254,7 +254,7 @@ def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
 
 
 @_of_each
-def stored_factors(golden: Golden, _: Policy) -> Told:
+def stored_factors(golden: Golden, _: Policy) -> Entries:
     """Yield an entry for each group of outputs that golden.yaml says to compare as factors of a factorization.
 
     Factors that the artifact's custom calls show have no entry: the artifact itself proves them.
@@ -266,14 +266,14 @@ def stored_factors(golden: Golden, _: Policy) -> Told:
 
 
 @_of_each
-def numbers_rule(golden: Golden, policy: Policy) -> Told:
+def numbers_rule(golden: Golden, policy: Policy) -> Entries:
     """Yield an entry if a rule under `numbers` of the policy replaces the comparison of a golden."""
     if rule := rule_of(golden.manifest, policy.numbers):
         yield Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, (golden.id,))
 
 
 @_of_each
-def quirks(golden: Golden, policy: Policy) -> Told:
+def quirks(golden: Golden, policy: Policy) -> Entries:
     """Yield an entry for each quirk of the policy that relaxes a golden, with its reason and its end."""
     for quirk in quirks_of(golden.manifest, policy.quirks):
         until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
@@ -282,10 +282,10 @@ def quirks(golden: Golden, policy: Policy) -> Told:
 
 
 @_of_each
-def platform_tolerances(golden: Golden, policy: Policy) -> Told:
-    """Yield an entry for each tolerance of the policy that applies to a golden's dtypes.
+def platform_tolerances(golden: Golden, policy: Policy) -> Entries:
+    """Yield an entry for each tolerance of the policy that applies to a golden.
 
-    The policy gives tolerances for platforms: those of the golden's writer and of its replays count.
+    It has to be for one of the golden's dtypes, and for the platform of its writer or of one of its replays.
     """
     manifest = golden.manifest
     types = {text.partition("[")[0] for text in (*manifest.signature.inputs, *manifest.signature.outputs)}
@@ -301,7 +301,7 @@ def platform_tolerances(golden: Golden, policy: Policy) -> Told:
 
 
 @_of_each
-def platform_of_writer(golden: Golden, _: Policy) -> Told:
+def platform_of_writer(golden: Golden, _: Policy) -> Entries:
     """Yield an entry if a golden is compared within a wider tolerance because its writer ran on an accelerator."""
     platform = golden.manifest.writer.platform
     if platform in PLATFORM_RTOL:
@@ -310,10 +310,10 @@ def platform_of_writer(golden: Golden, _: Policy) -> Told:
 
 
 @_of_each
-def other_noise(golden: Golden, _: Policy) -> Told:
-    """Yield an entry for each weakness of a golden's noise.
+def other_noise(golden: Golden, _: Policy) -> Entries:
+    """Yield an entry for each of three weaknesses that a golden's noise has.
 
-    Another release than its writer measured the noise, some calls have no noise, or the recorded noise is larger than
+    A release other than its writer measured the noise, some calls have no noise, or the recorded noise is larger than
     the runs recorded with it can explain.
     """
     record, writer = golden.manifest.noise, golden.manifest.writer
@@ -334,7 +334,7 @@ ANY_MESSAGE = "INTERNAL: unknown failure\nRESOURCE_EXHAUSTED: out of memory\nnam
 
 
 @_of_each
-def any_refusal(golden: Golden, _: Policy) -> Told:
+def any_refusal(golden: Golden, _: Policy) -> Entries:
     """Yield an entry for each call of a golden whose `refused` pattern also matches failures that are not refusals."""
     for check in golden.manifest.checks:
         if check.refused is not None and re.search(check.refused, ANY_MESSAGE):
@@ -342,10 +342,10 @@ def any_refusal(golden: Golden, _: Policy) -> Told:
             yield Accepted(what, f"{check.refused!r} also matches other failures", (golden.id,))
 
 
-def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Told:
+def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Entries:
     """Yield an entry if a golden lacks calls that its options ask for, or that other goldens of its case have.
 
-    A golden does not record which calls of `also` and `refused` its test makes: the test itself checks those.
+    Calls that its test adds with `also` and `refused` are not known here; the test itself checks them.
     """
     calls: dict[str, set[str]] = {}
     for golden in goldens:
@@ -363,7 +363,7 @@ def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Told:
 
 
 def _expected_calls(manifest: Manifest) -> Iterator[str]:
-    """Yield the names of calls that an export with the manifest's options would add, but the manifest does not have."""
+    """Yield the names of calls that a manifest lacks, although an export with its options would add them."""
     options, checks = manifest.options, manifest.checks
     order = options.vjp_order
     has_results = {check.vjp for check in checks if check.refused is None}
@@ -380,11 +380,10 @@ def _expected_calls(manifest: Manifest) -> Iterator[str]:
 
 
 @_of_each
-def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
-    """Yield an entry for each thing that an artifact has but golden.yaml does not name, so that nothing checks it.
+def as_its_artifact_has_it(golden: Golden, _: Policy) -> Entries:
+    """Yield an entry for everything that an artifact has but nothing checks, since golden.yaml does not name it.
 
-    In a golden that a test wrote, a derivative or a disabled check that golden.yaml does not name is an error, which
-    `goldens/verify.py` reports.
+    This can be shardings of outputs, and in a golden that no test wrote, derivatives and disabled checks.
     """
     manifest = golden.manifest
     options, own = manifest.options, (golden.id,)
@@ -405,10 +404,7 @@ def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
 
 
 def _artifact_of(golden: Golden, name: str) -> Any:
-    """Return the attribute `name` of a golden's artifact, or () if the artifact cannot be read.
-
-    The cells of such a golden report the error.
-    """
+    """Return the attribute `name` of a golden's artifact, or () if the artifact cannot be read."""
     try:
         value = getattr(golden.read_artifact(), name)
         return list(value) if name == "unread" else value
@@ -416,7 +412,7 @@ def _artifact_of(golden: Golden, name: str) -> Any:
         return ()
 
 
-def shorter_windows(_: Sequence[Golden], policy: Policy) -> Told:
+def shorter_windows(_: Sequence[Golden], policy: Policy) -> Entries:
     """Yield an entry if a window of the policy is shorter than the window that JAX promises."""
     asked, jax = policy.windows, WindowDays()
     if asked.backward < jax.backward or asked.forward < jax.forward:
@@ -424,14 +420,14 @@ def shorter_windows(_: Sequence[Golden], policy: Policy) -> Told:
         yield Accepted(what, f"JAX promises {jax.backward} and {jax.forward}", ())
 
 
-def required_outside(_: Sequence[Golden], policy: Policy) -> Told:
+def required_outside(_: Sequence[Golden], policy: Policy) -> Entries:
     """Yield an entry if the policy says that cells outside the window need not run (`required: {outside: false}`)."""
     if not policy.required.outside:
         reason = "a cell outside the window that was not run does not make the run incomplete"
         yield Accepted("required: outside: false", reason, ())
 
 
-def calendar_days(_: Sequence[Golden], policy: Policy) -> Told:
+def calendar_days(_: Sequence[Golden], policy: Policy) -> Entries:
     """Yield an entry if the policy lets the calendar grow older than by default before headlines report its age."""
     if policy.calendar_days > Policy().calendar_days:
         yield Accepted(f"calendar_days: {policy.calendar_days}", "headlines report an old calendar only after that", ())

@@ -39,7 +39,7 @@ _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=f
 
 
 class FailureSignature(NamedTuple):
-    """How a cell failed, without details that differ between cases, readers or programs, such as names and figures."""
+    """How a cell failed, without the details that differ between cells of the same cause, such as names and figures."""
 
     verdict: Verdict  # What happened.
     stage: Stage  # How far it got.
@@ -61,10 +61,7 @@ _REGISTRATION = re.compile(
 
 
 def lacks_registration(failed: Result) -> bool:
-    """Return whether a cell fails because its process lacks a registration, such as of an FFI handler or a pytree node.
-
-    Then neither a compiler nor a release is to blame.
-    """
+    """Return whether a cell failed because its process lacks a registration, such as of a custom call's target."""
     return bool(_REGISTRATION.search(f"{failed.message}\n{failed.stderr}"))
 
 
@@ -77,13 +74,13 @@ def failure_signature(failed: Result) -> FailureSignature:
 def message_class(message: str) -> str:
     """Return the first line of a message with its links, quotations, figures and names replaced by ``_``.
 
-    Paths of outputs are left out. Messages of the same failure in different cases then are equal.
+    Paths of outputs are removed, so that messages of the same failure in different cases are equal.
     """
     return _OWN.sub("_", without_paths(_first_line(message)))
 
 
 def _first_line(message: str) -> str:
-    """Return the first line of a message that is not empty; "" if there is none."""
+    """Return the first line of a message after leading blank lines; "" if the message is blank."""
     return next(iter(message.strip().splitlines()), "")
 
 
@@ -123,11 +120,10 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> tuple[list[Result], list[Cause]]:
-    """Return the results of a whole run or shard, failing ones with the id of their cause, and the causes.
+    """Return the results of a whole run or shard, with the id of its cause in each failing one, and the causes.
 
-    If a known issue explains a cell's wrong numbers by its runtime, but another runtime gives the same numbers, the
-    cell no longer has that issue. The causes are those of `causes_in`. Without a `calendar`, only the readers of the
-    run are known releases.
+    If a known issue blames a runtime for wrong numbers, but another runtime gives the same numbers, the issue is
+    removed from the result. Releases are known from the run's readers and from `calendar`, if it is given.
     """
     results = _without_refuted_issues(list(results))
     changes = _changes(results)
@@ -145,16 +141,19 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
 def causes_in(
     results: Sequence[Result], calendar: Calendar | None = None, changes: Mapping[CellKey, FailingStretch] | None = None
 ) -> list[Cause]:
-    """Return the causes of results that already have the ids of their causes.
+    """Return the causes of failing results, each of which already has the id of its cause.
 
-    They are sorted by judgement; then wrong numbers come last, and causes with more cells first. A change is described
-    as "between two releases" if another release, known from the calendar or the run, was built between the two.
-    `changes` are what `_changes` returns for these results; without them they are found here.
+    The causes are sorted by judgement; within one judgement, wrong numbers come last, and causes with more cells first.
+
+    Args:
+        results: The results of a whole run or shard.
+        calendar: Further releases: a change is "between" two readers if a release was built between them.
+        changes: What `_changes` returns for these results; None to compute it.
     """
     changes = _changes(results) if changes is None else changes
     not_replayable = {result.golden for result in results if fails_in_own_writer(result)}
     readers = {result.reader for result in results}
-    days = {family: _days_known(family, calendar) if calendar else [] for family in {one.family for one in readers}}
+    days = {family: _build_dates(family, calendar) if calendar else [] for family in {one.family for one in readers}}
     for reader in readers:
         days[reader.family].append(reader.built)
     groups = [group for (_, cause), group in Cells(results).by_cause.items() if cause]
@@ -168,8 +167,8 @@ def causes_in(
     )
 
 
-def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
-    """Return the build days of all known releases of a runtime. The `family` of jaxlib is an empty text."""
+def _build_dates(family: str, calendar: Calendar) -> list[datetime.date]:
+    """Return the build dates of all known releases of a runtime, or of jaxlib if `family` is empty."""
     if not family:
         return [calendar.jaxlib[version].built for version in calendar.versions()]
     runtime = known_runtimes().get(family)
@@ -177,9 +176,9 @@ def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
 
 
 class Point(NamedTuple):
-    """What a release gave for a golden. Releases whose results agree have the same `group`.
+    """The result of a golden in one release. Results that agree have the same `group`.
 
-    `result` is None for the golden's writer, whose outputs are stored in the golden.
+    `result` is None for the golden's writer if it is known only by the outputs stored in the golden.
     """
 
     reader: Release
@@ -188,10 +187,10 @@ class Point(NamedTuple):
 
 
 class FailingStretch(NamedTuple):
-    """Failing results of a golden whose readers are neighbours by build date.
+    """Failing results of a golden in readers that follow each other by build date.
 
-    `before` and `after` are the neighbouring releases that work, just before and after the results; None if there is
-    no such neighbour.
+    `before` and `after` are the releases just before and just after these readers in which the golden works; None if
+    there is no such release.
     """
 
     results: tuple[Result, ...]
@@ -200,7 +199,7 @@ class FailingStretch(NamedTuple):
 
 
 def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
-    """Yield the stretches of failing readers in the results of one golden on one platform and kind of device."""
+    """Yield each run of failing readers, by build date, in one golden's results on one platform and kind of device."""
     parts = stretches(results, lambda result: "works" if result.verdict.works else "fails", "works")
     for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
         if stretch[0].group == "fails":
@@ -209,10 +208,12 @@ def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
 
 
 def stretches(results: Sequence[Result], group: Callable[[Result], str], written: str) -> list[list[Point]]:
-    """Return the results of one golden on one platform and device, split into stretches of releases that agree.
+    """Return the results of a golden in the order of build dates, split wherever neighbouring releases disagree.
 
-    A stretch has neighbours by build date. Results agree if `group` gives the same text for them. The writer's own
-    outputs, whose group is `written`, are a point too, unless the writer is among the readers.
+    Args:
+        results: The results of one golden on one platform and kind of device.
+        group: Returns a text for a result; results agree if their texts are equal.
+        written: The group of the outputs stored in the golden, which count as its writer's result if no cell has one.
     """
     points = [Point(result.reader, group(result), result) for result in results]
     points.sort(key=lambda point: point.reader.date_order)
@@ -240,18 +241,18 @@ def is_own_writer(result: Result) -> bool:
 def fails_in_own_writer(result: Result) -> bool:
     """Return whether a cell shows that the writer of its golden cannot replay the golden.
 
-    A cell that the audit stops shows nothing, since the artifact was not replayed. Nor does one that ended by its time
-    limit: the machine may have been busy.
+    A failed audit does not show this, since the artifact was not replayed; nor does a timeout, which may come from a
+    busy machine.
     """
     shows_nothing = result.fails_audit or result.verdict is Verdict.TIMEOUT
     return result.verdict.fails and is_own_writer(result) and not shows_nothing
 
 
 def failing_alike_in_writer(result: Result, results: Iterable[Result]) -> Result | None:
-    """Return the cell among `results` in which the golden of a failing cell fails alike in its own writer, or None.
+    """Return the result among `results` of the same golden in its own writer, if it fails there in the same way.
 
-    Two cells fail alike if they have the same `cell_signature`, or if their numbers differ from the stored outputs
-    alike (`differs_alike`). A cell in a runtime other than jaxlib never has the signature of the own writer's cell.
+    Two cells fail in the same way if they have the same `cell_signature`, or if their numbers differ in the same way
+    from the stored outputs (`differs_alike`). Return None if there is no such result.
     """
     signature = cell_signature(result)
     own = (one for one in results if one.golden == result.golden and fails_in_own_writer(one))
@@ -263,9 +264,9 @@ _ALIKE = 0.1
 
 
 def differs_alike(result: Result, other: Result) -> bool:
-    """Return whether two cells of the same golden differ from its stored outputs in the same way.
+    """Return whether the numbers of two cells of the same golden differ from its stored outputs in the same way.
 
-    False if a known issue or rounding may explain the numbers of `other`: rounding differs in each release.
+    Return False if a known issue or rounding may explain the numbers of `other`.
     """
     if result.verdict is not Verdict.NUMERICS or not other.is_beyond_rounding or other.upstream:
         return False
@@ -276,9 +277,9 @@ def differs_alike(result: Result, other: Result) -> bool:
 
 
 def _without_refuted_issues(results: list[Result]) -> list[Result]:
-    """Return the results, without the known issues of a runtime if another runtime gives the same wrong numbers.
+    """Return the results, with a runtime's known issue removed where another runtime gives the same wrong numbers.
 
-    In that case the fault is not in the first runtime, but in the golden's stored outputs or its writer.
+    The fault is then not in the first runtime, but in the golden's stored outputs or its writer.
     """
     known = {result.golden for result in results if _is_runtimes_issue(result)}
     others: dict[str, list[Result]] = {}
@@ -294,12 +295,12 @@ def _without_refuted_issues(results: list[Result]) -> list[Result]:
 
 
 def _is_runtimes_issue(result: Result) -> bool:
-    """Return whether a known issue of a runtime other than jaxlib explains the numbers of a cell."""
+    """Return whether a known issue of a runtime other than jaxlib explains the wrong numbers of a cell."""
     return bool(result.upstream and result.reader.family) and result.verdict is Verdict.NUMERICS
 
 
 def cell_signature(result: Result) -> tuple[str, ...]:
-    """Return the texts that are equal in all failing cells of the same cause, as far as a single cell shows them.
+    """Return the texts by which failing cells are grouped into causes; they are equal in all cells of a cause.
 
     They are the id of a known issue, or else the platform, device, runtime, verdict, stage and class of the message.
     """
@@ -333,7 +334,10 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
 
 
 def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
-    """Return the stretch of failing readers around each failing cell whose message does not explain the fault."""
+    """Return, for each failing cell, the run of readers by build date in which its golden fails in the same way.
+
+    Cells with a verdict that explains itself, such as a refusal, are left out.
+    """
     changes: dict[CellKey, FailingStretch] = {}
     for cells in Cells(results).by_series.values():
         for kind in {cell_signature(result) for result in cells if not VERDICTS[result.verdict].is_explained}:
@@ -389,7 +393,7 @@ def _cause(
 
 
 def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str, str, str, str]:
-    """Return the fields `change`, `since`, `before` and `mended_in` of a cause whose cells are in this stretch.
+    """Return the fields `change`, `since`, `before` and `mended_in` of a cause, from a stretch of its failing readers.
 
     `days` are the build dates of all known releases, in order.
     """
@@ -418,9 +422,9 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
 
 
 def _by_this_family_alone(stretch: FailingStretch) -> str:
-    """Return that all cells of a stretch differ from the writer, if no cell beside them agrees with it.
+    """Return a sentence for a stretch without a working reader before or after: no release agrees with the writer.
 
-    The cells of other runtimes, settings and platforms are in other stretches, and may have passed.
+    It speaks only of one runtime and platform, since cells of others may have passed.
     """
     first, last = stretch.results[0].reader, stretch.results[-1].reader
     family = f"{first.family or 'jaxlib'}{' with such settings' if first.with_settings else ''}"

@@ -17,7 +17,7 @@ CERTAIN = 0.01  # The probability, over all cells of a report together, that a c
 
 
 class CostChange(msgspec.Struct, frozen=True, gc=False):
-    """A figure that is not the same in two cells."""
+    """A figure of a cell's cost, such as `temp_bytes`, with its different values in two cells."""
 
     figure: str  # The name of the figure, such as `temp_bytes`; `run_seconds` is the median of the repetitions.
     was: float  # In the cell that comes first: the older release, or the baseline.
@@ -53,12 +53,12 @@ class RunTimes(NamedTuple):
 
 
 def cost_of(result: Result | None, figure: str) -> float | None:
-    """Return a figure of the compiler, such as `temp_bytes`, for a cell; None if the cell does not have it."""
+    """Return a figure about a cell's cost, such as `temp_bytes`; None if the cell does not have it."""
     return getattr(result.cost, figure) if result and result.cost else None
 
 
 def grows(was: float, now: float, figure: str, times: float) -> bool:
-    """Return whether a figure grew to more than `times` its old value, and by at least the least step that counts."""
+    """Return whether a figure grew to more than `times` its old value, and by enough to count."""
     return now > was * times and now - was >= _least(figure)
 
 
@@ -74,8 +74,7 @@ def change_in(was: Result, now: Result, figure: str) -> CostChange | None:
 def run_times(was: Result, now: Result) -> RunTimes | None:
     """Compare the run times of two cells; return None if one of the cells has fewer runs than `FEWEST_RUNS`.
 
-    The chance is that of Mann-Whitney's rank test. It asks only whether the runs of one cell tend to be longer than
-    the runs of the other, and assumes nothing about how times are distributed.
+    The chance is the p-value of Mann-Whitney's rank test, which assumes nothing about how times are distributed.
     """
     before, after = runs_of(was), runs_of(now)
     if min(len(before), len(after)) < FEWEST_RUNS:
@@ -92,7 +91,7 @@ def runs_of(result: Result) -> Sequence[float]:
 
 
 def _least(figure: str) -> float:
-    """Return the smallest difference of a figure that counts: smaller ones may come from rounded buffer sizes."""
+    """Return the smallest difference of a figure that counts; smaller ones may come from rounded buffer sizes."""
     if figure.endswith("bytes") or figure == "bytes_accessed":
         return 1024
     return {"run_seconds": 0, "instructions": 10, "fusions": 10}.get(figure, 1000)

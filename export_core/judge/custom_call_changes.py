@@ -22,7 +22,10 @@ ONE_DAY = datetime.timedelta(days=1)
 
 
 class Phase(StrEnum):
-    """A phase in the replacement or removal of a custom-call target. D is the first day that the policy declares."""
+    """A phase in the replacement or removal of a custom-call target.
+
+    D is the build date of the first jaxlib with the change, and RELEASE that of the first whose exports have it.
+    """
 
     BEFORE = "before"  # Until D: only the old target exists.
     FORWARD = "forward window"  # Until D + 21: readers have both targets, and exports still use the old one.
@@ -32,7 +35,7 @@ class Phase(StrEnum):
 
 
 class ChangeStatus(NamedTuple):
-    """The obligations of a declared change on a day."""
+    """What exports and readers must do about a declared change of a custom-call target on a day."""
 
     phase: Phase
     new_from: datetime.date  # The first day on which exports may use the new target instead of the old one.
@@ -41,7 +44,7 @@ class ChangeStatus(NamedTuple):
 
 
 class JudgedChange(msgspec.Struct, frozen=True):
-    """A declared change as of a day, checked against those goldens of a run that existed then."""
+    """A declared change of a custom-call target as of a day, checked against a run's goldens that existed that day."""
 
     old: str  # The target that is replaced or removed.
     new: str | None  # The new target; null if there is none.
@@ -60,11 +63,12 @@ class JudgedChange(msgspec.Struct, frozen=True):
 def status_of(
     change: CustomCallChange, windows: Windows, day: datetime.date, last_writer: datetime.date | None = None
 ) -> ChangeStatus:
-    """Return the status of a declared change on a day.
+    """Return the status of a declared change of a custom-call target on a day.
 
-    `last_writer` is the build date of the last writer known to export the old target. What a writer built on D + 21
-    exports is promised to run in readers built since D, which all have the new target: so exports may use that target
-    from D + 21. If nothing replaces the old target, exports may stop using it on D.
+    Exports may use the new target one forward window after it was introduced, since all readers that must run them have
+    it then. If nothing replaces the old target, exports may stop using it at once.
+
+    `last_writer` is the build date of the last writer known to export the old target; it postpones its deletion.
     """
     new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
     delete_from = None
@@ -93,7 +97,7 @@ def status_of(
 def judge_changes(
     results: Iterable[Result], changes: Sequence[CustomCallChange], windows: Windows, as_of: datetime.date
 ) -> list[JudgedChange]:
-    """Check each declared change against the results of a run, and return the changes with what broke them.
+    """Check each declared change of a custom-call target against a run, and return the changes with their violations.
 
     Results whose writer or reader was built after `as_of` do not count.
     """

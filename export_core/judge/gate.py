@@ -38,7 +38,7 @@ OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 
 
 class DeploymentTargetSummary(msgspec.Struct, frozen=True):
-    """A deployment target of the policy, and how its cells ended."""
+    """A deployment target of the policy, and the number of its cells by judgement."""
 
     name: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
@@ -49,18 +49,18 @@ class DeploymentTargetSummary(msgspec.Struct, frozen=True):
 
     @property
     def works(self) -> int:
-        """How many cells of the deployment target work."""
+        """The number of the deployment target's cells that work."""
         return sum(self.judgements.values()) - sum(self.failing.values())
 
     @property
     def failing(self) -> dict[str, int]:
-        """How many cells of the deployment target do not work, by judgement."""
+        """The number of the deployment target's cells that do not work, by judgement."""
         works = [judgement for judgement in Judgement if judgement.facts.works]
         return {name: count for name, count in self.judgements.items() if name not in works}
 
     @property
     def no_cell(self) -> str:
-        """The beginning of the sentence in `uncovered` that says why the run has no cell of this deployment target."""
+        """The beginning of a sentence that says why the run has no cell of this deployment target."""
         return f"deployed {self.name}: it has no cell"
 
 
@@ -86,7 +86,7 @@ class RunIdentity(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True):
-    """The facts of a run that are neither results nor policy, and that are recorded without being judged."""
+    """The recorded facts of a run that are neither results nor policy: what was planned, selected and left out."""
 
     planned: int  # The number of planned cells.
     as_of: datetime.date  # The day as of which the run was judged.
@@ -154,9 +154,9 @@ def facts_at_end(facts: RunFacts, seconds: float) -> RunFacts:
 
 
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
-    """Return the field `calendar` of a summary: the newest release on a day, its date, and a hash of all dates.
+    """Return the field `calendar` of a summary, as of a day: the newest release, its date, and a hash of all dates.
 
-    Releases are counted as `jaxexport releases list` lists them: none that was withdrawn.
+    Withdrawn releases are not counted.
     """
     known = calendar.as_of(as_of)
     # All that decides which readers there are and what is promised of them.
@@ -177,12 +177,12 @@ def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
 def summarize(
     results: Sequence[Result], policy: Policy, facts: RunFacts, causes: Sequence[Cause] | None = None
 ) -> Summary:
-    """Count results, check known failures and declared changes of custom calls, and decide the exit code.
+    """Return the summary of a run: counts of results, violations of the policy, and the exit code.
 
-    A run is incomplete if nothing was planned, a result is missing or given twice, or no cell covers what the policy
+    A run is incomplete if nothing was planned, a result is missing or duplicated, or no cell covers what the policy
     requires. A run without a promised cell is incomplete too, unless the policy accepts that or the run is a shard. A
-    golden that calls a new target too early is a broken promise even if no reader of this run lacks the target. Readers
-    that lack it are deployed, and not all of them are published.
+    golden that calls a new custom-call target too early breaks the run, even if every reader of this run has the
+    target.
 
     Args:
         results: All results of the run, with the ids of their causes.
@@ -288,7 +288,7 @@ def exit_code_of(summary: Summary) -> ExitCode:
 
 
 def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
-    """Return a sentence if cells outside the window fail without being refused, and the policy's `fail_on` forbids it.
+    """Return one sentence if cells outside the window fail other than by a refusal, and `fail_on` has `outside`.
 
     Otherwise the list is empty.
     """
@@ -303,9 +303,9 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
 
 
 def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:
-    """Return one sentence if cells that were a bonus in the baseline fail now and the policy's `fail_on` forbids it.
+    """Return one sentence if cells that were a bonus in the baseline fail now, and `fail_on` has `bonus-lost`.
 
-    Otherwise the list is empty. `cells` are pairs of results: of the cell in the baseline, and in this run.
+    Otherwise the list is empty. `cells` are pairs of results of the same cell: in the baseline, and in this run.
     """
     both = [(then, now) for then, now in cells if then and now]
     lost = sum(then.judgement is Judgement.BONUS and now.verdict.fails for then, now in both)
@@ -314,7 +314,7 @@ def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: P
 
 
 def recorded_policy(policy: Policy) -> dict[str, Any]:
-    """Return a policy as a summary stores it: without the passwords of URLs."""
+    """Return a policy in the form that a summary stores, without the passwords in its URLs."""
     return cast(dict[str, Any], as_stored(policy.without_passwords()))
 
 
@@ -345,8 +345,8 @@ def uncovered(
         results: The results of a run.
         required: The requirements of the policy.
         platforms: The platforms that the run was asked for.
-        is_part: Whether the run is a part of the project's plan. Then the first sentence says what to do about a policy
-            that is meant for the whole.
+        is_part: Whether the run is only a part of the project's plan. If so, the first sentence says how to get an
+            exit code for this part alone.
     """
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     # Cells that had to run and did not are incomplete already.
@@ -389,8 +389,7 @@ def _match_any(names: Iterable[str], pattern: str) -> bool:
 def _nothing_promised(results: Sequence[Result], policy: Policy, facts: RunFacts, *, is_part: bool) -> str:
     """Return a sentence if no cell of a run was promised or belongs to a deployment target; otherwise "".
 
-    `is_part` says whether the run is a part of the project's plan. Then the sentence advises nothing that would accept
-    all of it.
+    If `is_part`, the run is only a part of the project's plan, and the sentence does not advise to change the policy.
     """
     # A deployment target of the policy is a reason to run it, as good as a promise.
     if not results or any(result.promised or result.deployed for result in results):
@@ -413,7 +412,7 @@ def _nothing_promised(results: Sequence[Result], policy: Policy, facts: RunFacts
 
 
 def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> dict[str, int]:
-    """Return how many promised cells the run lacks, by reader, and 1 for each promised golden that was left out.
+    """Return the number of promised cells that the run lacks, by reader, and 1 for each golden that was left out.
 
     The result is empty for a shard or a run with missing results, for which this cannot be known.
     """
@@ -424,14 +423,14 @@ def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> di
 
 
 def _not_run(facts: RunFacts) -> list[str]:
-    """Return the goldens that a run does not have although their writers were built by the day of the judgement."""
+    """Return the goldens that a run left out although their writers were built by the day of the judgement."""
     return [golden for golden, built in facts.later.items() if built <= facts.as_of]
 
 
 def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str:
-    """Return how old a calendar is on a day, in words; "" if it is not older than the policy's `calendar_days`.
+    """Return a phrase on the age of a calendar if it is older than the policy's `calendar_days` on a day; else "".
 
-    A run does not know releases that were built after the end of its calendar, and says nothing about them.
+    A run knows no releases that were built after the last one in its calendar.
     """
     if not newest_built:  # of a run by an earlier version
         return ""
@@ -444,7 +443,7 @@ def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str
 
 
 def _selection_of(facts: RunFacts, policy: Policy) -> Selection:
-    """Return the selection of a run as its facts record it, and as the policy sets it where they record nothing."""
+    """Return what a run was asked for: the selection in its facts, completed by the policy's defaults."""
     names = {field.name for field in dataclasses.fields(Selection)}
     recorded = {name: value for name, value in facts.selection.items() if name in names}
     return dataclasses.replace(selection_by_policy(policy), **recorded)
@@ -456,7 +455,7 @@ def part_of_project(
     """Return which part of the project's plan a run covers, such as ``shard 1/7, only cases t.a``; "" for the whole.
 
     The project's plan has all goldens, and the readers and platforms of the policy. `facts` say which goldens the run
-    does not have; None before a run.
+    left out; they are None before a run.
     """
     parts = [f"shard {shard}"] if shard else []
     not_run = len(_not_run(facts)) if facts else 0
@@ -484,7 +483,7 @@ def _without_modes(platforms: Iterable[str]) -> list[str]:
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
-    """Return results as results.jsonl orders them: by reader, oldest build first, then case, writer, platform."""
+    """Return results in the order of results.jsonl: by reader, oldest build first, then case, writer and platform."""
 
     # All of a cell's key is in it: no two runs order the same cells differently, whichever ended first.
     def key(result: Result) -> tuple[Any, ...]:

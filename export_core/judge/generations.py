@@ -1,4 +1,4 @@
-"""Generations of a case that hold other numbers: a gate compares each golden with its own outputs, and sees nothing."""
+"""Differences between the goldens of a case. A gate does not see them: it compares each golden with its own outputs."""
 
 import itertools
 import shlex
@@ -15,7 +15,7 @@ from export_core.policy import Policy
 _SHOWN = 5  # How many pairs of goldens are named.
 
 
-def notes_on_generations(
+def notes_on_changed_goldens(
     goldens: Iterable[Golden],
     policy: Policy,
     options: Sequence[str] = (),
@@ -23,22 +23,24 @@ def notes_on_generations(
     asked: Collection[str] | None = None,
     known: Collection[str] = (),
 ) -> Iterator[str]:
-    """Yield a note for each sentence of `other_generations`: the first ones, and how many others there are.
+    """Yield a note for each golden whose inputs or expected outputs differ from those of the previous golden.
+
+    After a few notes, one more says how many others there are.
 
     Args:
-        goldens: The goldens, with the comparisons that the policy gives them.
+        goldens: The goldens of one or several cases, with the policy's comparisons applied.
         policy: The policy, whose tolerances count.
         options: The options with which `jaxexport diff` finds these goldens.
-        asked: The ids of the goldens that are compared with the golden before them; None for all.
-        known: What `other_generations` returned for a run whose report says it: these sentences need no note.
+        asked: The ids of the goldens to compare with the previous golden; None for all.
+        known: Sentences of `changes_between_goldens` that the report of a run has already; they get no note.
     """
     sentences = (
         _sentence(*pair, options) for pair in _differing(goldens, policy, asked) if _sentence(*pair) not in known
     )
-    yield from (f"note: {text}" for text in first_generations([*sentences]))
+    yield from (f"note: {text}" for text in first_changes([*sentences]))
 
 
-def other_generations(
+def changes_between_goldens(
     goldens: Iterable[Golden],
     policy: Policy,
     options: Sequence[str] = (),
@@ -46,30 +48,30 @@ def other_generations(
     asked: Collection[str] | None = None,
     outputs: bool = True,
 ) -> list[str]:
-    """Return a sentence for each golden whose inputs or expected outputs are not those of the golden before it.
+    """Return a sentence for each golden whose inputs or expected outputs differ from those of the previous golden.
 
-    Goldens of one case by writers on one platform are compared, in the order of the writers' build dates. The outputs
-    are compared as the earlier golden is, so that noise is no difference. No code of a user runs.
+    The previous golden is that of the same case and platform whose writer was built just before. Outputs may differ
+    by what the comparison of the previous golden allows. A user's own comparison function is not called.
 
     Args:
-        goldens: The goldens, with the comparisons that the policy gives them.
+        goldens: The goldens of one or several cases, with the policy's comparisons applied.
         policy: The policy, whose tolerances count.
         options: The options with which `jaxexport diff` finds these goldens.
-        asked: The ids of the goldens that are compared with the golden before them; None for all.
-        outputs: Whether outputs are compared. Without them, no file is read unless inputs have other hashes.
+        asked: The ids of the goldens to compare with the previous golden; None for all.
+        outputs: Whether outputs are compared. Otherwise files are read only if the hashes of inputs differ.
     """
     return [_sentence(*pair, options) for pair in _differing(goldens, policy, asked, outputs=outputs)]
 
 
-def first_generations(sentences: Sequence[str]) -> list[str]:
-    """Return the first of these sentences, and how many others there are."""
+def first_changes(sentences: Sequence[str]) -> list[str]:
+    """Return the first few of these sentences, and one more that says how many others there are."""
     others = len(sentences) - _SHOWN
     more = [f"{others} more with other inputs or outputs than the golden before"] if others > 0 else []
     return [*sentences[:_SHOWN], *more]
 
 
 def _sentence(old: Golden, new: Golden, what: str, options: Sequence[str] = ()) -> str:
-    """Return what differs between two goldens, with the command that shows it."""
+    """Return a sentence on what differs between two goldens (`what`), with the command that shows it."""
     writers = f"{old.manifest.writer.id} and {new.manifest.writer.id}"
     command = shlex.join(["jaxexport", "diff", old.id, new.id, *options])
     return (
@@ -81,7 +83,10 @@ def _sentence(old: Golden, new: Golden, what: str, options: Sequence[str] = ()) 
 def _differing(
     goldens: Iterable[Golden], policy: Policy, asked: Collection[str] | None = None, *, outputs: bool = True
 ) -> Iterator[tuple[Golden, Golden, str]]:
-    """Yield each two successive goldens that have other inputs or outputs, the later one `asked`; and what differs."""
+    """Yield each pair of successive goldens with different inputs or outputs, and a phrase on what differs.
+
+    Only pairs whose later golden is in `asked` are compared, or all pairs if it is None.
+    """
 
     def series(golden: Golden) -> tuple[str, str]:
         return golden.manifest.case, golden.manifest.writer.platform
@@ -101,7 +106,7 @@ def _differing(
 
 
 def _difference(old: Golden, new: Golden, policy: Policy, *, outputs: bool) -> str:
-    """Return what differs between two goldens of a case, as words; "" if nothing does that is compared.
+    """Return a phrase on what differs between two goldens of a case, such as "other inputs"; "" if nothing differs.
 
     Raises `GoldenError` if a file cannot be read.
     """

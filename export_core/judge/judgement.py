@@ -30,7 +30,7 @@ def judge_verdict(
         verdict: What happened in the cell.
         promised: Whether the cell is inside its window.
         required: Whether the cell is incomplete if it was not run.
-        deployed: The names of deployment targets that need the cell: if it fails for them, it is at least owed.
+        deployed: The deployment targets that need the cell; a failure that would be `outside` is then `owed`.
     """
     if verdict is Verdict.NOT_RUN and (required or deployed):
         return Judgement.INCOMPLETE
@@ -47,19 +47,19 @@ def judge(
     foreseen: str = "",
     forecast: str = "",
 ) -> Result:
-    """Judge an outcome by the two build dates and the policy's targets, then by its list of known failures.
+    """Judge the outcome of a cell by its build dates, and by the policy's deployment targets and known failures.
 
     Args:
-        outcome: The outcome.
-        golden: The golden of its cell.
+        outcome: The outcome of the cell, which has no judgement yet.
+        golden: The golden of the cell.
         policy: The policy.
         reproduce: The shell command that runs just this cell again.
-        as_of: The day on which a target has to be in force; without one, every deployment target counts.
+        as_of: Only deployment targets in force on this day count; without a day, all of them.
         foreseen: The `foreseen_note` of the cell.
-        forecast: What `CellForecasts` say of the cell.
+        forecast: The forecast of the cell as text, from `CellForecasts`.
 
     Returns:
-        The result.
+        The result of the cell.
     """
     verdict, shown = outcome.verdict, ""
     if outcome.converted and verdict.works:
@@ -75,10 +75,10 @@ def judge(
 
 
 def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = None) -> Result:
-    """Return a result judged anew by a policy on a day: by its windows, targets, known failures and requirements.
+    """Return a result with a new judgement, by the windows, targets, known failures and requirements of a policy.
 
-    Every planned cell has to run, unless it is outside the window, no deployment target needs it, and the policy says
-    that such cells need not run.
+    A cell that was not run is incomplete, unless it is outside the window, no deployment target needs it, and the
+    policy says that such cells need not run.
     """
     targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
     window = promise_of(
@@ -111,9 +111,9 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
 
 
 def _is_left_out(result: Result) -> bool:
-    """Return whether a cell was refused for something, such as a custom call, that the runtime's promise excludes.
+    """Return whether a runtime other than jaxlib refused a cell for something that its promise does not cover.
 
-    Only runtimes other than jaxlib have such promises.
+    That may be a custom call, for example.
     """
     if not result.reader.runtime or result.verdict is not Verdict.REFUSED:
         return False
@@ -125,19 +125,18 @@ def _is_left_out(result: Result) -> bool:
 
 
 def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.date | None = None) -> Sequence[Result]:
-    """Judge failures to compile for an accelerator again, by a control: the golden's own writer, for the same device.
+    """Return the results of a run with failures to compile for an accelerator judged again.
 
-    Most goldens for accelerators are written on a CPU, so the writer did not compile them for the device. If the
-    writer's release fails in the same way in this run, the device's compiler cannot compile the program, and no promise
-    is broken. If that release works, fails otherwise, or was not run, the judgement stays.
+    If the release that wrote the golden cannot compile it for this device either, the program has never compiled there,
+    and no promise is broken. If that release works, fails otherwise, or was not run, the judgement stays.
 
     Args:
         results: All results of a run, each judged by `policy`.
         policy: The policy.
-        as_of: The day, as `judge` takes it.
+        as_of: Only deployment targets in force on this day count; without a day, all of them.
 
     Returns:
-        The results in their order.
+        The results in the same order.
     """
     if all(result.platform == "cpu" for result in results):  # most runs: the table of known issues is not read
         return results
@@ -174,8 +173,8 @@ def _by_control(
 def may_be_devices_limit(result: Result, limits: Collection[str]) -> bool:
     """Return whether a cell may have failed because no compiler for its device can compile the program.
 
-    That needs an error message from the stage compile, and neither a missing registration nor a golden that has run on
-    this platform. A known issue excludes it too, unless every release has that issue (`limits`: ids of such issues).
+    It must have failed in stage compile, for another reason than a missing registration, and its golden must never have
+    run on this platform. A known issue of some releases excludes it too; `limits` are the issues of all releases.
     """
     is_compilers = result.platform != "cpu" and (result.verdict, result.stage) == (Verdict.ERROR, Stage.COMPILE)
     has_run = result.mode is Mode.RUN and result.writer.platform == result.platform
@@ -184,9 +183,9 @@ def may_be_devices_limit(result: Result, limits: Collection[str]) -> bool:
 
 
 def _control_of(result: Result, own: Result | None) -> Control:
-    """Return what the cell of the golden's own writer (`own`) shows about a failing cell.
+    """Return how the golden of a failing cell ended in its own writer: not run, works, fails alike, or otherwise.
 
-    `own` is None if the run has no such cell.
+    `own` is the result in that writer, or None if the run has none.
     """
     if own is None or own.verdict is Verdict.NOT_RUN:
         return Control.NOT_RUN

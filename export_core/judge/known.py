@@ -32,7 +32,7 @@ Entry = TypeVar("Entry", bound=KnownFailure | Quirk)
 
 
 class Scope(NamedTuple):
-    """The properties of a cell that an entry of the policy matches.
+    """The properties of a cell that are compared with the patterns of a known failure.
 
     `writer` is the version of the writer's jaxlib, and `reader` the name of the reader.
     """
@@ -44,12 +44,12 @@ class Scope(NamedTuple):
 
 
 def scope_of(result: Result) -> Scope:
-    """Return the properties of a result's cell that entries of the policy match."""
+    """Return the properties of a result's cell that are compared with the patterns of a known failure."""
     return Scope(result.case, result.writer.jaxlib, result.reader.name, result.platform)
 
 
 def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailure | None:
-    """Return the known failure that lists this cell and says exactly how it fails, or None."""
+    """Return the known failure that matches the cell of a result and the way in which it failed, or None."""
     scope = scope_of(result)
     return next((entry for entry in known if covers(entry, scope) and _fails_so(entry, result)), None)
 
@@ -62,7 +62,7 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
 
 
 def may_excuse(entry: KnownFailure, cause: Cause) -> bool:
-    """Return whether an entry may be about some of the cells of a cause: the cells themselves show which."""
+    """Return whether a known failure may match some of the cells of a cause, by its cases, writers and readers."""
     named = ((cause.cases, entry.cases), (cause.writers, entry.writers), (cause.readers, entry.readers))
     fails_so = (cause.platform in entry.platforms, cause.verdict, cause.stage) == (True, entry.verdict, entry.stage)
     return fails_so and all(
@@ -71,10 +71,9 @@ def may_excuse(entry: KnownFailure, cause: Cause) -> bool:
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
-    """Raise `PolicyError` if a known failure covers more cells than its `at_most`.
+    """Raise `PolicyError` if a known failure matches more cells than its `at_most` allows.
 
-    Otherwise its globs would also excuse new cells that the author of the entry has never seen. `promised` are the
-    scopes of the cells that are promised, or that a deployment target has to run.
+    `promised` are the scopes of the cells that are promised, or that a deployment target has to run.
     """
     # By scope: a reader with two releases of jax is still one reader to an entry.
     scopes = set(promised) if known else set()
@@ -99,13 +98,13 @@ def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
 def stale_entries(
     results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool, selection: Selection = _WINDOW
 ) -> list[str]:
-    """Return which of the policy's known failures and quirks have expired or are not true, a sentence for each defect.
+    """Return a sentence for each known failure and quirk of the policy that has expired or is no longer true.
 
     Args:
         results: All results of the run.
         policy: The policy.
         as_of: The day of the judgement.
-        whole: Whether the run had all that `selection` names: only then an entry that matches nothing is stale.
+        whole: Whether the run has all cells that `selection` asks for; only then an entry without a match is stale.
         selection: What the run was asked for.
     """
     results = list(results)
@@ -128,9 +127,9 @@ def stale_entries(
 
 
 def _readers_of_ended_targets(policy: Policy, selection: Selection, as_of: datetime.date) -> set[str]:
-    """Return the readers that a selection has only for deployment targets that are not in force on a day.
+    """Return the readers that are selected only for deployment targets that are not in force on a day.
 
-    A run of that day does not have them, whereas the results of an earlier run may.
+    The results of an earlier run may have them; a run of that day does not.
     """
     named = set(selection.named)
     if DEPLOYED not in named or any(name in GROUPS or name[0] in COMPARISONS for name in named):
@@ -148,11 +147,15 @@ def _untruths(
 ) -> Iterator[str]:
     """Yield a sentence for each thing that is no longer true about a known failure.
 
-    `readers` are the names of the readers that a run of that day has, as far as there are results of them.
-    `whole` is what the run was asked for; None for a part of it, which cannot show that an entry matches nothing.
-    An entry can excuse promised cells and, outside the window, only wrong numbers and cells of deployment targets:
-    no other failure there breaks anything. It excuses a converted golden that fails as listed, but is about the
-    original: how a converted golden ends makes no entry untrue.
+    Outside the window, a known failure can excuse only wrong numbers and cells of deployment targets, since no other
+    failure there breaks a run. The results of converted goldens cannot make it untrue.
+
+    Args:
+        entry: The known failure.
+        results: All results of the run.
+        as_of: The day of the judgement.
+        readers: The names of the readers that have results, and that a run of that day has.
+        whole: What the run was asked for; None if it has only a part of that, so that a missing match shows nothing.
     """
     excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
     counted = (result for result in results if result.promised or result.deployed or result.judgement in excusable)
@@ -210,10 +213,9 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
 
 
 def added_later(policy: Policy, as_of: datetime.date) -> list[str]:
-    """Return a sentence for each known failure or quirk whose `added` is in the future.
+    """Return a sentence for each known failure or quirk whose day `added` is after both `as_of` and today.
 
-    It may be after `as_of`, which can be a day of the past, but not after today, because that would postpone the end
-    of the entry.
+    Such a day would postpone the end of the entry.
     """
     # In the time zone where the entry was written it may be tomorrow already.
     latest = max(as_of, datetime.datetime.now(tz=datetime.UTC).date()) + datetime.timedelta(days=1)
@@ -235,16 +237,16 @@ _NOUNS = {"known_failures": "known failure", "quirks": "quirk"}
 
 
 def expired_by_noun(policy: Policy, as_of: datetime.date) -> dict[str, list[KnownFailure | Quirk]]:
-    """Return the entries that have expired as of a day, by the noun for such an entry, such as ``quirk``.
+    """Return the known failures and quirks that have expired as of a day, by noun: ``known failure`` or ``quirk``.
 
-    The entries of a noun are sorted by the day on which they expired.
+    The entries of each noun are sorted by the day on which they expired.
     """
     by_noun = {noun: expired_among(getattr(policy, table), as_of) for table, noun in _NOUNS.items()}
     return {noun: sorted(past, key=lambda entry: entry.expires or as_of) for noun, past in by_noun.items() if past}
 
 
 def expired_among(entries: Iterable[Entry], as_of: datetime.date) -> list[Entry]:
-    """Return those of the entries that have expired as of a day."""
+    """Return the entries whose last day is before the day `as_of`."""
     return [entry for entry in entries if _has_expired(entry, as_of)]
 
 
@@ -253,7 +255,7 @@ def _has_expired(entry: KnownFailure | Quirk, as_of: datetime.date) -> bool:
 
 
 def entry_name(table: str, number: int, entry: Any) -> str:
-    """Return how messages name an entry of the policy: file and line, table and index, then reason, owner and issue."""
+    """Return the name of a policy's entry for messages: file, line, table and index, then reason, owner and issue."""
     location = f"{entry.location}: " if entry.location else ""
     owner = f"; owner {entry.owner}, {entry.issue}" if hasattr(entry, "owner") else ""
     about = getattr(entry, "reason", "") or getattr(entry, "name", "")

@@ -21,11 +21,11 @@ from export_core.releases.runtimes import names_runtime
 def missing_promised(
     results: Iterable[Result], policy: Policy, selection: Mapping[str, Any], as_of: datetime.date
 ) -> dict[str, int]:
-    """Return how many cells that are promised, or owed to a deployment target, a run lacks, by reader's name.
+    """Return the number of cells that a run lacks, by reader, although they are promised or owed to a target.
 
     Args:
         results: All results of the run.
-        policy: The policy, whose windows, calendar and deployment targets say what is promised.
+        policy: The policy, whose windows, calendar and deployment targets decide what is promised.
         selection: What the run was asked for, in the form of `Selection.as_recorded`.
         as_of: The day of the judgement.
 
@@ -69,9 +69,9 @@ def _readers_of_day(
     as_of: datetime.date,
     targets: Sequence[DeploymentTarget],
 ) -> Readers | None:
-    """Return the readers that a selection's words (such as `window`) and ranges mean on a day; None if there are none.
+    """Return the readers that the words (such as `window`) and ranges in a selection mean on a day, or None.
 
-    Releases that the selection names by version are left out: they do not depend on the day, and were planned.
+    Releases that the selection names by version are left out, since they do not depend on the day.
     """
     named = comma_separated(str(selection.get("readers", "")))
     words = [text for text in named if text in WORDS or text[0] in COMPARISONS or _names_several(text)]

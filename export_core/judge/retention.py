@@ -11,13 +11,13 @@ from export_core.releases import Calendar, Windows, promise
 
 
 def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
-    """Return the first day on which no new jaxlib is promised to run what a jaxlib built on `written` wrote."""
+    """Return the first day on which a new jaxlib need not run artifacts of a jaxlib built on the day `written`."""
     # The last day of a window is still in it.
     return written + datetime.timedelta(days=windows.backward_days + 1)
 
 
 def deployed_readers(policy: Policy, day: datetime.date) -> tuple[str, ...]:
-    """Return the jaxlibs of deployment targets in force on a day, and of `retention.deployed`."""
+    """Return the jaxlibs that are deployed on a day: those of deployment targets, and of `retention.deployed`."""
     targets = (target.jaxlib for target in policy.targets_on(day) if target.jaxlib)
     return tuple(dict.fromkeys((*targets, *policy.retention.deployed)))
 
@@ -31,7 +31,7 @@ def listed_readers(policy: Policy) -> tuple[str, ...]:
 
 
 def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
-    """Return the jaxlib versions that the policy names: those that are deployed, and those that `readers` lists."""
+    """Return the jaxlib versions in use: those deployed on a day, and those that the policy's `readers` lists."""
     return tuple(dict.fromkeys((*deployed_readers(policy, day), *listed_readers(policy))))
 
 
@@ -53,10 +53,10 @@ def retirement_day(reader: datetime.date, written: Sequence[datetime.date], wind
 def live_readers(
     written: Sequence[datetime.date], calendar: Calendar, windows: Windows, day: datetime.date, in_use: Sequence[str]
 ) -> list[str]:
-    """Return the readers to run on a day, oldest build first: those in use, and those that may not be retired yet.
+    """Return the jaxlibs to run on a day, oldest build first: those in use, and those that may not be retired yet.
 
-    Raises `ReleaseError` if the calendar of that day lacks a release in use, or is empty. `written` are the build dates
-    of the goldens' writers, and `in_use` the versions that `readers_in_use` returns.
+    `written` are the build dates of the goldens' writers, and `in_use` are jaxlib versions. Raises `ReleaseError` if
+    the calendar of that day is empty, or lacks a version in use.
     """
     calendar = calendar.as_of(day)
     calendar.newest()  # raises where the day is before the first release
@@ -70,10 +70,9 @@ def retention_status(
 ) -> Iterator[tuple[Golden, list[str]]]:
     """Yield every golden with the reasons why it must stay on a day; a golden without a reason may be pruned.
 
-    A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. The
-    window of a retired reader counts while `readers` lists it. A golden must stay while a deployment target has to run
-    it, even if that obligation has yet to begin. It must stay while it calls a custom-call target that may not be
-    deleted yet. It also stays if it is pinned, and if it is the newest golden of its case by a writer on its platform.
+    A golden must stay if a jaxlib built that day, a reader that is not retired, or a deployment target has to run it.
+    It must stay if it calls a custom-call target that may not be deleted yet. It also stays if it is pinned, or the
+    newest golden of its case and platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})
@@ -111,7 +110,7 @@ def retention_status(
 
 
 def deletion_day(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> datetime.date | None:
-    """Return the first day on which the old target of a change may be deleted; None while no release is declared.
+    """Return the first day on which the old target of a custom-call change may be deleted; None if not known yet.
 
     The newest writer of a golden that calls the old target postpones that day.
     """

@@ -71,7 +71,7 @@ OTHER_KEYS = (
 
 
 class ReportedBy(Enum):
-    """Which runs say at their end that a pattern matches nothing; `jaxexport policy check` always does."""
+    """The kinds of runs that report at their end that a pattern matches nothing (`policy check` always reports it)."""
 
     NO_RUN = auto()
     WHOLE_RUNS = auto()  # Those of all cells: of a part of them, most patterns match nothing.
@@ -79,7 +79,7 @@ class ReportedBy(Enum):
 
 
 class Unmatched(NamedTuple):
-    """A sentence about patterns of one entry that match nothing, and in which runs it is reported."""
+    """A sentence about patterns of a policy entry that match nothing, and the runs in which it is reported."""
 
     text: str
     reported_by: ReportedBy = ReportedBy.NO_RUN
@@ -88,15 +88,15 @@ class Unmatched(NamedTuple):
     key: Key = ()  # The path to the pattern in the policy; empty if the text names file and line already.
 
     def located(self, location: Callable[[Key], str]) -> str:
-        """Return the sentence with the place of its key, such as ``export_compat.yaml:12``, which `location` returns.
+        """Return the sentence with the location of its key in front, such as ``export_compat.yaml:12``.
 
-        `location` returns "" for a key whose place is not known.
+        `location` returns the location of a key, or "" if it is not known.
         """
         place = location(self.key) if self.key else ""
         return f"{place}: {self.text}" if place else self.text
 
     def is_reported(self, *, whole: bool) -> bool:
-        """Return whether the sentence is reported by a run of all cells (`whole`), or of a part of them."""
+        """Return whether a run reports the sentence at its end; `whole` is whether the run has all cells."""
         return self.reported_by is ReportedBy.ALL_RUNS or (whole and self.reported_by is ReportedBy.WHOLE_RUNS)
 
 
@@ -108,7 +108,7 @@ NO_BASELINE = (
 
 @dataclass(frozen=True)
 class _AllReaders:
-    """The names of all known readers. Those of jaxlib come first, since loading the other runtimes takes 100 ms."""
+    """An iterable of the names of all known readers, with the jaxlibs first, since loading other runtimes is slow."""
 
     calendar: Calendar
     targets: Sequence[DeploymentTarget] = ()
@@ -121,10 +121,10 @@ class _AllReaders:
 
 
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
-    """Return every pattern and name in a policy that matches no golden, reader or target.
+    """Return every pattern and name in a policy that matches no golden, reader or custom-call target.
 
-    `goldens` must be all goldens of the project: most patterns match nothing in a part of them. Before the first golden
-    is written, and in a folder of converted goldens, only names of releases are looked for.
+    `goldens` must be all goldens of the project. If there are none, or if all of them are converted, only names of
+    releases are checked.
     """
     of_releases = [*_unknown_releases(policy, calendar)]
     # The policy is about the originals, which are in another folder.
@@ -134,7 +134,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
 
 
 def keys_without_goldens(policy: Policy) -> list[str]:
-    """Return the keys of a policy with names that only goldens can match: before the first one nothing checks them."""
+    """Return the keys set in a policy whose names cannot be checked before there is a golden."""
     of_goldens = dict.fromkeys(key.partition(".")[0] for key in PATTERNS if key not in ("readers", "fail_on"))
     default = Policy()
     return [key for key in of_goldens if getattr(policy, key, None) != getattr(default, key, None)]
@@ -189,9 +189,9 @@ def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: C
 
 
 def unknown_readers(policy: Policy, calendar: Calendar) -> list[str]:
-    """Return why a matrix cannot have each unknown reader that a policy names: what was expected, what was found.
+    """Return a sentence for each name under `readers` of a policy that is not a known reader.
 
-    A name of --index or --wheels, such as ``0.13.0.dev20270101``, is left out: only a run with those options knows it.
+    Names of unpublished releases, such as ``0.13.0.dev20270101``, are left out: a run can get them from --index.
     """
     names = [name for name in comma_separated(policy.readers) if not _UNPUBLISHED.search(name)]
     return [problem for name in names if (problem := problem_of_reader(name, calendar))]
@@ -212,7 +212,7 @@ def _unknown_releases(policy: Policy, calendar: Calendar) -> Iterator[Unmatched]
 def _lacking(
     key: Key, text: str, names: Iterable[str], known: Iterable[str], reported_by: ReportedBy = ReportedBy.NO_RUN
 ) -> list[Unmatched]:
-    """Return an entry for each name under `key` that is not in `known`; the name is put into the sentence `text`."""
+    """Return an `Unmatched` for each name under `key` that is not in `known`; its sentence is `text` with the name."""
     return [Unmatched(text.format(name), reported_by, key=(*key, name)) for name in names if name not in known]
 
 
@@ -272,9 +272,9 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
 
 
 def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[str]]) -> Iterator[Unmatched]:
-    """Yield the patterns of a policy's entry that match nothing: one sentence, or one for each in a deployment target.
+    """Yield sentences about the patterns of one policy entry that match nothing.
 
-    An entry without `platforms` covers all platforms, of which few projects have every one: that is not reported.
+    A deployment target gets a sentence for each such pattern, any other entry one sentence for all of them.
     """
     target = entry.name if isinstance(entry, DeploymentTarget) else ""
     # The name of an entry has its reason, which may be long: it is said once.
@@ -298,9 +298,9 @@ def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[st
 
 
 def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
-    """Yield the patterns of an entry that match no golden together, though each matches one.
+    """Yield a sentence if no golden matches two keys of an entry at once, although each key matches some golden.
 
-    They are its `cases` and its `writers`, or, of a deployment target, its `cases` and its platform.
+    These keys are `cases` and `writers`, or in a deployment target `cases` and `platform`.
     """
     own = [golden.manifest for golden in goldens if _any_matches([golden.manifest.case], getattr(entry, "cases", "*"))]
     if isinstance(entry, DeploymentTarget):
@@ -335,7 +335,7 @@ def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, Iterab
 
 
 def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]) -> Iterator[str]:
-    """Yield the names of the policy's entries that match a case by its old name, but not by its new name.
+    """Yield the names of the policy's entries that match the old name of a renamed case, but not its new name.
 
     `writers` are the ids of the writers of the case's goldens.
     """

@@ -17,7 +17,7 @@ from export_core.goldens.manifest import (
     UndecidedOutput,
 )
 from export_core.judge import accepted
-from export_core.judge.accepted import Accepted, Teller, merge_accepted
+from export_core.judge.accepted import Accepted, Lister, merge_accepted
 from export_core.policy import Policy
 from export_core.policy.entries import (
     CustomCallChange,
@@ -36,7 +36,9 @@ from export_core.releases.calendar import RuntimeRelease
 
 
 def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
-    """Return everything that golden.yaml files or the policy accept for these goldens, sorted.
+    """Return a sorted entry for everything that makes the checks of these goldens less strict.
+
+    It is accepted by their golden.yaml files or by the policy.
 
     Args:
         goldens: All goldens of a run, with the comparisons of the policy applied. Those of the same case are compared
@@ -49,13 +51,13 @@ def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
 
 
 class Elsewhere(NamedTuple):
-    """A field that makes checks say less, and that a report shows at `place`, not in its list of what was accepted."""
+    """The mark of a field that makes checks less strict, but that a report shows at `place`, not in its own list."""
 
     place: str  # A field of the summary, a judgement, or the summary of pytest.
 
 
 class AsField(NamedTuple):
-    """Another field, which reports show, that holds the value of a field that makes checks say less."""
+    """The mark of a field that makes checks less strict, but whose value a report shows from another field."""
 
     kind: type
     name: str
@@ -66,9 +68,9 @@ MARKER = "the marker"
 
 
 def _spread(*groups: tuple[Any, Sequence[tuple[Any, str]]]) -> dict[Field, Any]:
-    """Return a mapping from each field of these groups to the entry of its group.
+    """Return a mapping from each field to the entry that is given for the group of fields it is in.
 
-    Raises `ValueError` if a field is given with two entries.
+    Raises `ValueError` if a field is in two groups.
     """
     fields: dict[Field, Any] = {}
     for entry, kinds in groups:
@@ -79,7 +81,7 @@ def _spread(*groups: tuple[Any, Sequence[tuple[Any, str]]]) -> dict[Field, Any]:
     return fields
 
 
-WEAKENS: Mapping[Field, Teller | Elsewhere | AsField] = _spread(
+WEAKENS: Mapping[Field, Lister | Elsewhere | AsField] = _spread(
     (accepted.allowed_calls, [(Options, "allow"), (Policy, "allow")]),
     (accepted.disabled_checks, [(Options, "disabled_checks")]),
     (accepted.without_outputs, [(Options, "without_outputs nothing_to_compare")]),

@@ -40,11 +40,11 @@ DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
 class Uses(tuple[tuple[str, str], ...]):
-    """Pairs of a glob for an operation and a regular expression for its element types, sorted once for `has_use`."""
+    """Pairs of a glob for an operation and a regular expression for its element types, indexed for fast lookups."""
 
     @cached_property
     def by_operation(self) -> Mapping[str, list[tuple[str, str]]]:
-        """The pairs whose globs name one operation without wildcards, by its name without ``(body)``."""
+        """The pairs whose glob is the plain name of one operation, by this name without ``(body)``."""
         found: dict[str, list[tuple[str, str]]] = {}
         for glob, pattern in self:
             operation, is_plain = _operation_of(glob)
@@ -54,31 +54,34 @@ class Uses(tuple[tuple[str, str], ...]):
 
     @cached_property
     def of_any_operation(self) -> list[tuple[str, str]]:
-        """The pairs whose globs name operations by wildcards, so that they may match any operation."""
+        """The pairs whose glob has wildcards, so that it may match any operation."""
         return [(glob, pattern) for glob, pattern in self if not _operation_of(glob)[1]]
 
 
 class Names(tuple[str, ...]):
-    """Parts of attributes' texts, and names of attributes and types by code, sorted once for `has_one_of`."""
+    """Names of attributes and types, by number such as ``sdy attribute 12`` or by a part of their text.
+
+    They are indexed for fast lookups.
+    """
 
     @cached_property
     def attribute_codes(self) -> frozenset[tuple[str, int]]:
-        """The dialect and the code of each name such as ``sdy attribute 12``."""
+        """The dialect and the number of each name such as ``sdy attribute 12``."""
         return frozenset(code for name in self if (code := _coded(name, "attribute")) is not None)
 
     @cached_property
     def type_codes(self) -> frozenset[tuple[str, int]]:
-        """The dialect and the code of each name such as ``vhlo type 10``."""
+        """The dialect and the number of each name such as ``vhlo type 10``."""
         return frozenset(code for name in self if (code := _coded(name, "type")) is not None)
 
     @cached_property
     def texts(self) -> list[str]:
-        """All other names."""
+        """The names that are a part of an attribute's text."""
         return [name for name in self if _coded(name, "attribute") is None and _coded(name, "type") is None]
 
 
 class About:
-    """The properties of one artifact, with its nested derivatives, that entries of the knowledge base ask about."""
+    """The properties of an artifact and its derivatives with which entries of the knowledge base are compared."""
 
     def __init__(self, artifact: Artifact):
         self.artifact = artifact
@@ -114,18 +117,18 @@ class About:
         return self._looked_up[platform]
 
     def calls_of_others(self, platform: str) -> list[str]:
-        """Return the custom-call targets in the artifact that belong to other platforms than `platform`."""
+        """Return the custom-call targets in the artifact that exist only on platforms other than `platform`."""
         return [target for target in self.calls if not belongs(target, platform)]
 
     @cached_property
     def operations(self) -> frozenset[str]:
-        """The names of the artifact's operations, without VHLO's versions: ``stablehlo.sort``, ``sdy.mesh``."""
+        """The names of the artifact's operations, without VHLO's versions, such as ``stablehlo.sort``."""
         names: frozenset[str] = frozenset()  # Not `frozenset[str]()`, which takes 1 µs.
         return names.union(*[module.contents.uses.names for module in self.artifact.modules])
 
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
-        """The element types of each operation, as `element_types` names both; for custom calls, the targets."""
+        """The element types of each operation of the artifact, by name; for custom calls, the targets instead."""
         found: dict[str, Set[str]] = {}
         for module in self.artifact.modules:
             for name, types in element_types(module).items():
@@ -136,24 +139,24 @@ class About:
 
     @cached_property
     def few_uses(self) -> str:
-        """The first of `uses` and the number of the others, as a message names them."""
+        """The first operations with their element types, and the number of the others, as text for a message."""
         calls = [f"custom call {target}" for target in sorted(self.uses.get(CALL, ()))]
         uses = {name: types or frozenset(("",)) for name, types in self.uses.items() if name != CALL}
         return few([*named(uses), *calls])
 
     @cached_property
     def forms(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
-        """The operations in `uses`, by the name before their parentheses: ``stablehlo.reduce(add)`` is under reduce."""
+        """The entries of `uses`, grouped by name without body: ``stablehlo.reduce(add)`` is under stablehlo.reduce."""
         found: dict[str, dict[str, frozenset[str]]] = {}
         for name, types in self.uses.items():
             found.setdefault(name.partition("(")[0], {})[name] = types
         return found
 
     def has_use(self, uses: Iterable[tuple[str, str]]) -> bool:
-        """Return whether an operation has element types as one of `uses` says: a glob, and a regular expression.
+        """Return whether the artifact has an operation that matches one of `uses`.
 
-        The glob matches the operation, and the expression is found in its types. An operation without element types
-        counts as having the type "".
+        Each is a glob for the name of the operation, and a regular expression for one of its element types. An
+        operation without element types counts as having the type "".
         """
         uses = uses if isinstance(uses, Uses) else Uses(uses)
         # Without a walk over the module, for most entries.
@@ -171,9 +174,9 @@ class About:
         )
 
     def has_operand(self, operands: Iterable[tuple[str, str]]) -> bool:
-        """Return whether an operation takes a value of such a type as one of `operands` says.
+        """Return whether the artifact has an operation that matches one of `operands`.
 
-        Each is a glob for the operation, and a regular expression that is found in the type of one of its operands.
+        Each is a glob for the name of the operation, and a regular expression for the type of one of its operands.
         """
         for module in self.artifact.modules:
             contents = module.contents
@@ -194,11 +197,11 @@ class About:
 
     @cached_property
     def types_of_values(self) -> str:
-        """The lines of `types` without the types of functions, which consist of the other types and are long."""
+        """All types in the artifact's modules except function types, each once, on lines of their own."""
         return "\n".join(dict.fromkeys(chain.from_iterable(each.types_of_values for each in self.artifact.modules)))
 
     def has_type(self, pattern: str) -> bool:
-        """Return whether a regular expression is found in one of the artifact's types. `^` matches its first one."""
+        """Return whether a regular expression is found in one of the artifact's types."""
         if (answer := self._typed.get(pattern)) is None:
             types = self.types if _is_of_functions(pattern) else self.types_of_values
             answer = self._typed[pattern] = _is_found(pattern, types)
@@ -206,12 +209,12 @@ class About:
 
     @cached_property
     def attribute_codes(self) -> list[Set[tuple[str, int]]]:
-        """The attributes in each of the artifact's modules, by dialect and code."""
+        """The dialects and numbers of the attributes in each of the artifact's modules."""
         return [module.tables.codes(module.tables.attributes) for module in self.artifact.modules]
 
     @cached_property
     def type_codes(self) -> list[Set[tuple[str, int]]]:
-        """The types in each of the artifact's modules, by dialect and code."""
+        """The dialects and numbers of the types in each of the artifact's modules."""
         return [module.tables.codes(module.tables.types) for module in self.artifact.modules]
 
     @cached_property
@@ -221,7 +224,7 @@ class About:
 
     @cached_property
     def devices(self) -> int:
-        """The number of devices that the artifact needs: its own number, or the size of its largest mesh if larger."""
+        """The number of devices that the artifact needs, by its envelope and by the size of its largest mesh."""
         if not any("sdy" in module.tables.dialects for module in self.artifact.modules):
             return self.artifact.devices
         meshes = (mesh for module in self.artifact.modules for mesh in module.meshes)
@@ -229,13 +232,16 @@ class About:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether nothing but its operations keeps a runtime that is not jaxlib from running the artifact."""
+        """Whether the artifact is for one device and makes no custom calls that other runtimes than jaxlib lack.
+
+        Then only its operations decide whether such a runtime runs it. A SavedModel is never plain.
+        """
         is_saved = self.artifact.saved_model is not None
         return not (self.calls_of_jax or self.calls_of_devices or self.devices > 1 or is_saved)
 
     @cached_property
     def has_branches(self) -> bool:
-        """Whether the artifact is for several platforms and has branches, of which a platform compiles only its own."""
+        """Whether the artifact is for several platforms and has a branch for each, which other platforms ignore."""
         envelope = self.artifact.envelope
         return envelope is not None and len(envelope.platforms) > 1 and "stablehlo.case" in self.operations
 
@@ -255,7 +261,7 @@ class About:
 
     @cached_property
     def is_unreduced(self) -> bool:
-        """Whether devices have parts of an argument or result, such as terms of its sum, as its sharding says."""
+        """Whether an argument or result is unreduced by its sharding: each device has one term of a sum."""
         envelope = self.artifact.envelope
         shardings = (*envelope.in_shardings, *envelope.out_shardings) if envelope is not None else ()
         return any(isinstance(sharding, NamedSharding) and sharding.spec.unreduced for sharding in shardings)
@@ -275,9 +281,9 @@ class About:
         return main.inputs if main is not None else ()
 
     def has_one_of(self, names: Iterable[str]) -> bool:
-        """Return whether a module of the artifact contains one of several attributes and types.
+        """Return whether a module of the artifact contains an attribute or type with one of these names.
 
-        A name is a part of an attribute's text, or names an attribute or a type by its code: ``sdy attribute 12``,
+        A name is a part of an attribute's text, or a dialect, a kind and a number: ``sdy attribute 12``,
         ``vhlo type 10``.
         """
         names = names if isinstance(names, Names) else Names(names)
@@ -294,27 +300,27 @@ class About:
 
     @property
     def converted(self) -> About:
-        """The properties of the artifact as a conversion for another runtime leaves them."""
+        """The properties that the artifact will have after a conversion for a runtime other than jaxlib."""
         has_shardings = "Sharding" in self.calls or any(name.startswith(_OF_SHARDY) for name in self.operations)
         return AboutConverted(self.artifact) if has_shardings else self
 
 
 class AboutConverted(About):
-    """The properties of an artifact as a conversion for another runtime leaves them: without shardings."""
+    """The properties that an artifact will have after a conversion for another runtime, which removes shardings."""
 
     @cached_property
     def calls(self) -> frozenset[str]:
-        """The targets of the artifact's custom calls but that of a sharding."""
+        """The targets of the artifact's custom calls, except that of a sharding."""
         return super().calls - {"Sharding"}
 
     @cached_property
     def operations(self) -> frozenset[str]:
-        """The names of the artifact's operations but Shardy's."""
+        """The names of the artifact's operations, except Shardy's."""
         return frozenset(name for name in super().operations if not name.startswith(_OF_SHARDY))
 
     @cached_property
     def uses(self) -> Mapping[str, frozenset[str]]:
-        """The element types of each operation but Shardy's."""
+        """The element types of each operation of the artifact, except Shardy's operations."""
         kept = {name: types for name, types in super().uses.items() if not name.startswith(_OF_SHARDY)}
         if CALL in kept and not self.calls:
             del kept[CALL]
@@ -322,7 +328,7 @@ class AboutConverted(About):
 
 
 def named(operations: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return the names of operations, each with one of its element types: ``stablehlo.add of f32->f32``."""
+    """Return a text for each operation and each of its element types, such as ``stablehlo.add of f32->f32``."""
     return [f"{name}{f' of {of}' if of else ''}" for name, types in operations.items() for of in sorted(types)]
 
 
@@ -333,7 +339,7 @@ def _contains(module: Module, text: str) -> bool:
 
 
 def _has_one(sets: Iterable[Set[tuple[str, int]]], codes: Set[tuple[str, int]]) -> bool:
-    """Return whether one of the codes is in one of the sets."""
+    """Return whether any of the sets contains any of the codes."""
     for each in sets:  # noqa: SIM110  # Without `any`, as in `is_concerned`.
         if not codes.isdisjoint(each):
             return True
@@ -341,7 +347,7 @@ def _has_one(sets: Iterable[Set[tuple[str, int]]], codes: Set[tuple[str, int]]) 
 
 
 def _coded(name: str, kind: str) -> tuple[str, int] | None:
-    """Return the dialect and the code in a name such as ``sdy attribute 12``; None for any other name.
+    """Return the dialect and the number in a name such as ``sdy attribute 12``; None if the name has no such form.
 
     `kind` is "attribute" or "type".
     """
@@ -351,9 +357,9 @@ def _coded(name: str, kind: str) -> tuple[str, int] | None:
 
 @lru_cache(maxsize=1024)  # of the few hundred in the entries
 def _operation_of(glob: str) -> tuple[str, bool]:
-    """Return the part of a glob before its body, and whether that part has no wildcards.
+    """Return the operation that a glob names, without its body, and whether this part of the glob has no wildcards.
 
-    Of ``stablehlo.reduce(add)``, whose body is ``(add)``, these are ``stablehlo.reduce`` and True.
+    For ``stablehlo.reduce(add)``, these are ``stablehlo.reduce`` and True.
     """
     operation = glob.partition("(")[0]
     return operation, _SPECIAL.isdisjoint(operation)
@@ -393,7 +399,7 @@ def _is_found(pattern: str, text: str) -> bool:
 
 
 def _is_found_in_one(pattern: str, types: frozenset[str]) -> bool:
-    """Return whether a regular expression is found in one of an operation's element types; "" counts if it has none."""
+    """Return whether a regular expression is found in one of an operation's element types, or in "" if it has none."""
     for of in types or ("",):  # noqa: SIM110  # Without `any`, as in `is_concerned`.
         if _is_found_again(pattern, of):
             return True
@@ -406,7 +412,7 @@ _is_found_again = lru_cache(maxsize=8192)(_is_found)
 
 @lru_cache(maxsize=256)  # of the dozen in the entries
 def _is_of_functions(pattern: str) -> bool:
-    """Return whether a regular expression may be found in the type of a function but in none of its parts."""
+    """Return whether a regular expression may match in a function type without matching in a type that it contains."""
     return any(part in pattern for part in _OF_FUNCTIONS)
 
 
@@ -432,7 +438,7 @@ The shipped entries have their keys in this order.
 
 
 def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
-    """Return whether an artifact has all the properties in `concerns`, by which an entry says what it is about."""
+    """Return whether an artifact has all the properties in `concerns` of an entry of the knowledge base."""
     # Without `all`, which takes half of the time: each forecast comes here often.
     for key, value in concerns.items():  # noqa: SIM110
         if not HOLDS[key](about, value):
@@ -441,7 +447,10 @@ def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
 
 
 def concerned_operations(about: About, concerns: Mapping[str, Any]) -> list[str]:
-    """Return the operations for which an entry is about an artifact; those of `uses` with their element types."""
+    """Return the operations of an artifact that match `operations` or `uses` in `concerns` of an entry.
+
+    Those that match `uses` are named with their element types.
+    """
     globs, uses = concerns.get("operations", ()), concerns.get("uses", ())
     typed = dict[str, frozenset[str]]()
     for name, types in sorted(about.uses.items() if uses else ()):
@@ -452,7 +461,7 @@ def concerned_operations(about: About, concerns: Mapping[str, Any]) -> list[str]
 
 
 def prepared(concerns: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `concerns` with values that many artifacts are compared with quickly, as their checks in `HOLDS` do it."""
+    """Return `concerns` with its values indexed, so that the checks in `HOLDS` are fast for many artifacts."""
     return {key: _PREPARED[key](value) if key in _PREPARED else value for key, value in concerns.items()}
 
 
@@ -460,10 +469,9 @@ _PREPARED: Mapping[str, Callable[[Any], Any]] = {"uses": Uses, "attributes": Nam
 
 
 def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:
-    """Return operations of which an artifact must have at least one to have all the properties in `concerns`.
+    """Return operations without which an artifact cannot have the properties in `concerns`: it needs at least one.
 
-    Empty if the properties name no operations, or name them by patterns. For custom calls, it is the operation that
-    makes such calls.
+    Empty if `concerns` names no operations, or names them by patterns.
     """
     if "calls" in concerns:
         return frozenset((CALL,))

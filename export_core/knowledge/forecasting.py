@@ -28,7 +28,7 @@ from export_core.knowledge.concerns import (
     prepared,
 )
 from export_core.knowledge.knowledge_base import Entry, entries_of
-from export_core.knowledge.measured import measured, places_of
+from export_core.knowledge.measured import measured, stand_ins_of
 from export_core.knowledge.replaced_calls import lapack_is_replaced
 from export_core.releases.names import parts_of
 from export_core.releases.stable_targets import stable_targets
@@ -61,7 +61,7 @@ MATRIX = (X64, DEVICES)  # The abilities that the matrix gives to each reader.
 
 
 class Reason(NamedTuple):
-    """A reason why an answer is not `YES`."""
+    """A reason why a forecast does not answer a question with `YES`."""
 
     text: str  # What happens, or what is not known, without a full stop.
     todo: str = ""  # What to do, as a sentence; "" if there is no advice, or `text` contains it.
@@ -100,7 +100,7 @@ class Forecast:
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """The answers to the four questions, in order; readers that behave alike share one tuple of answers."""
+        """The answers to the four questions, in order: whether the reader loads, compiles and runs it, and numbers."""
         if not self._answers:  # Half of all readers, of which a command shows `by_bytes` alone.
             self._answers = (Answer(NO, tuple(map(Reason, self.by_bytes.reasons))),) * 4
         return self._answers
@@ -144,14 +144,14 @@ class Forecast:
 
     @property
     def spoiled(self) -> Answer:
-        """The first answer that is `NO`, else the first `UNKNOWN`, else the first `YES_BUT`, else `numbers`."""
+        """The worst of the four answers, or the first of several equally bad ones; `numbers` if all are `YES`."""
         return next(
             (each for wanted in (NO, UNKNOWN, YES_BUT) for each in self.answers if each.answer == wanted), self.numbers
         )
 
     @property
     def doubts(self) -> tuple[Reason, ...]:
-        """The reasons of `spoiled`; if it is `YES_BUT`, those of the answers after it too, such as other numbers."""
+        """The reasons of the worst answer; if that is `YES_BUT`, the reasons of all answers."""
         spoiled = self.spoiled
         return (self.numbers if spoiled.answer == YES_BUT else spoiled).reasons
 
@@ -168,7 +168,7 @@ class Forecast:
 
     @property
     def doubt(self) -> str:
-        """What the reader may do, such as ``not compile`` or ``give other numbers``; "" if `spoiled` is `YES`."""
+        """What may go wrong first, such as ``not compile`` or ``give other numbers``; "" if all answers are `YES`."""
         spoiled = self.spoiled
         if spoiled.answer == YES:
             return ""
@@ -179,16 +179,16 @@ class Forecast:
 
 
 def usual_platform(artifact: Artifact) -> str:
-    """Return the platform that is meant if none is named: cpu if the artifact is for cpu, else its first platform.
+    """Return the default platform of an artifact: cpu if it was exported for cpu, else the first of its platforms.
 
-    An artifact that names no platforms, such as a bare StableHLO module, counts as one for cpu.
+    It is cpu for an artifact that names no platforms, such as a bare StableHLO module.
     """
     platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
     return "cpu" if "cpu" in platforms or not platforms else platforms[0]
 
 
 def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: Sequence[str] = ()) -> Forecast:
-    """Return what one reader will do with an artifact.
+    """Return a forecast of what one reader will do with an artifact.
 
     Args:
         artifact: The artifact.
@@ -202,7 +202,7 @@ def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: S
 def forecasts(
     artifact: Artifact, readers: Iterable[Reader], platform: str = "", settings: Sequence[str] = ()
 ) -> Iterator[Forecast]:
-    """Return what each of several readers will do with an artifact. The other arguments are those of `forecast`."""
+    """Yield a forecast for each of several readers of an artifact; the other arguments are those of `forecast`."""
     platform, about = platform or usual_platform(artifact), About(artifact)
     by_bytes = loads(artifact, readers)
     found = [*map(Forecast, by_bytes)]
@@ -239,7 +239,7 @@ def forecasts(
 
 
 def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecast], platform: str) -> None:
-    """Replace the advice to convert in the forecasts of readers that would not run the converted artifact either."""
+    """Remove the advice to convert from the forecasts of readers that would not run the converted artifact either."""
     advised = [known for known in refused if advises_conversion(known.by_bytes)]
     converted = forecasts_when_converted(artifact, [known.reader for known in advised], platform)
     for known, then in zip(advised, converted, strict=True):
@@ -251,11 +251,10 @@ def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecas
 def conversion_may_help(
     forecast_text: str, release: ReleaseOfReader, targets: Iterable[str], allow: Collection[str] = ()
 ) -> bool:
-    """Return whether a conversion may help an artifact that failed in a reader.
+    """Return whether converting an artifact that failed in a reader may make it work there.
 
-    A reader that was expected to run the artifact takes it as it is, so that a conversion would change nothing. If a
-    runtime was not, a reason says whether a conversion helps. For a jaxlib, the calls of LAPACK that it does not run
-    must be replaceable.
+    It may not if the reader was expected to run the artifact. For another runtime, the forecast has to advise it. For a
+    jaxlib, it must be possible to replace the calls of LAPACK that this jaxlib does not run.
 
     Args:
         forecast_text: The forecast's answer with its reasons, as in a result; "" if no forecast was made.
@@ -270,10 +269,9 @@ def conversion_may_help(
 
 
 def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], platform: str = "") -> list[Forecast]:
-    """Return what runtimes would do with an artifact that was converted for each of them.
+    """Return a forecast of what each of these readers would do with the artifact after a conversion for it.
 
-    A conversion removes what keeps a runtime from loading the artifact; other operations stay. `readers` are no
-    jaxlibs.
+    The readers must be releases of runtimes other than jaxlib. The converted artifact is assumed to load in them.
     """
     about = About(artifact).converted
     found = [Forecast(LoadResult(reader, True, ())) for reader in readers]
@@ -290,17 +288,17 @@ def forecasts_when_converted(artifact: Artifact, readers: Sequence[Reader], plat
 
 
 class _Kind(NamedTuple):
-    """All that decides what a release of a consumer does with an artifact: releases of equal kind get equal answers."""
+    """All properties of a release that decide its answers about an artifact; equal kinds have equal answers."""
 
     era: int  # How many of `_Consumer.dates` are not after its build date; -1 if that date is not known.
     missing: frozenset[str]  # The custom-call targets of the artifact that a jaxlib does not promise to have.
-    places: int  # The measured releases that stand for a release of another runtime; 0 if they ran all of the artifact.
+    stand_ins: int  # The measured releases that stand in for one of another runtime; 0 if they ran all operations.
     ok: bool | None  # Whether the release loads the artifact; None if that cannot be known.
     reasons: tuple[str, ...]  # Why that is not known.
 
 
 class _Unmeasured(NamedTuple):
-    """The parts of an artifact that some releases of a runtime were not seen to run, as text; "" for none."""
+    """The parts of an artifact that releases of a runtime did not run when they were measured, as texts."""
 
     calls: str = ""  # The targets of the custom calls that failed.
     failed: str = ""  # The operations, with element types, that failed in each program.
@@ -309,7 +307,10 @@ class _Unmeasured(NamedTuple):
 
 
 class _Consumer:
-    """The facts about one artifact in one consumer, such as jaxlib or IREE, on one platform and with its settings."""
+    """The forecasts of one artifact for the releases of one consumer, such as jaxlib or IREE, and what decides them.
+
+    They are for one platform, and for readers with these settings.
+    """
 
     def __init__(self, about: About, name: str, platform: str, settings: tuple[str, ...]):
         self.about = about
@@ -324,26 +325,26 @@ class _Consumer:
 
     @cached_property
     def needed(self) -> Mapping[str, frozenset[str]]:
-        """The operations of the artifact, with element types, that the releases must have run."""
+        """The operations of the artifact, with their element types, that a release must be able to run."""
         if self.name == "pjrt":  # Its compiler is that of its jaxlib, so that only custom calls count.
             return {CALL: self.about.calls} if self.about.calls else {}
         return self.about.uses
 
     @cached_property
     def ran_all(self) -> int:
-        """The measured releases that ran all of `needed`, as bits."""
+        """The set of measured releases that ran all operations of the artifact, as bits."""
         return self.table.ran_all(self.needed) if self.table is not None else 0
 
-    def unmeasured(self, places: int) -> _Unmeasured:
-        """Return what the artifact uses that the measured releases `places` were not seen to run."""
-        if (known := self._unmeasured.get(places)) is None and self.table is not None:
-            if self.table.is_outside(places) and self.needed is self.about.uses:
-                known = self._unmeasured[places] = _Unmeasured(unseen=self.about.few_uses)
+    def unmeasured(self, stand_ins: int) -> _Unmeasured:
+        """Return the parts of the artifact that the measured releases in `stand_ins` did not run."""
+        if (known := self._unmeasured.get(stand_ins)) is None and self.table is not None:
+            if self.table.is_outside(stand_ins) and self.needed is self.about.uses:
+                known = self._unmeasured[stand_ins] = _Unmeasured(unseen=self.about.few_uses)
                 return known
-            left = self.table.unseen(self.needed, places)
+            left = self.table.unseen(self.needed, stand_ins)
             calls = failed = ""
             of_calls: list[str] = []
-            failing = self.table.failing(left, places)
+            failing = self.table.failing(left, stand_ins)
             if failing or CALL in left:
                 left = {name: types - failing.get(name, frozenset()) for name, types in left.items()}
                 unpromised = () if self.about.has_branches else self.about.calls_of_devices
@@ -351,13 +352,13 @@ class _Consumer:
                 calls = ", ".join(sorted(failing.pop(CALL, frozenset()) - denied))
                 of_calls = [f"custom call {target}" for target in sorted(left.pop(CALL, frozenset()) - denied)]
                 failed = few(named(failing))
-            partly = few(self.table.in_some_forms(self.needed, places))
-            known = self._unmeasured[places] = _Unmeasured(calls, failed, partly, few([*named(left), *of_calls]))
+            partly = few(self.table.in_some_forms(self.needed, stand_ins))
+            known = self._unmeasured[stand_ins] = _Unmeasured(calls, failed, partly, few([*named(left), *of_calls]))
         return known or _Unmeasured()
 
     @cached_property
     def entries(self) -> list[Entry]:
-        """The entries that are about the artifact, and may hold for one of the releases."""
+        """The entries of the knowledge base that match the artifact, and may hold for one of the releases."""
         first, last = min(self.built), max(self.built)  # The first is "" if a date is not known.
         known = self.about.concerned
         found: list[Entry] = []  # Not `list[Entry]()`, which takes 1 µs.
@@ -372,7 +373,7 @@ class _Consumer:
 
     @property
     def asked(self) -> list[Entry]:
-        """The consumer's entries for its platform and settings, but those that need operations the artifact lacks."""
+        """The consumer's entries for its platform and settings, except those for operations that the artifact lacks."""
         known, key = self.about.asked, (self.name, self.platform, self.settings)
         if (entries := known.get(key)) is None:
             operations = self.about.operations
@@ -382,14 +383,14 @@ class _Consumer:
         return entries
 
     def _is_concerned(self, entry: Entry) -> bool:
-        """Return whether an entry is about the artifact; what was asked before is not computed again."""
+        """Return whether an entry of the knowledge base matches the artifact; the answer is cached."""
         if (known := self.about.concerned.get(entry.id)) is None:
             known = self.about.concerned[entry.id] = is_concerned(self.about, entry.concerns)
         return known
 
     @property
     def may_refuse(self) -> bool:
-        """Whether anything is known by which a release of the runtime, whichever it is, may fail with the artifact."""
+        """Whether there is any known reason why some release of the runtime may fail with the artifact."""
         return bool(
             not self.about.is_plain
             or any(map(self._is_concerned, self.asked))
@@ -398,38 +399,38 @@ class _Consumer:
 
     @cached_property
     def dates(self) -> list[str]:
-        """The dates at which one of `entries` begins or ends to hold, sorted."""
+        """The build dates from which one of `entries` begins to hold, or no longer holds, sorted."""
         entries = self.entries  # Most artifacts have none.
         return sorted({date for entry in entries for date in (entry.since, entry.mended) if date}) if entries else []
 
     def answer(self) -> None:
-        """Give `forecasts` their answers, which are found once for all releases of a kind."""
+        """Set the answers of all `forecasts`; they are computed once for releases with the same properties."""
         # By the fields of a `_Kind`, which costs more to make.
         found: dict[tuple[object, ...], tuple[Answer, ...]] = {}
         last: tuple[object, ...] = ()
         answers: tuple[Answer, ...] = ()
         dates, table = self.dates, self.table
-        missing, places = _NONE_MISSING, 0
+        missing, stand_ins = _NONE_MISSING, 0
         called = _NONE_MISSING if table is not None else self.about.looked_up(self.platform)
         not_ran = ~self.ran_all
         for known, built in zip(self.forecasts, self.built, strict=True):
             reader, ok, reasons = known.by_bytes
             if table is not None:
-                places = places_of(reader.release.runtime)
-                if not places & not_ran:
-                    places = 0
+                stand_ins = stand_ins_of(reader.release.runtime)
+                if not stand_ins & not_ran:
+                    stand_ins = 0
             elif called and not reader.release.runtime:
                 missing = called - stable_targets(reader.release.jax)
             era = -1 if not built else bisect_right(dates, built) if dates else 0
-            alike = (era, missing, places, ok, reasons)
+            alike = (era, missing, stand_ins, ok, reasons)
             if alike != last:  # Neighbours are mostly alike.
                 last = alike
                 answers = found.get(alike) or found.setdefault(alike, self._answers(_Kind(*alike), reader))
             known._answers = answers  # The setter would take as long as all else that happens to a reader.
 
     def _answers(self, kind: _Kind, reader: Reader) -> tuple[Answer, ...]:
-        """Return the four answers of a forecast, which all releases of a kind share; `reader` is any one of them."""
-        if self.table is not None and self.about.is_plain and not (kind.places or kind.reasons or self.entries):
+        """Return the four answers of the forecasts for all releases of a kind; `reader` is any one of these."""
+        if self.table is not None and self.about.is_plain and not (kind.stand_ins or kind.reasons or self.entries):
             return _ALL_YES  # Most runtimes, and nothing below would be found.
         facts = [(LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons]
         facts += self._by_bytes(kind, reader)
@@ -438,24 +439,24 @@ class _Consumer:
         return _answers(facts)
 
     def _by_entries(self, reader: Reader) -> Iterator[Found]:
-        """Yield what follows from the entries that hold for a reader of its build date."""
+        """Yield the findings of those entries of the knowledge base that hold for a reader, by its build date."""
         for entry in self.entries:
             if _holds_for(entry, reader.release.built):
                 yield from _by_entry(entry, self.about, reader)
 
     def _by_failures(self, kind: _Kind) -> Iterator[Found]:
-        """Yield what follows if the artifact has operations with which releases of this kind failed in every program.
+        """Yield that the artifact will not run, if it has operations with which releases of this kind always failed.
 
-        Nothing is yielded if it has no such operations. The programs are those that were run to measure the runtime.
+        They failed in every program with these operations that was run to measure the runtime.
         """
-        if kind.places and (failed := self.unmeasured(kind.places).failed):
+        if kind.stand_ins and (failed := self.unmeasured(kind.stand_ins).failed):
             reason = Reason(f"this release failed in each program with {failed} that was run")
             if self.name != "stablehlo":  # The interpreter compiles nothing.
                 yield COMPILES, UNKNOWN, reason  # The programs failed there or when they were called.
             yield RUNS, NO, reason
 
     def _by_bytes(self, kind: _Kind, reader: Reader) -> Iterator[Found]:
-        """Yield what the artifact's bytes show, apart from whether the reader loads it."""
+        """Yield the findings from the artifact's bytes about whether a reader compiles and runs it."""
         about, platform = self.about, self.platform
         artifact = about.artifact
         envelope, devices = artifact.envelope, about.devices
@@ -467,7 +468,7 @@ class _Consumer:
                 yield builds, NO, Reason(OF_DEVICES.format(", ".join(targets)))
             if devices > 1:
                 yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
-            calls, _, partly, unseen = self.unmeasured(kind.places) if kind.places else _Unmeasured()
+            calls, _, partly, unseen = self.unmeasured(kind.stand_ins) if kind.stand_ins else _Unmeasured()
             if calls:
                 yield builds, NO, Reason(f"this release has no custom call {calls}")
             if partly:
@@ -503,7 +504,10 @@ class _Consumer:
 
 @lru_cache(maxsize=64)
 def _asked(name: str, platform: str, settings: tuple[str, ...]) -> tuple[tuple[Entry, frozenset[str]], ...]:
-    """Return a consumer's entries for a platform and settings, each with operations of which an artifact needs one."""
+    """Return a consumer's entries for a platform and settings, each with the result of `operations_of`.
+
+    An artifact without any of these operations cannot match the entry.
+    """
     return tuple(
         (entry._replace(concerns=prepared(entry.concerns)), operations_of(entry.concerns))
         for entry in entries_of(name)
@@ -512,14 +516,14 @@ def _asked(name: str, platform: str, settings: tuple[str, ...]) -> tuple[tuple[E
 
 
 def _holds_for(entry: Entry, built: str) -> bool:
-    """Return whether a release has the fault of an entry by its date, or may have it if its date is not known."""
+    """Return whether a release has the fault of an entry by its build date; True if the date is not known."""
     return not built or entry.holds_for(built)
 
 
 def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
-    """Return `settings` with `X64` if `x64` is True, without `X64` if it is False, and unchanged if it is None.
+    """Return the settings of a reader with the ability of 64-bit numbers if `x64` is True, without if it is False.
 
-    `x64` is True if the settings of the release itself turn 64-bit numbers on, False if they turn them off, else None.
+    If `x64` is None, `settings` are unchanged.
     """
     if x64 is None:
         return tuple(settings)
@@ -527,9 +531,9 @@ def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
 
 
 def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
-    """Return the four answers of a forecast, in the order of the questions.
+    """Return the four answers of a forecast, from everything that was found about an artifact.
 
-    The answer to a question is the worst that was found about it or about a question before it, with all the reasons.
+    Each answer is the worst one found about its question or an earlier question, with all reasons for it.
     """
     if not found:
         return _ALL_YES
@@ -552,7 +556,10 @@ def _answers(found: Sequence[Found]) -> tuple[Answer, ...]:
 
 
 def _by_entry(entry: Entry, about: About, reader: Reader) -> Iterator[Found]:
-    """Yield what an entry says that is about the artifact and holds for the reader."""
+    """Yield the finding of an entry that matches the artifact and holds for the reader.
+
+    Nothing is yielded if the entry is only about artifacts of older writers.
+    """
     question = NUMBERS if entry.outcome in _OF_NUMBERS else _QUESTION.get(entry.stage, NUMBERS)
     title = entry.title
     if title.startswith(_AN_OPERATION) and (which := concerned_operations(about, entry.concerns)):
@@ -570,9 +577,9 @@ def _by_entry(entry: Entry, about: About, reader: Reader) -> Iterator[Found]:
 
 
 def _written_before(entry: Entry, about: About) -> str:
-    """Return whether the writer of the artifact is one of those that an entry is about: `YES` or `NO`.
+    """Return whether the artifact's writer is old enough to be one of those that an entry is about: `YES` or `NO`.
 
-    `YES_BUT` means that this holds for some of the artifact's possible writers only.
+    Return `YES_BUT` if only some of the artifact's possible writers are.
     """
     if not entry.written_before:
         return YES

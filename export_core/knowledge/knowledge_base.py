@@ -25,7 +25,7 @@ _PARTS = {"savedmodel": ("tensorflow",)}  # TensorFlow runs a SavedModel: its en
 
 
 class Entry(NamedTuple):
-    """A fact about some releases of a consumer."""
+    """A known fault of some releases of a consumer, such as jaxlib or IREE, and the artifacts that show it."""
 
     id: str  # The id of the entry.
     title: str  # What goes wrong, in a few words.
@@ -43,11 +43,11 @@ class Entry(NamedTuple):
     concerns: Mapping[str, Any]  # The properties of the artifacts that have the fault, by the keys of `concerns.HOLDS`.
 
     def holds_for(self, built: str) -> bool:
-        """Return whether a release of the consumer has the fault, by its build date, such as ``2026-10-25``."""
+        """Return whether a release of the consumer with this build date, such as ``2026-10-25``, has the fault."""
         return (not self.since or built >= self.since) and (not self.mended or built < self.mended)
 
     def holds_with(self, platform: str, settings: tuple[str, ...]) -> bool:
-        """Return whether releases with the fault have it on a platform and with these flags."""
+        """Return whether the fault happens on a platform and with these flags, in releases that have it."""
         return (
             (not self.platforms or platform in self.platforms)
             and (not self.settings or {*self.settings} <= {*settings})
@@ -63,7 +63,7 @@ def _rows() -> dict[str, list[list[Any]]]:
 
 
 def consumers_of(name: str) -> tuple[str, ...]:
-    """Return the consumers whose entries hold for a consumer: itself, and the runtimes that run it (`_PARTS`)."""
+    """Return the consumers whose entries hold for this consumer: itself, and runtimes that run it, if there are any."""
     return name, *_PARTS.get(name, ())
 
 

@@ -17,9 +17,9 @@ MEASURED = os.path.join(os.path.dirname(__file__), "data", "measured.json")  # n
 
 
 class Measured(NamedTuple):
-    """The operations that releases of one runtime were seen to run.
+    """A table of the operations that each measured release of a runtime runs, and of those with which it fails.
 
-    Sets of releases are numbers: bit 0 stands for the first of `releases`. Methods take such a set as `places`.
+    A set of releases is an integer in which bit 0 stands for the first of `releases`. Methods take one as `stand_ins`.
     """
 
     releases: tuple[str, ...]  # The releases that were measured, the oldest build first.
@@ -64,46 +64,50 @@ class Measured(NamedTuple):
                 releases &= ~self.some[name].get(of, 0)
         return releases
 
-    def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: int) -> list[str]:
-        """Return the operations of an artifact that all of the given releases run in some forms only.
+    def in_some_forms(self, needed: Mapping[str, frozenset[str]], stand_ins: int) -> list[str]:
+        """Return the operations of an artifact that all of the given releases run only in some forms.
 
         Args:
             needed: The element types of each operation of the artifact.
-            places: The releases, as bits.
+            stand_ins: The releases, as bits.
         """
         return [
             name
             for name, types in (needed.items() if self.some else ())
-            if name in self.some and any(_has(self.some[name].get(of, 0), places) for of in types)
+            if name in self.some and any(_has(self.some[name].get(of, 0), stand_ins) for of in types)
         ]
 
-    def unseen(self, needed: Mapping[str, frozenset[str]], places: int) -> dict[str, frozenset[str]]:
-        """Return the operations of an artifact, with the element types, that a given release was not seen to run.
+    def unseen(self, needed: Mapping[str, frozenset[str]], stand_ins: int) -> dict[str, frozenset[str]]:
+        """Return the operations of an artifact, with element types, that at least one given release did not run.
 
         Args:
             needed: The element types of each operation of the artifact.
-            places: The releases, as bits.
+            stand_ins: The releases, as bits.
         """
-        if self.is_outside(places):
+        if self.is_outside(stand_ins):
             return {name: types or frozenset(("",)) for name, types in needed.items()}
         found = {}
         for name, types in needed.items():
             seen = self.operations.get(name, {})
-            new = [of for of in types or _NO_TYPE if places & ~seen.get(of, 0) and not self._is_seen(seen, of, places)]
+            new = [
+                of
+                for of in types or _NO_TYPE
+                if stand_ins & ~seen.get(of, 0) and not self._is_seen(seen, of, stand_ins)
+            ]
             if new:
                 found[name] = frozenset(new)
         return found
 
-    def failing(self, unseen: Mapping[str, frozenset[str]], places: int) -> dict[str, frozenset[str]]:
-        """Return those of the operations in `unseen`, with the element types, that all of the given releases fail with.
+    def failing(self, unseen: Mapping[str, frozenset[str]], stand_ins: int) -> dict[str, frozenset[str]]:
+        """Return those operations in `unseen`, with element types, with which all of the given releases always fail.
 
         Args:
             unseen: Operations, each with its element types.
-            places: The releases, as bits.
+            stand_ins: The releases, as bits.
         """
         kinds = self.failed.get("*", {})
         found: dict[str, frozenset[str]] = {}
-        if self.is_outside(places):
+        if self.is_outside(stand_ins):
             return found
         for name, types in unseen.items():
             own = self.failed.get(name, {})
@@ -112,17 +116,17 @@ class Measured(NamedTuple):
             bad = [
                 of
                 for of in types
-                if _has(own.get("*", own.get(of, 0)), places)
-                or any(_has(kinds.get(kind, 0), places) for kind in of.replace("->", ",").split(","))
+                if _has(own.get("*", own.get(of, 0)), stand_ins)
+                or any(_has(kinds.get(kind, 0), stand_ins) for kind in of.replace("->", ",").split(","))
             ]
             if bad:
                 found[name] = frozenset(bad)
         return found
 
     def may_fail(self, needed: Mapping[str, frozenset[str]]) -> bool:
-        """Return whether an operation of an artifact, or an element type, failed in a release: a look at names only.
+        """Return whether any release failed with the name of one of an artifact's operations, or with an element type.
 
-        `needed` has the element types of each operation of the artifact.
+        This is a quick check without the combinations. `needed` has the element types of each operation.
         """
         if not self.failed.keys().isdisjoint(needed):
             return True
@@ -132,28 +136,28 @@ class Measured(NamedTuple):
         different.update(*needed.values())  # Most operations have the same types.
         return any(kind in kinds for of in different for kind in of.replace("->", ",").split(","))
 
-    def _is_seen(self, seen: Mapping[str, int], of: str, places: int) -> bool:
-        """Return whether releases count as running an operation with an element type, though not seen to do so.
+    def _is_seen(self, seen: Mapping[str, int], of: str, stand_ins: int) -> bool:
+        """Return whether releases can be assumed to run an operation with an element type that they did not run.
 
-        They do if they ran the operation with another type, and other operations with this type. A runtime with `types`
-        computes an operation in the same way for all element types. `seen` is the operation's entry in `operations`.
+        This is so if they ran the operation with another type, and other operations with this type, in a runtime whose
+        operations do not depend on the type. `seen` is the operation's entry in `operations`.
         """
         kinds = [kind for kind in of.replace("->", ",").split(",") if kind]
         return (
-            any(_has(releases, places) for releases in seen.values())
-            and all(_has(self.types.get(kind, 0), places) for kind in kinds)
+            any(_has(releases, stand_ins) for releases in seen.values())
+            and all(_has(self.types.get(kind, 0), stand_ins) for kind in kinds)
             and bool(kinds)
         )
 
-    def is_outside(self, places: int) -> bool:
-        """Return whether `places` stand for a release that is newer or older than all that were measured."""
-        return bool(places >> len(self.releases))
+    def is_outside(self, stand_ins: int) -> bool:
+        """Return whether `stand_ins` is for a release that is newer or older than all measured releases."""
+        return bool(stand_ins >> len(self.releases))
 
-    def places(self, release: str) -> int:
-        """Return the measured releases that stand for `release`, as bits.
+    def stand_ins(self, release: str) -> int:
+        """Return the set of measured releases that stand in for `release`, as bits.
 
-        A release that was not measured has what both of its measured neighbours have, so it has the bits of both. A
-        release newer or older than all of them has nothing: a bit that no operation was seen with.
+        That is the release itself, or if it was not measured, its two measured neighbours: it can do what both can. A
+        release newer or older than all measured ones gets a bit of its own, which no operation has.
         """
         if release in self.releases:
             return 1 << self.releases.index(release)
@@ -161,9 +165,9 @@ class Measured(NamedTuple):
         return 0b11 << after - 1 if 0 < after < len(self.releases) else 1 << len(self.releases)
 
 
-def _has(releases: int, places: int) -> bool:
-    """Return whether all the releases in `places` are among `releases`; both are given as bits."""
-    return not places & ~releases
+def _has(releases: int, stand_ins: int) -> bool:
+    """Return whether all the releases in `stand_ins` are among `releases`; both are given as bits."""
+    return not stand_ins & ~releases
 
 
 @functools.lru_cache(maxsize=1024)
@@ -173,7 +177,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @functools.cache
 def measured() -> Mapping[str, Measured]:
-    """Return what each runtime other than jaxlib was seen to run, by the name of the runtime."""
+    """Return the table of measured operations of each runtime other than jaxlib, by the name of the runtime."""
     with open(MEASURED, "rb") as file:  # noqa: PTH123
         content = json.loads(file.read())
     return {
@@ -183,7 +187,7 @@ def measured() -> Mapping[str, Measured]:
 
 
 @functools.lru_cache(maxsize=1024)  # of the two hundred releases that each artifact is asked about
-def places_of(release: str) -> int:
-    """Return what `Measured.places` returns for a release of a measured runtime, such as ``iree==3.13.0``."""
+def stand_ins_of(release: str) -> int:
+    """Return the set of measured releases that stand in for a release such as ``iree==3.13.0``, as bits."""
     runtime, version, _ = parts_of(release)
-    return measured()[runtime].places(version)
+    return measured()[runtime].stand_ins(version)

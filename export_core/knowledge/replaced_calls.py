@@ -30,22 +30,19 @@ if TYPE_CHECKING:
 
 
 def initializes_lapack(release: ReleaseOfReader) -> bool:
-    """Return whether a reader registers LAPACK's functions before it runs an artifact.
-
-    No runtime but jaxlib does.
-    """
+    """Return whether a reader registers LAPACK's functions before it runs an artifact; only newer jaxlibs do."""
     return not release.runtime and version_numbers(release.jaxlib) >= INITIALIZED_SINCE
 
 
 def crashes_in_any_export(targets: Iterable[str], release: ReleaseOfReader) -> bool:
-    """Return whether a jaxlib dies of one of these calls in a fresh process, whichever jax exported the function."""
+    """Return whether a reader is an older jaxlib that crashes in a fresh process at one of these custom calls."""
     return not release.runtime and not initializes_lapack(release) and any(one.startswith(LAPACK) for one in targets)
 
 
 def why_not_replaced(targets: Iterable[str], release: ReleaseOfReader) -> str:
-    """Return why a conversion for a reader replaces not all of these custom calls; "" if it replaces them.
+    """Return why a conversion for a reader cannot replace one of these custom calls; "" if it can replace them all.
 
-    A call with a dynamic shape is not replaced either, which its target does not tell.
+    Calls with dynamic shapes cannot be replaced either, but targets do not show shapes.
     """
     for target in targets:
         match = _TARGET.fullmatch(target)
@@ -57,9 +54,9 @@ def why_not_replaced(targets: Iterable[str], release: ReleaseOfReader) -> str:
 
 
 def lapack_is_replaced(targets: Iterable[str], release: ReleaseOfReader, allow: Collection[str]) -> bool:
-    """Return whether a conversion replaces those calls of LAPACK, of an artifact's, that a jaxlib does not run.
+    """Return whether a conversion replaces all LAPACK calls of an artifact that a jaxlib does not promise to run.
 
-    `allow` has the targets that the project accepts.
+    `targets` are the artifact's custom-call targets. Those in `allow` need no replacement.
     """
     calls = [target for target in targets if target.startswith(LAPACK)]
     if initializes_lapack(release):

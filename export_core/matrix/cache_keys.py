@@ -33,14 +33,14 @@ _CORE = Path(__file__).parents[1]
 
 
 class ExecutionKeys:
-    """Keys for what cells run: digests of requests in which the SHA-256 of each golden's file replaces its path."""
+    """Digests that are equal for cells whose readers run the same content: artifact, inputs, calls and mode."""
 
     def __init__(self, limits: CellLimits) -> None:
         self._limits = limits
         self._keys: dict[tuple[str, str, str, str, bool | None], str] = {}
 
     def of(self, cell: Cell) -> str:
-        """Return a digest of everything that a cell runs in its reader. The expected outputs are not part of it."""
+        """Return a digest of everything that a cell runs in its reader; the expected outputs are not included."""
         # Which calls a cell makes depends on its runtime and on 64-bit types too, and on nothing else of its reader.
         name = (cell.golden.id, cell.platform, cell.mode, cell.reader.family, cell.reader.x64)
         if name not in self._keys:
@@ -87,16 +87,16 @@ class OutcomeKeys:
 
 
 def expected_content(manifest: Manifest) -> str:
-    """Return a digest of what a golden contains and expects, without its name, its packages and files for people."""
+    """Return a digest of a golden's content and expectations, without its name, its packages and files for people."""
     files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
     return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files, packages={}))
 
 
 def runs_code_outside_the_key(golden: Golden) -> bool:
-    """Return whether replaying a golden runs code of the user that no key covers.
+    """Return whether replaying a golden runs code of the user whose behaviour the cache key does not determine.
 
-    A user's comparator may use anything. A Python module that registers types is in the golden, and so in the key,
-    which is enough if the module is self-contained.
+    This is so for a user's comparator. A Python module that the golden registers is a part of the key, which
+    determines what it does only if the module is self-contained.
     """
     if ":" in golden.compared_as.comparison.compare:
         return True
@@ -111,7 +111,7 @@ def runs_code_outside_the_key(golden: Golden) -> bool:
 
 @functools.cache
 def hash_of_code() -> str:
-    """Return a hash of this program's code and tables that run cells, here or on other machines, or decide outcomes."""
+    """Return a hash of the code and tables of this program that decide the outcomes of cells."""
     # With executors: machines that exchange jobs must have the same `tool`. Without judge: every run judges its cells.
     executors = [f"features/{name}" for name, feature in features().items() if feature.executor]
     names = "artifact", "base", "goldens", "knowledge", "matrix", "numbers", "policy", "readers", "releases", *executors
@@ -125,7 +125,7 @@ def hash_of_code() -> str:
 
 @functools.cache
 def machine() -> str:
-    """Return, as text, the properties of this machine that decide numbers. Several machines may share a cache."""
+    """Return the properties of this machine that can change numbers, such as its processor, as text for cache keys."""
     processor = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -138,12 +138,12 @@ def machine() -> str:
 
 
 def tool() -> str:
-    """Return the version of this program with a part of the hash of its code: ``1.0 (0123456789ab)``."""
+    """Return the version of this program with the start of the hash of its code, such as ``1.0 (0123456789ab)``."""
     return f"{version('pytest-jaxexport')} ({hash_of_code()[:12]})"
 
 
 def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
-    """Return a value with each path below `folder` replaced by the hash that `files` has for that file."""
+    """Return a copy of a nested value with each file's path below `folder` replaced by the file's hash in `files`."""
     if isinstance(value, str):
         name = os.path.relpath(value, folder) if value.startswith(folder + os.sep) else ""
         # A file that no manifest lists is its own content, and shared with nobody.
@@ -181,10 +181,10 @@ REACHES = frozenset(_REACHES.split())
 
 
 def is_self_contained(source: bytes) -> bool:
-    """Return whether a Python module imports only `IMPORTS` and uses no name of `REACHES`.
+    """Return whether the behaviour of a Python module depends on its source alone.
 
-    Equal sources then behave equally. Other code may load a library, or read a file, an environment variable or the
-    time. This check is for honest code: it does not protect against code that evades it on purpose.
+    It may import only `IMPORTS`, and use no name in `REACHES`, such as of functions that read files or the clock. This
+    check does not detect code that evades it on purpose.
     """
     try:
         tree = ast.parse(source)

@@ -53,13 +53,13 @@ Replay = Callable[[Sequence[Cell], EnvironmentProvider], Generator[Replayed, Non
 
 
 class Environments(Protocol):
-    """The environments of a run's readers."""
+    """The environments of a run's readers, which can be found or built."""
 
     def find(self, placement: Placement) -> Environment | None:
-        """Return the environment of a placement; None if it is not built. Nothing is built, started or waited for."""
+        """Return the environment of a placement if it exists already, else None; return at once in either case."""
 
     def build(self, placement: Placement) -> Environment:
-        """Return the environment of a placement, which is built if necessary. Raises `EnvironmentFailed`."""
+        """Return the environment of a placement, and build it if necessary; raise `EnvironmentFailed` if that fails."""
 
 
 def replay_unknown(
@@ -72,8 +72,8 @@ def replay_unknown(
 ) -> Generator[Replayed, None, None]:
     """Yield each cell with its outcome: first the outcomes that the cache has, then those of a replay.
 
-    The outcomes of the replay are stored. No environment is built or started if the cache has the outcomes of all its
-    cells. If `options.cache` is false, every cell is run, and its outcome is stored all the same.
+    The outcomes of the replay are stored in the cache. An environment is built only if the cache lacks the outcome of
+    one of its cells. If `options.cache` is false, every cell is run, and its outcome is stored.
     """
     known = _KnownOutcomes(cells, cache, environments, options)
     unknown = sorted(cells, key=lambda cell: not cell.decides)  # in the order of a replay
@@ -91,7 +91,7 @@ def replay_unknown(
 
 
 class _KnownOutcomes:
-    """The outcomes of these cells that the cache has, and the keys under which other outcomes are stored."""
+    """The cached outcomes of a replay's cells, and the keys under which new outcomes are stored."""
 
     def __init__(
         self, cells: Sequence[Cell], cache: OutcomeCache, environments: Environments, options: ReplayOptions
@@ -108,10 +108,7 @@ class _KnownOutcomes:
         self._not_cached = {name for name, golden in goldens.items() if runs_code_outside_the_key(golden)}
 
     def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Replayed, None, list[Cell]]:
-        """Yield the cells whose outcomes the cache has, each with its outcome.
-
-        Return the cells whose outcomes it does not have.
-        """
+        """Yield each cell whose outcome is in the cache, with that outcome; return a list of all other cells."""
         keys = {cell.key: key for cell in cells if (key := self.key(cell))}
         # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
         cached = self._cache.get(tuple(keys.values()))
@@ -127,17 +124,16 @@ class _KnownOutcomes:
         return unknown
 
     def build(self, placement: Placement) -> Environment:
-        """Build an environment, note it for the keys of its cells, and return it."""
+        """Build an environment, and return it; its cells can have keys from then on."""
         self._builds[placement] += 1
         self._environments[placement] = environment = self._build(placement)
         return environment
 
     def key(self, cell: Cell) -> str:
-        """Return the key of a cell's outcome; empty if it must not be stored, or while its environment is not built.
+        """Return the key of a cell's outcome; empty if it must not be stored, or if its environment is not built yet.
 
-        The outcomes of an environment that broke and was built again are not stored: nobody knows which of them come
-        from the broken one. Outcomes on an accelerator are not stored either, since no key has the version of its
-        driver.
+        An outcome must not be stored if its environment broke and was built again, since it may come from the broken
+        one. Nor may one from an accelerator, since no key has the version of its driver.
         """
         environment = self._environments[cell.placement]
         if environment is None or not environment.content_hash or self._builds[cell.placement] > 1:
@@ -156,9 +152,9 @@ def replay_here(
 ) -> Generator[Replayed, None, None]:
     """Yield each cell with its outcome, from the cache or from a replay on this machine.
 
-    A cell of mode `auto` is run if its device is on this machine, else compiled: its outcome has the mode that was
-    used. If modules are dumped, every cell is run and nothing is stored. `ready` is called, from several threads, with
-    each reader whose environment is found or built.
+    A cell of mode `auto` is run if this machine has its device, and compiled otherwise. If modules are dumped, every
+    cell is run, and no outcome is stored. `ready` is called, from several threads, with each reader whose environment
+    is found or built.
     """
     cells = [_in_mode(cell, resolve_mode(cell.mode, cell.platform)) for cell in cells]
     # One event for both: when the replay ends early, so do the environments that are being built for it.
@@ -182,16 +178,15 @@ def replay_here(
 
 
 def _in_mode(cell: Cell, mode: Mode) -> Cell:
-    """Return a cell in a mode: the cell itself if that is its mode, since copies of a large plan take memory."""
+    """Return a cell with this mode: the same object if it has the mode already, which saves memory."""
     return cell if cell.mode is mode else replace(cell, mode=mode)
 
 
 class OutcomeCache:
-    """The stored outcomes, by key, in a file that is open until `close`.
+    """A file of outcomes by key, which is open until `close`.
 
-    It never fails a run: `notify` reports what goes wrong, and the run continues without the cache. A damaged row
-    counts as missing; a broken file is removed, and a new one begun. `given` counts the outcomes that `get` has
-    returned.
+    An error never fails the run: it is reported to `notify`, and the run continues without the cache. A damaged row
+    counts as missing, and a broken file is replaced. `given` is the number of outcomes that `get` has returned.
     """
 
     def __init__(self, folder: Path, notify: Notify = ignore) -> None:
@@ -204,10 +199,9 @@ class OutcomeCache:
         self._open()
 
     def get(self, keys: Sequence[str]) -> dict[str, Result]:
-        """Return the stored outcomes of these keys, by key.
+        """Return the stored outcomes of these keys, by key, except those whose cells should run again.
 
-        Timeouts are left out, since they depend more on the moment than on the cell. So are flaky cells that work: the
-        next run says whether they work each time.
+        These are timeouts, which depend on how busy the machine was, and flaky cells that worked the last time.
         """
         rows = self._guarded(lambda database: _rows(database, keys)) or {}
         outcomes = {key: cached for key, (cached, _) in rows.items() if not _runs_again(cached)}
@@ -215,9 +209,9 @@ class OutcomeCache:
         return outcomes
 
     def put(self, key: str, outcome: Result) -> Result:
-        """Store an outcome, unless its cell was not run, and return it.
+        """Store the outcome of a cell, unless the cell was not run, and return it.
 
-        The returned outcome is marked as flaky if the last one under this key has a different verdict.
+        The returned outcome is marked as flaky if the previous outcome under this key has a different verdict.
         """
         if outcome.verdict is Verdict.NOT_RUN:
             return outcome
@@ -240,7 +234,7 @@ class OutcomeCache:
         self._connection = None
 
     def _guarded(self, do: Callable[[sqlite3.Connection], Value]) -> Value | None:
-        """Return the result of `do` with the database; None if there is no database, or if `do` fails."""
+        """Return what `do` returns for the database; None if there is no database, or if the database fails."""
         if self._connection is None:
             return None
         try:
@@ -267,7 +261,7 @@ class OutcomeCache:
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        """Report an error, and continue without the cache, or with a new file in place of a broken one."""
+        """Report an error of the database, and stop using the cache, or begin a new file in place of a broken one."""
         self.close()
         if getattr(error, "sqlite_errorname", "").startswith(_BROKEN) and not self._begun_anew:
             self._begun_anew = True
@@ -282,7 +276,7 @@ class OutcomeCache:
 
 
 def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[Result, int]]:
-    """Return the outcomes that are stored under these keys, each with the day of its storing in days since 1970."""
+    """Return the stored outcomes by key, each with the day on which it was stored, in days since 1970."""
     outcomes: dict[str, tuple[Result, int]] = {}
     for start in range(0, len(keys), _AT_ONCE):
         batch = keys[start : start + _AT_ONCE]
@@ -303,15 +297,15 @@ def _decoded(key: str, data: bytes) -> Result | None:
 
 
 def _runs_again(outcome: Result) -> bool:
-    """Return whether a cell runs again although its outcome is cached."""
+    """Return whether a cell must run again although its outcome is cached: it timed out, or is flaky and worked."""
     return outcome.verdict is Verdict.TIMEOUT or (bool(outcome.flaky) and outcome.verdict.works)
 
 
 def _other_verdict(outcome: Result, last: Result, day: int) -> str:
-    """Return, as text, the verdict of the last outcome if it differs, such as ``was crash on 2026-11-20``.
+    """Return the verdict of a cell's previous outcome as text, such as ``was crash on 2026-11-20``, if it differs.
 
-    It is empty if the verdicts are equal, or if a time limit explains the difference. `day` is the day of the last
-    outcome, in days since 1970.
+    The text is empty if the verdicts are equal, or if different time limits explain the difference. `day` is the day
+    of the outcome `last`, in days since 1970.
     """
     if last.verdict is outcome.verdict:
         return ""

@@ -28,7 +28,7 @@ def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[ComparedGold
 
 
 def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> ComparedGolden:
-    """Return a golden with the comparison of the first rule that matches it; unchanged if no rule does."""
+    """Return a golden with the comparison of the first rule in `numbers` that matches it; unchanged if none does."""
     how = golden.compared_as
     if rule := rule_of(golden.manifest, numbers):
         comparison = Comparison(rule.compare, rule.rtol, rule.atol, rule.ulp)
@@ -37,12 +37,12 @@ def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> ComparedGolde
 
 
 def rule_of(manifest: Manifest, numbers: Sequence[NumbersRule]) -> NumbersRule | None:
-    """Return the first rule that matches a golden; None if no rule does."""
+    """Return the first rule in `numbers` that matches a golden; None if none does."""
     return next((rule for rule in numbers if rule_matches(rule, manifest)), None)
 
 
 def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
-    """Return whether a rule is about a golden: it matches the golden's case, and its writer's jaxlib or id."""
+    """Return whether the patterns of a rule match the case and the writer (jaxlib or id) of a golden."""
     writer = manifest.writer
     return any(matches(manifest.case, pattern) for pattern in rule.cases) and any(
         matches(name, pattern) for name in (writer.jaxlib, writer.id) for pattern in rule.writers
@@ -52,7 +52,7 @@ def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
 def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
     """Return a comparison in words, such as ``eigh, rtol 0.001``; ``the default`` if nothing is set.
 
-    A tolerance that an older version recorded beside `exact` or `shape` is left out: they use none.
+    Tolerances are left out for `exact` and `shape`, which use none.
     """
     if comparison.compare in WITHOUT_TOLERANCE:
         return comparison.compare
@@ -61,12 +61,12 @@ def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
 
 
 def quirks_of(manifest: Manifest, quirks: Iterable[Quirk]) -> list[Quirk]:
-    """Return the quirks that relax the golden with this manifest."""
+    """Return those of the policy's quirks that apply to the golden with this manifest."""
     return [quirk for quirk in quirks if is_about(quirk, manifest.case, manifest.writer.jaxlib, manifest.writer.id)]
 
 
 def is_about(quirk: Quirk, case: str, jaxlib: str, writer: str) -> bool:
-    """Return whether a quirk relaxes the golden of a case by a writer.
+    """Return whether a quirk of the policy applies to the golden of a case by a writer.
 
     `jaxlib` is the version of the writer's jaxlib. `writer` is the writer's id, the name of the golden's folder.
     """
@@ -74,7 +74,7 @@ def is_about(quirk: Quirk, case: str, jaxlib: str, writer: str) -> bool:
 
 
 def relaxation(quirk: Quirk) -> str:
-    """Return what a quirk relaxes, in words, such as ``rtol 0.001, custom call my_target``."""
+    """Return what a quirk of the policy allows, in words, such as ``rtol 0.001, custom call my_target``."""
     return ", ".join([*tolerances_in_words(quirk), *(f"custom call {target}" for target in quirk.allow)])
 
 
@@ -91,7 +91,7 @@ def tolerances_in_words(entry: Quirk | NumbersRule | Comparison | Tolerance) -> 
 
 
 def source_name(entry: Quirk | NumbersRule) -> str:
-    """Return how messages name an entry of the policy: by file and line, such as ``export_compat.yaml:12``."""
+    """Return the name of a policy's entry for messages: its file and line, such as ``export_compat.yaml:12``."""
     return Path(entry.location).name or "policy"
 
 
@@ -124,13 +124,10 @@ def _relax(golden: Golden, quirks: Sequence[Quirk]) -> ComparedGolden:
 
 
 def _override(own: Any, quirk: Any) -> Any:
-    """Return a quirk's tolerance in place of the golden's own.
-
-    If both are by dtype, the golden's own remains for the dtypes that the quirk does not name.
-    """
+    """Return a golden's tolerance after a quirk has replaced it; if both are by dtype, only for the quirk's dtypes."""
     return {**own, **quirk} if isinstance(own, Mapping) and isinstance(quirk, Mapping) else quirk
 
 
 def _by_dtype(amount: Any, source: Any) -> Any:
-    """Return `source`, the name of what set a tolerance; for a tolerance by dtype, a mapping from each dtype to it."""
+    """Return the source of a tolerance, such as a file and line; if the tolerance is by dtype, the source by dtype."""
     return dict.fromkeys(amount, source) if isinstance(amount, Mapping) and isinstance(source, str) else source

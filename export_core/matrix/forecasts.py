@@ -17,7 +17,7 @@ from export_core.releases.calendar_entries import calendar_entries
 
 
 class CellForecasts:
-    """Forecasts of cells, in words. All forecasts of a golden are made together, when the first is requested."""
+    """The forecasts of cells as texts; those of a golden's cells are all computed when the first is requested."""
 
     def __init__(self, cells: Iterable[Cell], calendar: Calendar) -> None:
         self._calendar = calendar
@@ -34,9 +34,9 @@ class CellForecasts:
         return Terms(calendar_entries(self._calendar))
 
     def of(self, cell: Cell) -> str:
-        """Return the forecast of a cell: ``yes``, or another answer with its reasons.
+        """Return whether a cell is forecast to work: ``yes``, or another answer with its reasons.
 
-        It is empty if the golden must be refused on the cell's platform, or if its artifact cannot be read.
+        The text is empty if the golden must be refused on the cell's platform, or if its artifact cannot be read.
         """
         golden, here = cell.golden.id, (cell.reader, cell.platform)
         cells = self._cells.get(golden, [])
@@ -51,9 +51,9 @@ class CellForecasts:
         return next((self._texts[golden][number] for number in places), "")
 
     def _of_golden(self, cells: Sequence[Cell]) -> Iterator[tuple[CellKey, str]]:
-        """Yield the name and the forecast of each of these cells, which are of one golden on one platform.
+        """Yield the key and the forecast of each of these cells, which are of one golden on one platform.
 
-        Nothing is yielded if the golden must be refused there, or if its artifact cannot be read.
+        Nothing is yielded if the golden must be refused on that platform, or if its artifact cannot be read.
         """
         golden, platform = cells[0].golden, cells[0].platform
         if platform in golden.manifest.options.refused_on:
@@ -75,6 +75,6 @@ class CellForecasts:
 
 
 def in_words(answer: Answer) -> str:
-    """Return an answer with its reasons: ``no: LAPACK calls crash in a fresh process (lapack-cold-process)``."""
+    """Return a forecast's answer with its reasons as text, such as ``no: it runs artifacts for one device``."""
     reasons = "; ".join(map(str, answer.reasons))
     return answer.answer if answer.answer == YES or not reasons else f"{answer.answer}: {reasons}"

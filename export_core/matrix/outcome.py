@@ -52,14 +52,12 @@ A library does not end its own process by them: a person does, or the system whe
 
 
 def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = None) -> str:
-    """Return why an artifact must not be compiled anywhere; empty if no problems were found.
+    """Return the problems for which no reader may compile a golden's artifact; empty if there are none.
 
-    A problem is a part that our artifact reader does not know, or a custom-call target that the writer's release never
-    promised and nobody allows. A converted artifact may also have the targets that are promised by the release for
-    which it was converted. A target that the cell's reader no longer promises is not a problem: the cell shows whether
-    it still works.
+    A problem is a part of the artifact that is not known here, or a custom-call target that neither the writer's
+    release promises nor the golden or policy allows. A target that only the reader no longer promises is no problem.
 
-    `artifact` is audited in place of the golden's own, such as a part of it.
+    `artifact` is audited in place of the golden's artifact, for example a reduced one.
     """
     try:
         findings = audit_golden(golden, artifact or golden.read_artifact(), policy)
@@ -71,10 +69,11 @@ def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = No
 def audit_golden(
     golden: Golden, artifact: Artifact, policy: Policy, jaxlib: str | None = None
 ) -> tuple[AuditFinding, ...]:
-    """Return what the audit finds in an artifact of a golden, by the stable targets of the golden's writer.
+    """Return the findings of the audit of a golden's artifact.
 
-    Custom calls that the golden or the policy allows are fine. `jaxlib` is the version of a reader that must promise
-    the calls too; None considers no reader. Raises `ArtifactError` if the artifact's module cannot be read.
+    A custom call is fine if the release of the golden's writer promises it, or if the golden or the policy allows it.
+    With `jaxlib`, the reader of this version must promise the calls too. Raises `ArtifactError` if the artifact's
+    module cannot be read.
     """
     origin = golden.manifest.converted_from
     promised, writer = promised_by(golden.manifest.writer.jax, golden.manifest.writer.jaxlib)
@@ -91,9 +90,9 @@ def audit_golden(
 
 
 def foreseen_note(cell: Cell) -> str:
-    """Return what the artifact's platforms and custom calls say about the cell's accelerator, in a sentence.
+    """Return a sentence on whether a cell's accelerator can run the artifact, by its platforms and custom calls.
 
-    It is empty on a CPU, and if the artifact cannot be read.
+    The sentence is empty on a CPU, and if the artifact cannot be read.
     """
     if cell.platform == "cpu":
         return ""
@@ -108,9 +107,9 @@ _artifact = functools.lru_cache(maxsize=256)(read)  # Many cells replay one gold
 
 
 def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Result:
-    """Return the outcome of a cell, as its reply tells it. The reply must not be a `machine_fault`.
+    """Return the outcome of a cell from the reply of its worker, which must not be a `machine_fault`.
 
-    `outputs` is the folder with the outputs. Raises `InfrastructureFault` if they are lost.
+    `outputs` is the folder with the outputs of the calls. Raises `InfrastructureFault` if outputs are missing.
     """
     if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: the artifact was not tried
         reason = f"{reply.type}: {reply.message}" if reply.type else reply.message
@@ -133,7 +132,7 @@ def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) 
 
 
 def machine_fault(reply: Reply) -> str:
-    """Return, as text, the fault of the machine that caused this reply; empty if the machine is not at fault."""
+    """Return why the machine, not the artifact, is to blame for a worker's reply; empty if it is not."""
     if reply.end == "fault":
         return f"{reply.type}: {reply.message}" if reply.type else reply.message or ""
     if reply.signal in SENT_FROM_OUTSIDE:
@@ -142,12 +141,12 @@ def machine_fault(reply: Reply) -> str:
 
 
 def not_run(cell: Cell, problem: str) -> Result:
-    """Return the outcome of a cell that was not run because of a problem."""
+    """Return the outcome `not_run` of a cell that could not be run because of a problem."""
     return new_result(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
 
 
 def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Result:
-    """Return the outcome of a cell whose calls all ended, by comparing what they returned with the golden."""
+    """Return the outcome of a cell whose calls all ended, by comparing their outputs with those of the golden."""
     try:
         results = check_calls(cell, reply, outputs, options)
     except GoldenError as error:  # outputs that are gone, or cannot be read
@@ -205,7 +204,10 @@ def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict
 
 
 def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stage | None = None) -> Result:
-    """Return an outcome with the facts of the reply's process. `stage` is the reply's own if it is None."""
+    """Return the outcome of a cell with this verdict and message, and with the facts in its reply.
+
+    `stage` is how far the cell got; None means the stage in the reply.
+    """
     shared = {name: getattr(reply, name) for name in _SHARED} | {"stderr": without_credentials(reply.stderr)}
     return new_result(
         cell, **{**shared, "stage": stage or reply.stage, "message": without_credentials(message)}, verdict=verdict
@@ -213,15 +215,14 @@ def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stag
 
 
 def _call(reply: Reply) -> str:
-    """Return the start of a message that names the call of the cell; empty for the plain call."""
+    """Return the name of the call in which a cell ended, as the start of a message; empty for the plain call."""
     return f"{reply.check}: " if reply.check else ""
 
 
 def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
-    """Return a line with the custom-call targets of an artifact that does not compile.
+    """Return a line for the message of a cell that does not compile, with the custom-call targets of its artifact.
 
-    It is empty if the message names a target: a compiler that cannot read a kernel does not say to which custom call it
-    belongs.
+    The line is empty if the message names one of them already, or if the cell ended in another stage.
     """
     targets = cell.golden.manifest.custom_calls
     if stage is not Stage.COMPILE or not targets or any(target in message for target in targets):
@@ -234,7 +235,7 @@ def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
 
 @dataclass(frozen=True)
 class CallResults:
-    """The results of a cell's calls, compared with the golden."""
+    """How the outputs of a cell's calls differ from those of the golden."""
 
     difference: Difference  # The largest errors of all calls.
     problem: str = ""  # What is wrong; empty if nothing is.
@@ -243,7 +244,7 @@ class CallResults:
 
     @property
     def found(self) -> dict[str, Any]:
-        """The fields of a result that follow from the comparison."""
+        """The fields of a `Result` that are known from the comparison, by name."""
         difference = self.difference
         errors = {
             name: _finite(getattr(difference, name)) for name in ("max_abs_error", "max_rel_error", "max_noise_error")
@@ -253,16 +254,15 @@ class CallResults:
 
 
 def _finite(error: float | None) -> float | None:
-    """Return a numerical error, or None if it is infinite or NaN: JSON cannot hold those, and the message has them."""
+    """Return a numerical error, or None if it is infinite or NaN, which JSON cannot hold."""
     return error if error is not None and math.isfinite(error) else None
 
 
 def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
-    """Compare what a worker brought back with the golden.
+    """Compare the outputs and refusals of a cell's calls with those that the golden expects.
 
-    The first call that differs is the `problem`. If that difference does not look like rounding, later calls are not
-    compared: only the digests of their outputs are. In a cell that was only compiled, there are only refusals to
-    compare.
+    The `problem` in the result is that of the first call that differs. Unless this difference looks like rounding,
+    errors of later calls are not computed. For a cell that was only compiled, only refusals are compared.
     """
     problem = ""
     differences: list[Difference] = []
@@ -293,7 +293,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
 
 
 def _sharding_problem(cell: Cell, reply: Reply) -> str:
-    """Return which output of a call is sharded differently than its writer saw; empty if none is."""
+    """Return a sentence on the first output that is sharded differently than in the golden; empty if there is none."""
     manifest = cell.golden.manifest
     if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or cell.reader.runtime:
         return ""
@@ -310,7 +310,7 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
 
 
 def _largest(differences: list[Difference]) -> Difference:
-    """Return one difference for all calls: the largest errors, and the error grid of the first call that differs."""
+    """Return the differences of all calls as one: the largest errors, and the error grid of the first failing call."""
     errors = largest_errors(differences)
     for name in ("max_abs_error", "max_rel_error") if differences else ():
         errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
@@ -323,7 +323,7 @@ def _largest(differences: list[Difference]) -> Difference:
 
 
 class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message, as a regular expression, of releases built from `since` to `until`, both days included."""
+    """A message, as a regular expression, that releases built from `since` to `until` are known to give."""
 
     message: str
     meaning: str
@@ -331,13 +331,13 @@ class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     until: datetime.date | None = None
 
     def is_from(self, text: str, built: datetime.date) -> bool:
-        """Return whether a release that was built on this day is known to give this text."""
+        """Return whether a text matches this message, and a release built on this day is known to give it."""
         known = (self.since is None or self.since <= built) and (self.until is None or built <= self.until)
         return known and bool(re.search(self.message, text))
 
 
 class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A message by which jax releases refuse an artifact on purpose.
+    """A message with which jax releases refuse an artifact on purpose.
 
     `since` and `until` are build dates of jax.
     """
@@ -347,7 +347,7 @@ class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A message by which a release says, in compile mode, that it needs a driver or a device.
+    """A message with which jaxlib releases report, in compile mode, that they need a driver or a device.
 
     `since` and `until` are build dates of jaxlib.
     """
@@ -357,27 +357,24 @@ class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def find_refusal(stage: str, exception: str, message: str, jax_built: datetime.date) -> Refusal | None:
-    """Return the entry for this error in the table of refusals; None if the error is not a known refusal."""
+    """Return the entry in the table of refusals that matches an error; None if the error is not a known refusal."""
     entries = (entry for entry in load_refusals() if (entry.stage, entry.exception) == (stage, exception))
     return next((entry for entry in entries if entry.is_from(message, jax_built)), None)
 
 
 def find_driver_need(platform: str, stage: str, message: str, built: datetime.date) -> NeedsDriver | None:
-    """Return the entry for this error in the table of messages about a missing driver.
-
-    None if there is none: then it is an error of the artifact.
-    """
+    """Return the entry in the table of messages about a missing driver that matches an error; None if there is none."""
     entries = (entry for entry in load_driver_needs() if platform == entry.platform and stage in entry.stages)
     return next((entry for entry in entries if entry.is_from(message, built)), None)
 
 
 @functools.cache
 def load_refusals() -> tuple[Refusal, ...]:
-    """Return the table of refusals."""
+    """Return the table of messages with which jax releases refuse an artifact, from refusals.yaml."""
     return msgspec.yaml.decode((_DATA / "refusals.yaml").read_bytes(), type=tuple[Refusal, ...])
 
 
 @functools.cache
 def load_driver_needs() -> tuple[NeedsDriver, ...]:
-    """Return the table of messages about a missing driver."""
+    """Return the table of messages about a missing driver or device, from driverless.yaml."""
     return msgspec.yaml.decode((_DATA / "driverless.yaml").read_bytes(), type=tuple[NeedsDriver, ...])

@@ -47,7 +47,7 @@ class Plan:
 
     @property
     def recorded_selection(self) -> dict[str, Any]:
-        """The selection, in the form in which plan.json and summary.json record it."""
+        """The selection in the form of plan.json and summary.json."""
         return self.selection.as_recorded(whole=self.whole)
 
     @property
@@ -73,10 +73,10 @@ def make_plan(
 ) -> Plan:
     """Plan every selected golden in every selected reader, as of a day.
 
-    `targets` are the policy's deployment targets in force on that day: what has to run in them is planned too.
+    `targets` are the policy's deployment targets in force on that day: cells that have to run in them are planned too.
 
-    `user_code` is the process that imports users' own comparators, to check that they exist. Without it nothing is
-    imported: a plan that is only shown needs no project.
+    `user_code` is the process that imports users' own comparators to check that they exist. Without it, only the
+    spelling of their names is checked.
 
     Raises:
         MatrixError: Nothing is left to run, since an empty plan must never look like a success.
@@ -118,10 +118,9 @@ def planned_cell(
     mode: Mode = Mode.RUN,
     target: Target | None = None,
 ) -> Cell:
-    """Return the cell of a golden in a reader, with its promise and its deployment targets.
+    """Return the cell of a golden in a reader; it knows whether it is promised, and which targets have to run it.
 
-    `deployed` are all deployment targets in force: the cell gets those that have to run the golden in this reader.
-    `target` is the device to compile for; None for the default one.
+    `deployed` are all deployment targets in force. `target` is the device to compile for; None for the default one.
     """
     promised = promise_of_golden(golden, reader, windows).promised
     targets = names_of(deployed, golden.manifest.case, reader.name, platform, None)
@@ -136,9 +135,9 @@ def _cells(
     windows: Windows,
     deployed: Sequence[DeploymentTarget],
 ) -> tuple[Cell, ...]:
-    """Return the cells of these goldens, ordered by reader. `deployed` are the deployment targets in force.
+    """Return the cells of these goldens in these readers that the selection asks for, ordered by reader.
 
-    Raises `MatrixError` if there is no cell.
+    `deployed` are the deployment targets in force. Raises `MatrixError` if there is no cell.
     """
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
@@ -167,10 +166,10 @@ def _cells(
 def _asked_for(
     cells: tuple[Cell, ...], readers: Readers, selection: Selection, deployed: Sequence[DeploymentTarget]
 ) -> tuple[Cell, ...]:
-    """Return the cells that remain after the options --touching and --only.
+    """Return the cells that are left after --touching, --only and the limits of deployment targets are applied.
 
-    In readers that only deployment targets need, only the cells that have to run there remain. Raises `MatrixError` if
-    no cell remains.
+    In a reader that is planned only for deployment targets, the cells that have to run there are left. Raises
+    `MatrixError` if no cell is left.
     """
     targets = "; ".join(f"{target.location} {target.name}: {', '.join(target.cases)}".strip() for target in deployed)
     why = (
@@ -199,7 +198,7 @@ def _asked_for(
 
 
 def _some(cells: Iterable[Cell], why: str) -> tuple[Cell, ...]:
-    """Return these cells as a tuple. Raises `MatrixError`, with the reason `why`, if there are none."""
+    """Return the cells as a tuple; raise `MatrixError` with the reason `why` if there are none."""
     if cells := tuple(cells):
         return cells
     raise MatrixError(f"The plan is empty: {why}")
@@ -214,19 +213,19 @@ def _has_cell(golden: Golden, platform: str, reader: Release) -> bool:
 
 
 def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
-    """Return the mode of a golden's cell on a platform: `mode`, or compile if the golden has no outputs.
+    """Return the mode of a golden's cell on a platform: compile if the golden has no outputs to compare, else `mode`.
 
-    Without outputs a run cannot be compared. A golden that must be refused on the platform has `mode` all the same.
+    If the golden must be refused on the platform, the mode is always `mode`.
     """
     options = golden.manifest.options
     return Mode.COMPILE if options.without_outputs and platform not in options.refused_on else mode
 
 
 def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
-    """Return sentences about what this run does not test; empty if it tests everything.
+    """Return sentences about goldens and platforms that a run does not test; empty if it tests them all.
 
-    They are about goldens without a cell on the platforms in `modes`, and about platforms for which other goldens were
-    exported and that are not in `modes`.
+    A golden is not tested if it has no cell on the platforms in `modes`. A platform is not tested if goldens were
+    exported for it, but it is not in `modes`.
     """
     tested = [golden for golden in goldens if not modes.keys().isdisjoint(golden.manifest.replayed_on)]
     others = [left for golden in tested if (left := {*golden.manifest.options.platforms} - modes.keys())]
@@ -245,13 +244,13 @@ def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
 
 
 def _cases_without(goldens: Sequence[Golden], platform: str) -> list[str]:
-    """Return the cases of which no golden runs on a platform; a cell that shows a refusal does not count."""
+    """Return the cases of which no golden runs on a platform; goldens that must be refused there do not count."""
     there = {golden.manifest.case for golden in goldens if platform in golden.manifest.runs_on}
     return sorted({golden.manifest.case for golden in goldens} - there)
 
 
 def of_later_writers(later: Mapping[str, datetime.date], as_of: datetime.date) -> str:
-    """Return a sentence about goldens whose writers did not exist on the day; empty if there are none."""
+    """Return a sentence about selected goldens whose writers were built after a day; empty if there are none."""
     if not later:
         return ""
     what = "1 golden was" if len(later) == 1 else f"{len(later)} goldens were"
@@ -265,10 +264,9 @@ def _platforms(goldens: Sequence[Golden]) -> str:
 def _select_goldens(
     goldens: Sequence[Golden], selection: Selection, calendar: Calendar, as_of: datetime.date
 ) -> list[Golden]:
-    """Return the goldens that the selection's cases and writers choose, also those of later writers.
+    """Return the goldens that match the cases and writers of the selection, also if the writer was built after `as_of`.
 
-    Raises `MatrixError` if a named writer or case has no golden, or if all chosen goldens have later writers. A writer
-    is later if it was built after the day `as_of`.
+    Raises `MatrixError` if a named writer or case has no golden, or if all writers were built after `as_of`.
     """
     if not goldens:
         raise MatrixError(
@@ -300,7 +298,7 @@ def _select_goldens(
 
 
 def _is_selected(golden: Golden, selection: Selection, cases: Collection[str]) -> bool:
-    """Return whether the selection's cases and writers choose a golden; `cases` are those of all goldens."""
+    """Return whether a golden matches the cases and writers of the selection; `cases` are those of all goldens."""
     case, writer = golden.manifest.case, golden.manifest.writer
     return (not selection.writers or writer.jaxlib in selection.writers) and (
         not selection.cases or any(_matches(case, pattern, cases) for pattern in selection.cases)
@@ -308,9 +306,9 @@ def _is_selected(golden: Golden, selection: Selection, cases: Collection[str]) -
 
 
 def without_needless(selection: Selection, goldens: Sequence[Golden]) -> Selection:
-    """Return the selection without --cases and --writers if these two options leave out none of `goldens`.
+    """Return the selection without --cases and --writers if these two options exclude none of `goldens`.
 
-    If a name in them matches nothing, both stay, so that making the plan fails with that name.
+    They stay if a name in them matches nothing, so that the plan can report this name as an error.
     """
     cases = {golden.manifest.case for golden in goldens}
     lost = {*selection.writers}.difference(golden.manifest.writer.jaxlib for golden in goldens)
@@ -321,9 +319,9 @@ def without_needless(selection: Selection, goldens: Sequence[Golden]) -> Selecti
 
 
 def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:
-    """Return a sentence, after a space, with the patterns that match the cases of a test file or of a pytest node id.
+    """Return advice for a test file or node id given in place of a case: the patterns that match its cases.
 
-    It is empty if the text is neither.
+    The sentence begins with a space; it is empty if the text names no test of these goldens.
     """
     named = re.compile(rf"(.*/)?{re.escape(test.removeprefix('./'))}(?=$|::|\[)")
     nodes = {golden.manifest.case: match[0] for golden in goldens if (match := named.match(golden.manifest.test or ""))}
@@ -357,13 +355,10 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
 
 
 def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
-    """Cut cells into `count` parts, none of them empty. Every machine cuts equal cells into equal parts.
+    """Split cells into `count` parts, none of them empty, in the same way on every machine.
 
     The cells of a reader on a platform are a group. If there are at least `count` groups, they stay whole, so that each
-    environment is built for one part only. The largest go first, each into the part that has the fewest cells so far.
-
-    If there are fewer groups, they are cut, and each part has cells of one group. Larger groups are cut into more
-    pieces, whose sizes differ by at most one cell.
+    environment is built for one part only. If there are fewer, they are cut, and each part has cells of one group.
     """
     # Numbers and not cells: each part is put back into the order of the plan.
     groups: dict[tuple[str, str, str], list[int]] = {}
@@ -375,7 +370,7 @@ def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
 
 
 def _packed(groups: Sequence[list[int]], count: int) -> list[list[int]]:
-    """Return whole groups in `count` parts: the largest first, each into the part with the fewest cells so far."""
+    """Return `count` parts made of whole groups; each group, the largest first, goes into the smallest part so far."""
     parts: list[list[int]] = [[] for _ in range(count)]
     # With its number, so that equal parts are taken in the same order on every machine.
     smallest = [(0, number) for number in range(count)]
@@ -387,7 +382,7 @@ def _packed(groups: Sequence[list[int]], count: int) -> list[list[int]]:
 
 
 def _cut(groups: Sequence[list[int]], count: int) -> list[list[int]]:
-    """Return groups cut into `count` pieces: one more cut at a time, in the group with the largest pieces."""
+    """Return `count` pieces of the groups, as equal in size as possible; each piece is a part of one group."""
     pieces = [1] * len(groups)
     largest = [(-float(len(group)), number) for number, group in enumerate(groups)]
     heapq.heapify(largest)
@@ -405,8 +400,8 @@ def _cut(groups: Sequence[list[int]], count: int) -> list[list[int]]:
 def make_dump_folder(path: Path) -> Path:
     """Make the folder of --dump-ir, in which all cells write their modules, and return its absolute path.
 
-    Raises `GoldenError` if it has goldens, and `MatrixError` if it has symbolic links or cannot be made. JAX itself
-    writes files there, under names that can be guessed, and follows links.
+    Raises `GoldenError` if it has goldens, and `MatrixError` if it cannot be made, or has symbolic links, which JAX
+    would follow when it writes there.
     """
     check_output_folder(path, "--dump-ir")
     there = (Path(folder, name) for folder, folders, files in os.walk(path) for name in (*folders, *files))

@@ -76,7 +76,7 @@ def ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """An attempt to run cells that share one execution; the outputs are compared with each cell's own golden."""
+    """An attempt to run cells whose readers run the same content: they run once, and each compares the outputs."""
 
     cells: tuple[Cell, ...]
     problem: str = ""  # Why the earlier attempt was lost; empty for a first attempt.
@@ -102,18 +102,18 @@ def replay(
 ) -> Generator[Replayed, None, None]:
     """Run cells and yield each with its outcome, in the order in which they end.
 
-    Cells that decide the gate run first, then all others, placement by placement. If something around a cell fails (its
-    worker, its environment, a disk), the cell is tried once more. A verdict is never tried again.
+    Cells that decide the gate run first, then all others, placement by placement. If a worker, an environment or a disk
+    fails, its cells are tried once more. A cell that has a verdict is never tried again.
 
     Args:
-        cells: the cells to run.
-        environment_for: returns the environment of a placement.
-        options: the options that all cells share.
-        notify: gets a line about each event beside the outcomes.
-        start: starts a worker; `WarmWorkers.start` returns the same worker for many replays.
-        stopping: is set as soon as the replay ends, so that `environment_for` can give up too.
-        repairs: what earlier replays in the same environments found damaged; None if there were none.
-        look: is called with each reply before its outputs are compared.
+        cells: The cells to run.
+        environment_for: Returns the environment of a placement.
+        options: The options that all cells share.
+        notify: Called with a line about each event that is not an outcome.
+        start: Starts a worker; `WarmWorkers.start` returns the same worker for many replays.
+        stopping: An event that is set as soon as the replay ends, so that `environment_for` can give up too.
+        repairs: The damaged environments that earlier replays found; None if there were no earlier replays.
+        look: Called with each reply before its outputs are compared.
     """
     remove_abandoned()
     with opened(options.user_code, options.policy, options.limits) as user_code:
@@ -124,7 +124,7 @@ def replay(
 
 @dataclass(eq=False)
 class _Replay:
-    """One replay: its threads, its slots, and the queue that its outcomes go through."""
+    """The state of one replay: its threads, its slots for running cells, and the queue of its outcomes."""
 
     provider: EnvironmentProvider
     options: ReplayOptions
@@ -150,7 +150,7 @@ class _Replay:
         """The cells that run or are compared, each with the time at which its worker got it."""
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
-        """Yield each cell with its outcome. Environments are built while cells of other environments run."""
+        """Run all cells and yield each with its outcome; environments are built while cells of other ones run."""
         self.titles = titles_among({cell.reader for cell in cells})
         groups = deciding_first(cells, self._execution)
         # Two pools: in a single one, all environments would be built before the first cell runs.
@@ -183,7 +183,7 @@ class _Replay:
             self.idle.close()
 
     def _note_longest(self) -> bool:
-        """Tell the user which cell runs longest, and return whether there is one."""
+        """Report which running cell began first, and return whether any cell is running."""
         running = sorted(self.begun.copy().values(), key=lambda pair: pair[0])
         for begun, cell in running[:1]:
             does = "compiling" if cell.mode is Mode.COMPILE else "running"
@@ -212,7 +212,7 @@ class _Replay:
     def _execution(self, cell: Cell) -> object:
         """Return a value that is equal for cells that can share one execution.
 
-        If modules are dumped, each cell runs on its own, since it has its own folder for them.
+        If modules are dumped, no two cells can, since each cell dumps into a folder of its own.
         """
         return cell.key if self.options.dump else self.executions.of(cell)
 
@@ -271,7 +271,7 @@ class _Replay:
     def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
         """Return attempts for the cells that may run, and finish the cells that the audit or another check stops.
 
-        Cells that can share one execution are one attempt: their goldens may differ in the expected outputs alone.
+        Cells that can share one execution are in one attempt.
         """
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
@@ -290,10 +290,7 @@ class _Replay:
             self.notify(f"{self._title(environment.release)}: trying {count} again: {reason}")
 
     def _retry(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> list[_Attempt]:
-        """Try cells a second time, after their first attempts were lost.
-
-        Return the attempts that the worker was not given.
-        """
+        """Run cells a second time, after their first attempts were lost; return the attempts that were not started."""
         if self.stopping.is_set():
             return attempts
         try:
@@ -313,10 +310,10 @@ class _Replay:
         finish: Finish,
         worker: Worker | None = None,
     ) -> tuple[list[_Attempt], list[_Attempt]]:
-        """Run attempts in one worker until it dies. Return the attempts to repeat, and those that it was never given.
+        """Run attempts in one worker until it dies. Return the attempts to repeat, and those that were not started.
 
-        `get_attempts` is called when the worker has been started. `worker` is one that an earlier group of this
-        placement has left; None starts a new one.
+        `get_attempts` is called after the worker is started. `worker` is an idle worker of this placement; None starts
+        a new one.
         """
         lost: list[_Attempt] = []
         running: list[Future[None]] = []
@@ -374,9 +371,9 @@ class _Replay:
         finish: Finish,
         lost: list[_Attempt],
     ) -> Future[None]:
-        """Send an attempt to a worker, and return a future that is done when the attempt's slot is free.
+        """Send an attempt to a worker, and return a future that is done when its slot is free again.
 
-        The reply finishes each cell of the attempt, or adds an attempt to repeat to `lost`.
+        When the reply arrives, `finish` is called for each cell of the attempt. Cells to repeat are added to `lost`.
         """
         ended: Future[None] = Future()
 
@@ -413,9 +410,9 @@ class _Replay:
     def _finish_cells(
         self, attempt: _Attempt, environment: Environment, reply: Future[Reply], outputs: Path, finish: Finish
     ) -> list[_Attempt]:
-        """Finish each cell of an attempt by its reply, and return what to repeat: one attempt, or none.
+        """Finish each cell of an attempt by its reply, and return the attempts to repeat: one, or none.
 
-        An attempt is repeated once, with those of its cells that the machine failed.
+        Only cells without an outcome because of the machine are repeated, and only once.
         """
         if not reply.exception() and (note := reply.result().note):
             self.notify(f"{self._title(environment.release)}: {note}")
@@ -434,9 +431,9 @@ class _Replay:
         return []
 
     def _outcome(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Result:
-        """Return the outcome of a cell, as its reply tells it.
+        """Return the outcome of a cell from the reply of its worker.
 
-        Raises `InfrastructureFault` if the machine failed the cell, or if its environment is damaged.
+        Raises `InfrastructureFault` if the machine is to blame for the reply, or if the cell's environment is damaged.
         """
         try:
             reply = future.result()
@@ -463,13 +460,11 @@ class _Replay:
 
 
 def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:
-    """Return the cells in groups of one placement: all groups that decide the gate first, then the others.
+    """Return the cells in groups of one placement: first all groups that decide the gate's answer, then the others.
 
-    The gate's answer must not wait for cells on which it does not depend. Cells of a placement for which `execution`
-    returns equal values run once, so all of them are in the deciding group if one of them decides.
-
-    Groups of readers with the same jax do not follow each other: a later one then finds the bytecode that Python has
-    compiled for an earlier one.
+    Cells of a placement for which `execution` returns equal values run once, so all of them are in the deciding group
+    if one of them decides. Groups of readers with the same jax are kept apart in the order, so that the later ones can
+    use Python bytecode that an earlier one has compiled.
     """
     named = [(cell, (cell.placement, execution(cell))) for cell in cells]
     deciding = {name for cell, name in named if cell.decides}
@@ -486,25 +481,25 @@ def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -
 
 @dataclass(eq=False)
 class _IdleWorkers:
-    """The workers that wait for a later group of cells of their placement. Each forks a cold process for each cell."""
+    """The idle workers of a replay, each of which waits for a later group of cells of its placement."""
 
     _waiting: Counter[Placement] = field(default_factory=Counter)  # How many groups of each placement have not begun.
     _workers: dict[Placement, Worker] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def expect(self, placements: Iterable[Placement]) -> None:
-        """Note the placements of all groups to come, each as often as it has groups."""
+        """Register the placements of all future groups of cells, each as often as it has groups."""
         self._waiting.update(placements)
 
     def begin(self, placement: Placement) -> None:
-        """Note that one more group of a placement has begun."""
+        """Register that one of the expected groups of a placement has begun."""
         with self._lock:
             self._waiting[placement] -= 1
 
     def leave(self, placement: Placement, worker: Worker) -> bool:
-        """Leave a worker for a later group of its placement, and return whether it was accepted.
+        """Store an idle worker for a later group of its placement, and return whether it was accepted.
 
-        It is not accepted if no such group comes, if a worker waits for it already, or if `MOST_IDLE` workers wait.
+        It is not accepted if no such group is expected, if one worker waits for it already, or if `MOST_IDLE` wait.
         """
         with self._lock:
             if not self._waiting[placement] or placement in self._workers or len(self._workers) == MOST_IDLE:
@@ -524,12 +519,10 @@ class _IdleWorkers:
 
 
 class _Bytecode:
-    """The bytecode that the environments of a run share.
+    """The Python bytecode that the environments of a run share, so that the same files are not compiled twice.
 
-    The first reader that is new compiles what it imports while the other environments are built, and the others wait
-    for it. Two that started at once would compile the same files twice.
-
-    `jobs` is the number of cells that run at once.
+    A reader whose environment is new compiles the modules that it imports. Other new readers wait for the first one,
+    and then get its bytecode. `jobs` is the number of cells that run at once.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -541,9 +534,9 @@ class _Bytecode:
 
     @contextlib.contextmanager
     def shared_with(self, environment: Environment) -> Iterator[None]:
-        """Give a new environment the bytecode of other environments; in the block, a worker then runs cells in it.
+        """Copy the bytecode of other environments into a new one, in which the block then runs cells.
 
-        If the first reader is compiling, this waits until its first cell has run, `FIRST_SECONDS` at most.
+        If the first reader is still compiling, this waits until its first cell has run, or at most `FIRST_SECONDS`.
         """
         folder, jax = environment.folder, environment.release.jax
         if folder is None or is_used(folder):
@@ -565,20 +558,20 @@ class _Bytecode:
                 self.end_wait()
 
     def add(self, environment: Environment) -> None:
-        """Note that a cell has run in an environment, which now has the bytecode of what cells import."""
+        """Register that a cell has run in an environment, whose bytecode other environments can now copy."""
         if environment.folder:
             with self._lock:
                 self._compiled.setdefault(environment.folder, environment.release.jax)
             self.end_wait()
 
     def end_wait(self) -> None:
-        """Let all readers go on that wait for the first one."""
+        """Let all readers continue that wait for the first one."""
         self._first_over.set()
 
 
 @dataclass(eq=False)
 class _Inspected:
-    """An environment as it was handed out, and whether it is damaged.
+    """The record of one environment object, with the result of inspecting its files for damage.
 
     An environment that is built again has a new record, even if it equals the first one.
     """
@@ -588,10 +581,7 @@ class _Inspected:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def damage(self) -> str:
-        """Return which part of the environment is damaged; empty if none is.
-
-        All of its files have to be read, so this is done only once.
-        """
+        """Return which part of the environment is damaged; empty if none is. Its files are read only once."""
         with self.lock:
             if self.damaged is None:
                 self.damaged = give_up_damaged(self.environment)
@@ -599,9 +589,9 @@ class _Inspected:
 
 
 class Repairs:
-    """The environments of a run that were found damaged and are built again.
+    """The inspected environments of a run, of which damaged ones are built again.
 
-    `provider` returns the environment of a placement. `notify` gets a line about each that is built again.
+    `provider` returns the environment of a placement. `notify` is called with a line about each that is built again.
     """
 
     def __init__(self, provider: EnvironmentProvider, notify: Notify) -> None:
@@ -619,7 +609,7 @@ class Repairs:
         return inspected.damage()
 
     def repaired(self, environment: Environment, placement: Placement) -> Environment:
-        """Request an environment again, and return it, repaired if it was damaged.
+        """Return the environment of a placement again, rebuilt if `environment` was damaged.
 
         Raises `EnvironmentFailed` if it cannot be built.
         """
@@ -647,7 +637,7 @@ class Ran:
 
     @property
     def works(self) -> bool:
-        """Whether the cell ran with the expected outputs, or was compiled if it had to be compiled only."""
+        """Whether the cell works: it ran with the expected outputs, or was compiled if only that was planned."""
         return self.outcome.verdict.works
 
 
@@ -660,10 +650,7 @@ def replay_with_outputs(
     start: WorkerStarter = start_worker,
     repairs: Repairs | None = None,
 ) -> Generator[Ran, None, None]:
-    """Run cells as `replay` does, and yield the outcome of each with its outputs.
-
-    No outcome is taken from the cache, or stored in it.
-    """
+    """Run cells as `replay` does, without the cache, and yield the outcome of each with its outputs."""
     replied: dict[CellKey, tuple[bool, tuple[Leaf, ...]]] = {}
 
     def look(cell: Cell, reply: Reply, folder: Path) -> None:

@@ -32,27 +32,27 @@ class ReplayOptions:
 
 
 class ConvertCell(Protocol):
-    """The hook `converted`: makes a cell whose reader gets the same program in another form."""
+    """The hook `converted`, with which a feature replaces a cell's golden by a converted one."""
 
     def __call__(self, cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:
-        """Write the golden, converted for the cell's reader, into the new folder `folder`, and return its cell.
+        """Convert the golden of a cell for its reader, write it into the new folder `folder`, and return its cell.
 
-        None if the reader takes the original, or if it cannot be converted.
+        Return None if the reader accepts the original golden, or if that cannot be converted.
         """
 
 
 class SayRemedy(Protocol):
-    """The hook `remedy`: what may make a failing cell run."""
+    """The hook `remedy`, with which a feature says how a failing cell may be made to run."""
 
     def __call__(self, cell: Cell, options: ReplayOptions) -> str:
-        """Return a sentence that says what to do about a failing cell, or that the feature cannot help."""
+        """Return a sentence on how the feature may make a failing cell run, or why it cannot."""
 
 
 def opened(user_code: UserCode | None, policy: Policy, limits: CellLimits) -> AbstractContextManager[UserCode]:
-    """Return a context with the process for users' comparators: `user_code`, which stays open, or a new one.
+    """Return a context manager for the process that runs users' comparators.
 
-    A new process is closed at the end of the context. It gets the environment variables that the policy adds, and its
-    limit for an answer is that of a cell, if that is more than `SECONDS`.
+    If `user_code` is given, it is this process, which stays open. Otherwise it is a new one, which is closed at the
+    end. An answer of a new process may take as long as a cell, but at least `SECONDS`.
     """
     if user_code:
         return nullcontext(user_code)

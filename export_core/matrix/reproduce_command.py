@@ -26,14 +26,14 @@ def reproduce_command(
     added: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the shell command that runs one cell of a plan again, just as it was run.
+    """Return the shell command that runs one cell of a plan again, in the same way.
 
     Args:
-        plan: the plan, which knows how each reader was named.
-        cell: the cell, in the mode in which it was run.
-        options: the options of the run, as `reproduce_options` returns them.
-        added: the names of the environment variables that the policy passes to cells in addition.
-        variables: the environment variables of the process that ran the cell; None means those of this process.
+        plan: The plan, which has the name of each reader as it was given.
+        cell: The cell, in the mode in which it was run.
+        options: The options of the run, as `reproduce_options` returns them.
+        added: The names of further environment variables that the policy passes to cells.
+        variables: The environment variables of the process that ran the cell; None means those of this process.
     """
     golden = cell.golden.manifest
     reader = plan.spelled.get(cell.reader, cell.reader.name)
@@ -49,18 +49,18 @@ def reproduce_command(
 
 
 def with_settings(command: str, added: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
-    """Return a shell command, preceded by the settings of the environment variables that decide its cells.
+    """Return a shell command with assignments of the environment variables in front that can change its cells.
 
-    `added` names the variables that the policy passes to cells in addition. `variables` are all that the process had;
-    None means those of this process. See `shell_settings`.
+    `variables` are all variables of the process that ran the cells; None means those of this process. `added` are the
+    names of further variables that the policy passes to cells. See `shell_settings`.
     """
     return " ".join([*shell_settings(os.environ if variables is None else variables, added), command])
 
 
 def command_parts(command: str) -> tuple[list[str], list[str]]:
-    """Return the settings of variables at the start of a printed command, quoted for a shell, and its other words.
+    """Return the variable assignments at the start of a shell command, quoted for a shell, and its other words.
 
-    Both are empty if the text is not a command that a shell can read: results of others may hold any text.
+    Both are empty if the text is not a valid shell command, which may happen in results from elsewhere.
     """
     try:
         # `shlex` takes 0.1 ms, and a run may have 100,000 commands, most of them without a quote.
@@ -73,7 +73,7 @@ def command_parts(command: str) -> tuple[list[str], list[str]]:
 
 
 def with_options(command: str, options: Mapping[str, str]) -> str:
-    """Return a printed command with other values of these options, or with the options added where it lacks them."""
+    """Return a shell command with these options set to these values; options that it lacks are added."""
     settings, words = command_parts(command)
     if not words or not options:
         return command
@@ -87,9 +87,9 @@ def with_options(command: str, options: Mapping[str, str]) -> str:
 
 
 def longer_limit(command: str) -> str:
-    """Return, as a command has it, a time limit several times as long as that of the cell that `command` reproduces.
+    """Return a value for --timeout that is several times as long as the limit in a command that reproduces a cell.
 
-    It is at least the usual limit.
+    It is at least the default limit.
     """
     _, words = command_parts(command)
     seconds = CellOptions.timeout
@@ -99,5 +99,5 @@ def longer_limit(command: str) -> str:
 
 
 def with_more_time(command: str) -> str:
-    """Return a printed command that reproduces a cell, with a time limit several times as long."""
+    """Return a command that reproduces a cell with its time limit made several times as long."""
     return with_options(command, {_TIMEOUT: longer_limit(command)})

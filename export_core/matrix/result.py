@@ -35,7 +35,7 @@ Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode, and 
 
 
 class Control(StrEnum):
-    """The outcome of a golden in the release that wrote it, for the device of a cell, in the same run."""
+    """How a golden ended in the release that wrote it, compared with a cell that failed on the same device."""
 
     ALIKE = "fails alike"  # The compiler of that device cannot do it, whichever release asks.
     OTHERWISE = "fails otherwise"
@@ -44,7 +44,7 @@ class Control(StrEnum):
 
 
 class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
-    """The release that exported a golden, always of jaxlib, and the platform."""
+    """The release of jaxlib that exported a golden, and the platform on which it did so."""
 
     # Declared again, and not as keyword-only: a file then has the platform before the day, in the order of the
     # contract.
@@ -54,7 +54,7 @@ class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def release(self) -> Release:
-        """The release alone, without the platform on which it exported."""
+        """The writer as a plain release, without its platform."""
         return Release(jax=self.jax, jaxlib=self.jaxlib, built=self.built)
 
 
@@ -68,21 +68,18 @@ def release_name(release: Release) -> str:
 
 
 def by_build_date(releases: Iterable[Release]) -> list[str]:
-    """Return the names of releases, each once, oldest build first, jaxlib before other runtimes."""
+    """Return the names of releases without duplicates: jaxlibs by build date, then those of each other runtime."""
     by_date = sorted({*releases}, key=lambda release: release.date_order)
     return list(dict.fromkeys(release.name for release in by_date))
 
 
 def titles(readers: Iterable[Release]) -> str:
-    """Return the names of readers for a sentence, sorted as by `by_build_date`: ``jaxlib 0.9.2, tensorflow 2.21.0``."""
+    """Return the names of readers for a sentence, such as ``jaxlib 0.9.2, tensorflow 2.21.0``, by build date."""
     return title_of(", ".join(by_build_date(readers)))
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Return items, such as results, by their key. Each group is in the order of the items.
-
-    The groups of a run's results are properties of `run.Run`.
-    """
+    """Return items grouped by the key that `key` returns for each; a group has its items in their original order."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -91,12 +88,12 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 @functools.cache  # many thousand results share a writer: each is in memory once
 def writer_of(writer: Writer) -> WriterOf:
-    """Return the writer of a golden in the form that results have."""
+    """Return the writer in a golden's manifest as the `WriterOf` that results have."""
     return WriterOf(jax=writer.jax, jaxlib=writer.jaxlib, built=writer.built, platform=writer.platform)
 
 
 def _of_cell(cell: Cell) -> dict[str, Any]:
-    """Return the fields of a result that follow from its cell, whatever happened."""
+    """Return the fields of a result that are the same for every outcome of its cell, such as case and reader."""
     manifest = cell.golden.manifest
     return {
         "case": manifest.case,
@@ -113,7 +110,7 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
 
 
 def is_of_cell(result: Result, cell: Cell) -> bool:
-    """Return whether a result belongs to a cell: each field that the cell determines has the cell's value.
+    """Return whether a result belongs to a cell: its case, golden, writer, reader and platform are those of the cell.
 
     The mode may differ, since a result has the mode in which the cell was run.
     """
@@ -121,19 +118,19 @@ def is_of_cell(result: Result, cell: Cell) -> bool:
 
 
 def cell_names(cell: Cell) -> tuple[str, str, WriterOf, Release, str, Mode]:
-    """Return the fields with which each record of a cell begins: case, golden, writer, reader, platform, mode."""
+    """Return the first fields of every record about a cell: case, golden, writer, reader, platform and mode."""
     case, writer = cell.golden.manifest.case, writer_of(cell.golden.manifest.writer)
     return case, cell.golden.id, writer, cell.reader, cell.platform, cell.mode
 
 
 @functools.lru_cache(maxsize=None, typed=True)  # typed: a float is never answered by an equal whole number
 def _interned(value: Hashable) -> Any:
-    """Return the first of all values that equal this one, so that it is in memory once for all results."""
+    """Return the one object that stands for all values equal to this one, so that results share memory."""
     return value
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """A judged cell. Until it is judged it is an outcome, incomplete and not promised."""
+    """The result of a cell: what happened and its judgement. Without a judgement, it is called an outcome."""
 
     case: str  # The id of the case, such as `tests.test_model.test_attention`.
     golden: str  # The golden, `case/writer`.
@@ -200,22 +197,22 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     facts: dict[str, Any] = {}  # What features add, each under its own key.
 
     def __hash__(self) -> int:
-        """Return the hash of the cell's name: a run has one result for each cell."""
+        """Return a hash by golden, reader and platform, which are different for each result of a run."""
         return hash((self.golden, self.reader, self.platform))
 
     @property
     def is_rounding(self) -> bool:
-        """Whether every output that differs looks like rounding."""
+        """Whether every differing output of the cell looks like rounding."""
         return self.looks_like.startswith(ROUNDING)
 
     @property
     def is_garbage(self) -> bool:
-        """Whether its numbers are beyond any tolerance: not finite, zero, or far beyond the expected range."""
+        """Whether the cell's wrong numbers are beyond any tolerance: not finite, zero, or far outside the range."""
         return self.verdict is Verdict.NUMERICS and is_garbage(self.max_abs_error, self.looks_like)
 
     @property
     def times_allowed(self) -> float | None:
-        """Its largest error as a multiple of the allowed error; None if no error is allowed, or it is not known.
+        """The cell's largest error as a multiple of the allowed error; None if no error is allowed or known.
 
         Without noise, it is the largest multiple in the output that the message names.
         """
@@ -223,7 +220,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_beyond_rounding(self) -> bool:
-        """Whether rounding does not explain its numbers: they are garbage, or far beyond the allowed error.
+        """Whether the cell's numbers are too wrong for rounding: garbage, or far beyond the allowed error.
 
         False if the allowed error is not known.
         """
@@ -231,39 +228,42 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def fails_audit(self) -> bool:
-        """Whether it failed in stage audit: no reader may compile its artifact, and no window excuses that."""
+        """Whether the audit stopped the cell, since no reader may compile its artifact."""
         return self.stage is Stage.AUDIT and self.verdict.fails
 
     @property
     def ending(self) -> str:
-        """What happened to its cell, in one line: the stage, then the first line of the message or the verdict."""
+        """One line about how the cell ended: the stage, then the first line of the message, or the verdict."""
         return f"stage {self.stage}: {first_line(self.message) or self.verdict}"
 
     @property
     def error_lines(self) -> str:
-        """The lines of stderr that mention an error, if the verdict is `error`: the Python exception may say less."""
+        """The lines of stderr that mention an error, if the verdict is `error`; otherwise empty."""
         lines = self.stderr.splitlines() if self.verdict is Verdict.ERROR else []
         return "\n".join(line for line in lines if "error" in line.lower())[:600]
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:
-        """The sort key of its golden: by case, then by the build date of the writer."""
+        """The sort key of the cell's golden: by case, then by the build date of the writer."""
         return self.case, self.writer.built, self.golden
 
     @property
     def key(self) -> CellKey:
-        """The name of its cell."""
+        """The key of the cell: its golden, reader and platform."""
         return CellKey(self.golden, self.reader.name, self.reader.jax, self.platform)
 
     @property
     def series(self) -> Series:
-        """What it has in common with the cells whose costs and numbers can be compared with its own."""
+        """The key of the cells with which this one is compared: golden, platform, device, mode and runtime.
+
+        Such cells differ only in the release that reads.
+        """
         reader = f"{self.reader.family}{self.reader.with_settings}"
         return self.golden, self.platform, self.device, self.mode, reader
 
 
 def existed_on(result: Result, day: datetime.date) -> bool:
-    """Return whether a cell's writer and reader were both built on or before a day: else no plan of it has the cell."""
+    """Return whether the writer and the reader of a result were both built on or before a day."""
     return result.writer.built <= day and result.reader.built <= day
 
 
@@ -282,33 +282,33 @@ _NOT_KNOWN: Mapping[str, Any] = {
 
 
 def new_result(cell: Cell, stage: Stage, verdict: Verdict, message: str = "", **found: Any) -> Result:
-    """Return the outcome of a cell: what happened, not yet judged.
+    """Return the outcome of a cell, which is not judged yet.
 
     Args:
         cell: The cell, in the mode in which it was run.
-        stage: How far it got.
+        stage: How far the cell got.
         verdict: What happened.
         message: What happened in words.
-        found: Other fields of a result that are known by now.
+        found: Further fields of the result that are known.
     """
     return Result(stage=stage, verdict=verdict, message=message, **{**_NOT_KNOWN, **_of_cell(cell), **found})
 
 
 def without_cell(outcome: Result) -> Result:
-    """Return an outcome without the names of its cell, as the cache stores it.
+    """Return an outcome without its case, golden and test, as the cache stores it.
 
-    Cells of equal content have the same outcome.
+    The cache uses it for all cells of equal content.
     """
     return msgspec.structs.replace(outcome, case="", golden="", test="")
 
 
 def for_cell(outcome: Result, cell: Cell) -> Result:
-    """Return a cached outcome as the outcome of this cell, with the mode in which it was run."""
+    """Return a cached outcome with the case, golden, reader and other fields of this cell filled in."""
     return msgspec.structs.replace(outcome, **{**_of_cell(cell), "mode": outcome.mode})
 
 
 def shared_result(result: Result) -> Result:
-    """Return a result that shares its parts with other results: equal parts are in memory once."""
+    """Return an equal result whose fields are shared in memory with equal fields of other results."""
     parts = {name: _interned(getattr(result, name)) for name in _SHARED}
     if result.timings:  # most of a result's memory are these numbers, which have few digits
         seconds = msgspec.structs.asdict(result.timings).items()
@@ -329,19 +329,19 @@ _SHARED = (
 # Equal only if they are the same object: comparing a hundred thousand results would take long.
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Results and their groups. Each grouping is made once, when it is first requested."""
+    """A sequence of results, with their groups; each grouping is computed when it is first requested."""
 
     results: Sequence[Result]
     """The results. Those of a run are in order: by reader, oldest build first, then case, writer and platform."""
 
     @cached_property
     def readers(self) -> tuple[Release, ...]:
-        """The releases that read, each once, oldest build first."""
+        """The readers of the cells, without duplicates, oldest build first."""
         return tuple(sorted({result.reader for result in self.results}, key=lambda reader: reader.date_order))
 
     @cached_property
     def writers(self) -> tuple[Release, ...]:
-        """The releases that wrote goldens, on any platform, each once, oldest build first."""
+        """The writers of the cells' goldens, without platforms and duplicates, oldest build first."""
         releases = {writer.release for writer in {result.writer for result in self.results}}
         return tuple(sorted(releases, key=lambda release: release.date_order))
 
@@ -352,38 +352,38 @@ class Cells:
 
     @cached_property
     def fact_names(self) -> frozenset[str]:
-        """The names of all facts that features have added."""
+        """The names of all facts that features have added to these results."""
         return frozenset(name for result in self.results for name in result.facts)
 
     @cached_property
     def by_cell(self) -> Mapping[CellKey, Result]:
-        """The result of each cell, by the name of the cell."""
+        """The result of each cell, by the key of the cell."""
         return {result.key: result for result in self.results}
 
     @cached_property
     def by_golden(self) -> Mapping[tuple[str, str], Sequence[Result]]:
-        """The results of each golden on each platform: its id and the platform are the key."""
+        """The results of each golden on each platform, by the golden's id and the platform."""
         return grouped(self.results, lambda result: (result.golden, result.platform))
 
     @cached_property
     def by_series(self) -> Mapping[Series, Sequence[Result]]:
-        """Results that differ in the reader only: by golden, platform, kind of device and mode."""
+        """The results that differ only in the reader, by golden, platform, device, mode and runtime."""
         return grouped(self.results, lambda result: result.series)
 
     @cached_property
     def by_test(self) -> Mapping[str, Sequence[Result]]:
-        """The results of each test, as pytest names it; of each case, if a golden names no test."""
+        """The results by pytest node id of the test, or by case without a test."""
         return grouped(self.results, lambda result: result.test or result.case)
 
     @cached_property
     def by_reader(self) -> Mapping[tuple[Release, str], Cells]:
-        """The cells in each reader on each platform."""
+        """The cells by reader and platform."""
         groups = grouped(self.results, lambda result: (result.reader, result.platform))
         return {key: Cells(results) for key, results in groups.items()}
 
     @cached_property
     def by_writer(self) -> Mapping[tuple[Release, str], Cells]:
-        """The cells of each writing release, on each of the cells' platforms, by build date: the rows of a map."""
+        """The cells by writer and platform of the cell, sorted by the build date of the writer."""
         groups = grouped(self.results, lambda result: (result.writer.release, result.platform))
         by_date = sorted(groups, key=lambda key: (key[0].date_order, key[1]))
         return {key: Cells(groups[key]) for key in by_date}
@@ -395,6 +395,6 @@ class Cells:
 
     @cached_property
     def by_judgement(self) -> Mapping[Judgement, Sequence[Result]]:
-        """The results of each judgement that a cell has, the worst judgement first."""
+        """The results by judgement, the worst judgement first; judgements without a cell are left out."""
         groups = grouped(self.results, lambda result: result.judgement)
         return {judgement: groups[judgement] for judgement in Judgement if judgement in groups}

@@ -47,7 +47,7 @@ WORKING = frozenset({Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED})
 
 @dataclass(frozen=True)
 class FindingKind:
-    """A kind of finding. Findings of one kind are shown together, and kinds by `rank`, the lowest first."""
+    """A kind of finding, whose findings are shown together; kinds are ordered by `rank`, the lowest first."""
 
     title: str
     rank: int
@@ -138,9 +138,9 @@ _OF_POLICY = re.compile(
 
 
 def how_to_allow(allowed: str, *, is_garbage: bool) -> str:
-    """Return how to allow different numbers in the matrix, which sees no markers; or that no rule allows garbage.
+    """Return advice on how the policy can allow the different numbers of a cell, or why it cannot (`is_garbage`).
 
-    `allowed` has the rules by which the numbers were compared, as in a result.
+    `allowed` are the rules by which the numbers were compared, as in a result.
     """
     if is_garbage:
         return NOT_TO_ALLOW
@@ -177,7 +177,7 @@ STALE_LIST = FindingKind("STALE LIST", 2, "bold yellow", ExitCode.STALE, "error"
 
 @dataclass(frozen=True, kw_only=True)
 class JudgementFacts:
-    """The meaning of a judgement, how it looks, and what follows from it."""
+    """The facts about a judgement: its meaning, how reports show it, and what follows from it, such as an exit code."""
 
     meaning: str  # Its meaning, in a sentence that explains.
     short: str  # Its meaning in a few words, for a legend and after a number of cells.
@@ -197,12 +197,12 @@ class JudgementFacts:
 
 
 class Judgement(StrEnum):
-    """What a verdict means, given the two dates. The worst comes first, in every list."""
+    """The meaning of a verdict, given the two build dates; the worst is listed first."""
 
     facts: JudgementFacts
 
     def __new__(cls, name: str, facts: JudgementFacts) -> Self:
-        """Make a member that is equal to its name and has its facts."""
+        """Create a judgement that is equal to its name, with its facts as an attribute."""
         member = str.__new__(cls, name)
         member._value_, member.facts = name, facts
         return member
@@ -321,7 +321,7 @@ class Judgement(StrEnum):
 
     @property
     def fails_run(self) -> bool:
-        """Whether one cell with this judgement is enough for an exit code that is not 0."""
+        """Whether a single cell with this judgement makes the exit code of a run nonzero."""
         return self.facts.exit_code is not ExitCode.KEPT
 
     @property
@@ -451,5 +451,5 @@ WORST_FIRST = (*VERDICTS,)
 
 
 def is_expected(judgement: Judgement, verdict: Verdict) -> bool:
-    """Return whether a cell fails as a cell outside its window is expected to end: with a refusal."""
+    """Return whether a cell is outside its window and was refused, which is how such a cell is expected to fail."""
     return (judgement, verdict) == (Judgement.OUTSIDE, Verdict.REFUSED)

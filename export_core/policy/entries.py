@@ -42,8 +42,8 @@ Ulps = int | dict[str, int] | None  # Such a tolerance in units of the last plac
 def matches(name: str, pattern: str) -> bool:
     """Return whether a glob pattern matches a name.
 
-    A pattern equal to the name always does, since the brackets of an id would otherwise be read as a part of the glob.
-    ``[*]`` stands for the parameters of a test, such as ``[akima]``: as a part of a glob it would match a star alone.
+    A pattern that is equal to the name always matches, even if it has brackets, as the id of a parametrized test has.
+    ``[*]`` in a pattern matches any parameters of a test, such as ``[akima]``.
     """
     return name == pattern or fnmatch.fnmatchcase(name, pattern.replace("[*]", "[[]*]"))
 
@@ -57,7 +57,7 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A reader built at most so long before a writer must run its artifacts."""
 
     def __post_init__(self) -> None:
-        """Convert text to days: ``180 days`` to 180, and ``3 weeks`` to 21."""
+        """Convert texts to numbers of days: ``180 days`` to 180, and ``3 weeks`` to 21."""
         for name in ("backward", "forward"):
             # The type has checked the pattern: the text begins with digits.
             if isinstance(text := getattr(self, name), str):
@@ -80,7 +80,7 @@ class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Releases that the shipped calendar does not have yet, such as a nightly."""
+    """Releases to add to the calendar that is shipped with this package, such as a nightly."""
 
     jaxlib: dict[str, JaxlibRelease] = {}  # By version: when it was built.
     jax: dict[str, JaxRelease] = {}  # By version: when it was built, the jaxlib it needs.
@@ -90,8 +90,8 @@ class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Cells that are broken or owed, and that must fail in exactly this way.
 
-    `cases`, `writers` and `readers` take globs. The entry ends on the day `expires`, at most 90 days after `added`,
-    unless it is permanent and somebody approved that.
+    `cases`, `writers` and `readers` may be globs. The entry ends on the day `expires`, at most 90 days after `added`,
+    unless it is permanent and has an approver.
     """
 
     cases: Patterns  # Case ids or globs.
@@ -116,7 +116,7 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A relaxation for the goldens of one case by one writer: looser tolerances, or custom calls that they may make.
+    """An exception for the goldens of one case by one writer: looser tolerances, or further allowed custom calls.
 
     `writer` may be a glob. A quirk ends on the day `expires`, as a known failure does.
     """
@@ -165,7 +165,7 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Goldens that stay although no release built today would have to run them."""
+    """Goldens that must not be pruned although no release built today has to run them."""
 
     deployed: tuple[str, ...] = ()
     """jaxlib versions that are in use, for which goldens in their windows stay and which the forecast covers. Unlike
@@ -173,14 +173,14 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pinned: tuple[Pin, ...] = ()  # Goldens that are never pruned.
 
     def reasons_for(self, golden: str) -> list[str]:
-        """Return the reasons of all pins of a golden, by its id; empty if it is not pinned."""
+        """Return the reasons of all pins that match the id of a golden; empty if the golden is not pinned."""
         return [pin.reason for pin in self.pinned if any(matches(golden, pattern) for pattern in pin.goldens)]
 
 
 class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the goldens of some cases by some writers are compared, instead of what they recorded themselves.
+    """A comparison that replaces the one recorded in the goldens of some cases and writers.
 
-    The first entry that matches a golden counts, as a whole: one without tolerances gives it the default back.
+    The first entry that matches a golden replaces its whole comparison, also its tolerances if the entry has none.
     """
 
     cases: Patterns  # Case ids or globs.
@@ -194,10 +194,10 @@ class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where artifacts run, such as a server: every generation of its cases has to run there.
+    """A place where artifacts run, such as a server; all goldens of its cases have to run there.
 
-    A cell of it that works is judged as any other. One that fails outside its window is `owed`, which fails a run as a
-    broken promise does; inside the window it is `broken`.
+    A cell that fails there is `broken` inside its window and `owed` outside; both fail the run. A cell that works is
+    judged as any other.
     """
 
     name: Annotated[
@@ -223,20 +223,20 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
     def in_force(self, day: datetime.date | None) -> bool:
-        """Return whether artifacts have to run on this deployment target on a day. If `day` is None, return True."""
+        """Return whether artifacts have to run on this deployment target on a day; True if `day` is None."""
         return day is None or ((self.since or day) <= day <= (self.until or day))
 
     def out_of_force(self, day: datetime.date) -> str:
-        """Return why this deployment target is not in force on a day, by `since` and `until`; "" if it is in force.
+        """Return why this deployment target is not in force on a day, such as ``its obligation ended on 2027-03-31``.
 
-        The text follows the target's name: ``its obligation ended on 2027-03-31``.
+        The text is empty if the target is in force.
         """
         if self.since and day < self.since:
             return f"its obligation begins on {self.since}"
         return f"its obligation ended on {self.until}" if self.has_ended(day) else ""
 
     def has_ended(self, day: datetime.date) -> bool:
-        """Return whether the obligation has ended before a day."""
+        """Return whether the obligation of this deployment target ended before a day."""
         return self.until is not None and self.until < day
 
     @property
@@ -246,11 +246,11 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.reader or self.jaxlib}{settings}"
 
     def has_case(self, case: str) -> bool:
-        """Return whether the patterns of this deployment target match a case."""
+        """Return whether a case matches one of this deployment target's patterns for cases."""
         return any(matches(case, pattern) for pattern in self.cases)
 
     def must_run(self, case: str, runs_on: Collection[str]) -> bool:
-        """Return whether a golden of a case, which runs on these platforms, has to run on this deployment target."""
+        """Return whether a golden that is of a case and runs on some platforms has to run on this deployment target."""
         return self.platform in runs_on and self.has_case(case)
 
     def __str__(self) -> str:
@@ -260,9 +260,9 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def names_of(
     targets: Iterable[DeploymentTarget], case: str, reader: str, platform: str, day: datetime.date | None
 ) -> tuple[str, ...]:
-    """Return the names of the deployment targets on which a cell has to run, among those in force on a day.
+    """Return the names of the deployment targets in force on a day that have to run a case in a reader on a platform.
 
-    The cell is that of a case, in a reader, on a platform. If `day` is None, every target is in force.
+    If `day` is None, every target is in force.
     """
     there = (target for target in targets if (target.release, target.platform) == (reader, platform))
     return tuple(target.name for target in there if target.in_force(day) and target.has_case(case))

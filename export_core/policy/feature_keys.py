@@ -18,10 +18,10 @@ Entry = TypeVar("Entry", bound=msgspec.Struct)
 
 @dataclass(frozen=True)
 class FeatureKey(Generic[Entry]):
-    """A table of the policy that belongs to a feature: the `policy_key` of its `Feature`.
+    """A key that a feature adds to the policy: a table with entries of a type of its own.
 
-    `entry` is the type of the table's entries. It needs a field `location`, called ``place`` in JSON. If it has fields
-    `cases`, `writers`, `readers` or `platforms`, the kernel reports patterns in them that match nothing.
+    The type `entry` needs a field `location`, called ``place`` in JSON. Patterns in its fields `cases`, `writers`,
+    `readers` and `platforms` that match nothing are reported.
     """
 
     name: str  # The key in a policy file.
@@ -36,7 +36,7 @@ class FeatureKey(Generic[Entry]):
     comes before those of the policy. The `keywords` of the `Feature` explain the keyword."""
 
     def of(self, policy: object) -> tuple[Entry, ...]:
-        """Return the entries that a policy has for this key."""
+        """Return the entries that a policy has under this key."""
         entries: tuple[Entry, ...] = getattr(policy, self.name)
         return entries
 
@@ -48,7 +48,7 @@ def feature_keys() -> tuple[FeatureKey[Any], ...]:
 
 
 def with_feature_keys(policy: type[Entry]) -> type[Entry]:
-    """Return the class of a policy with the keys that features add, which `FeatureKey.of` reads."""
+    """Return a subclass of the policy's class that also has the keys that features add."""
     added = [
         (key.name, Annotated[tuple[key.entry, ...], Meta(description=key.description)], ())  # type: ignore[name-defined]
         for key in feature_keys()
@@ -64,14 +64,14 @@ def with_feature_keys(policy: type[Entry]) -> type[Entry]:
 
 
 def marker_keywords() -> dict[str, FeatureKey[Any]]:
-    """Return the keys of features that a test's marker can set too, by name: keyword and key have the same name."""
+    """Return the policy keys of features that a test's marker can set too, by name, which is also the keyword."""
     return {key.name: key for key in feature_keys() if key.in_marker}
 
 
 def with_entries(policy: Entry, entries: Mapping[str, Mapping[str, Any]]) -> Entry:
-    """Return the policy for a test whose marker sets these entries, given by key.
+    """Return a policy with the entries that a test's marker sets, by key, before the policy's own entries.
 
-    They come before the entries of the policy, and their location is "marker".
+    The location of the added entries is "marker".
     """
     keys = marker_keywords()
     own = {

@@ -36,7 +36,7 @@ else:
 
 
 class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The properties of an artifact that an entry is about: all that are given must be true of it."""
+    """The properties that an artifact must have for a known issue to apply; those that are not set do not count."""
 
     calls: tuple[str, ...] = ()  # Globs: it has such a custom call.
     operations: tuple[str, ...] = ()  # Globs: it has such an operation, such as `stablehlo.sort`.
@@ -60,13 +60,13 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The conditions that are given, by key, as `knowledge.concerns` takes them."""
+        """The properties that are set, by key, as the functions in `knowledge.concerns` take them."""
         own = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in own.items() if value not in (None, (), "")}
 
 
 class Fixture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The artifacts by which an entry is measured again: goldens, `CASE/WRITER`, or files of the tests."""
+    """The artifacts with which a test measures a known issue again: goldens, `CASE/WRITER`, or files of the tests."""
 
     neighbour: str  # One that the entry is just not about.
     concerned: str = ""  # One that it is about; empty where the repository has none.
@@ -74,10 +74,10 @@ class Fixture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownIssue(msgspec.Struct, frozen=True):
-    """A known fault of some releases of a consumer. A failing cell shows the issue if all fields that are given fit it.
+    """A known fault of some releases of a consumer. A failing cell shows it if the cell fits all fields that are set.
 
-    The releases are those built from `since` on, and before `mended_in`. A shipped entry with neither of the two says
-    why in `any_reader`.
+    The releases are those built from `since` on, and before `mended_in`. A shipped entry without both says why in
+    `any_reader`.
     """
 
     id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)")]  # A short name, for links and filters.
@@ -107,18 +107,18 @@ class KnownIssue(msgspec.Struct, frozen=True):
 
     @property
     def link(self) -> str:
-        """The issue, or the page that documents the fault; empty where there is neither."""
+        """The link to the issue, or to the page that documents the fault; empty if there is neither."""
         return self.issue or self.documented
 
     @property
     def readers(self) -> str:
-        """The readers that have the issue, in words; empty if it has no range of releases."""
+        """The range of readers that have the issue, in words; empty if it has no range."""
         ends = self.since and f"from {self.since}", self.mended_in and f"before {self.mended_in}"
         return ", ".join(filter(None, ends))
 
     @property
     def shown_by(self) -> tuple[str, ...]:
-        """The verdicts of the cells that have the issue."""
+        """The verdicts that a cell with the issue can have."""
         # Whether a message is a refusal is a table of its own, and what is overwritten shows as other numbers.
         own = {
             "refused": ("refused", "error"),
@@ -134,13 +134,13 @@ _OLDER_EXPORT = re.compile(r",? or export with an? (older jax|older jaxlib|jax o
 
 
 def todo_about(issue: KnownIssue, artifact: str | Path, targets: Iterable[str], reader: "ReleaseOfReader") -> str:
-    """Return what to do about a known issue that an artifact has in a reader.
+    """Return the advice of a known issue for an artifact that has it in a reader.
 
     Args:
-        issue: The entry. A command that inspects a file in its `todo` names this artifact.
-        artifact: The file of the artifact.
-        targets: The targets of its custom calls. No other export is advised where it would crash by them.
-        reader: The release that reads it.
+        issue: The known issue, whose `todo` is returned.
+        artifact: The file of the artifact, which replaces FILE in commands of the advice.
+        targets: The artifact's custom-call targets. If any export with them would crash, no other export is advised.
+        reader: The release that reads the artifact.
     """
     todo = issue.todo.replace(_INSPECTED, _INSPECTED.replace("FILE", shlex.quote(str(artifact))))
     if crashes_in_any_export(targets, reader):
@@ -152,17 +152,14 @@ SHOWN_BY = "`jaxexport policy show --known`"  # The command that shows every shi
 
 
 class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
-    """An entry of a file, in which an unknown key is an error.
-
-    An entry of a stored run may have keys of another version of this package.
-    """
+    """A known issue as it is read from a file, in which an unknown key is an error."""
 
 
 def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
-    """Return the shipped entries, after the entries of `file`, which is a newer list or a project's own.
+    """Return all known issues: the entries of `file`, if it is given, and then the shipped entries.
 
-    An entry of the file replaces a shipped entry with its id. Raises `PolicyError` for a file that cannot be read, or
-    an entry that is wrong.
+    An entry of the file replaces a shipped entry with the same id. Raises `PolicyError` if the file cannot be read, or
+    if an entry is wrong.
     """
     own = _checked(Path(file)) if file else ()
     named = {issue.id for issue in own}
@@ -171,15 +168,15 @@ def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
 
 @functools.cache
 def shipped_issues() -> tuple[KnownIssue, ...]:
-    """Return the shipped entries of all consumers. They are not checked here: a test checks them."""
+    """Return the known issues of all consumers that are shipped with this package."""
     tables = (SHIPPED / f"{consumer}.yaml" for consumer in CONSUMERS)
     return tuple(issue for table in tables if table.exists() for issue in _read(table))
 
 
 def source_of(issue: KnownIssue) -> str:
-    """Return where a user finds more about an entry: its link, its study, or the command that shows a shipped entry.
+    """Return where a user finds more about a known issue: its link, its study, or a command that shows it.
 
-    The study of a shipped entry is a file of this project's repository, which an installation lacks.
+    The command is for a shipped entry without a link, since an installation lacks the files of studies.
     """
     is_shipped = any(issue.id == shipped.id for shipped in shipped_issues())
     return issue.link or (SHOWN_BY if issue.study and is_shipped else issue.study)
@@ -208,7 +205,7 @@ def _checked(path: Path) -> tuple[KnownIssue, ...]:
 
 
 def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
-    """Yield the problems of an entry, a sentence each. `before` are the ids of the entries before it."""
+    """Yield a sentence for each mistake in the entry of a known issue; `before` are the ids of earlier entries."""
     if issue.id in before:
         yield f"id: expected an id that no earlier entry has, found {issue.id} again."
     if not issue.outcome:
@@ -233,9 +230,9 @@ def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
 
 
 def _range_problems(issue: KnownIssue) -> Iterator[str]:
-    """Yield the problems of an entry's range of readers, and of an upgrade that it recommends.
+    """Yield a sentence for each mistake in the range of readers of a known issue, and in the upgrade that it advises.
 
-    For a reader in the range, the upgrade must lead to a younger release, after the range.
+    The upgrade must lead to a release after the range.
     """
     calendar, (since, mended) = load_calendar(), days_of(issue)[:2]
     if issue.any_reader and (since or mended):
@@ -256,7 +253,7 @@ def _range_problems(issue: KnownIssue) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=1024)  # each failing cell is compared with each entry
 def days_of(issue: KnownIssue) -> tuple[str, str, str]:
-    """Return the build dates of `since`, `mended_in` and `written_before`, as text; "" for those that are not given."""
+    """Return the build dates of an issue's `since`, `mended_in` and `written_before` as texts; "" if not set."""
     calendar, of = load_calendar(), "" if issue.consumer == JAXLIB else f"{issue.consumer}=="
     names = issue.since and of + issue.since, issue.mended_in and of + issue.mended_in, issue.written_before
     return tuple(str(built_on(name, calendar)) if name else "" for name in names)  # type: ignore[return-value]

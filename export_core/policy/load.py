@@ -23,21 +23,20 @@ PROJECT_FILE = "pyproject.toml"
 
 
 def find_policy(folder: str | os.PathLike[str], named: str | os.PathLike[str] | None = None) -> Policy:
-    """Return the policy of a project with the releases beside it: the named file, that in `folder`, or defaults."""
+    """Return the policy in the file `named`, else in `folder`, else the default policy; with the releases beside it."""
     folder = path_of(folder, "find_policy", "a project's folder", PolicyError)
     file = policy_file(folder, None if named is None else path_of(named, "policy", "a policy file", PolicyError))
     return load_policy(file) if file else _with_releases(Policy(), None, folder / RELEASES)
 
 
 def find_locations(policy: Policy, named: str | os.PathLike[str] | None = None) -> Callable[[Key], str]:
-    """Return a function that returns the place of a key in the policy file, such as ``export_compat.yaml:12``.
+    """Return a function that returns the location of a key in the policy file, such as ``export_compat.yaml:12``.
 
-    It returns "" if there is no file, or if the key has another value in the file than in `policy`. Then the value of
-    `policy` is not from the file.
+    The location is "" if there is no file, or if the key has another value in the file than in `policy`.
 
     Args:
-        policy: the policy whose keys are looked for.
-        named: the policy file; None for that of the working folder.
+        policy: The policy whose keys are looked for.
+        named: The policy file; None for that of the working folder.
     """
 
     @functools.cache  # warnings are rare, and the file is read again only for one
@@ -67,7 +66,7 @@ def releases_file(folder: Path, named: str | None = None) -> Path:
 
 
 def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> Policy:
-    """Return the policy with the releases of the file `path` added to its own.
+    """Return the policy with the releases in the file `path` added to those of the policy itself.
 
     Raises `PolicyError` for a release with different build dates in the two files.
     """
@@ -90,9 +89,10 @@ def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> P
 
 
 def read_releases(path: Path) -> ExtraReleases:
-    """Read a file of releases. Raises `PolicyError`, which names file, line and release, if an entry cannot be right.
+    """Return the releases in a file that has the form of the key `releases` of a policy.
 
-    The file has the form of the key `releases` of a policy. It may also say what was withdrawn since this package.
+    The file may also mark releases as withdrawn. Raises `PolicyError`, which names file, line and release, if an entry
+    cannot be right.
     """
     read = read_source(path, "file of releases", "releases refresh")
     lines = {("releases", *key): line for key, line in read.lines.items()}
@@ -133,7 +133,7 @@ def policy_file(folder: Path, named: str | os.PathLike[str] | None = None) -> Pa
 
 
 def load_policy(file: str | os.PathLike[str]) -> Policy:
-    """Read a policy file, and the releases beside it.
+    """Return the policy in a file, with the releases beside it.
 
     Raises `PolicyError`, which names file, line, key and what was expected.
     """
@@ -151,7 +151,7 @@ def load_policy(file: str | os.PathLike[str]) -> Policy:
 
 
 def read_policy(file: Path) -> tuple[Policy, PolicySource]:
-    """Return a policy without the releases beside it, and its source, which knows the lines of keys.
+    """Return the policy in a file without the releases beside it, and its source with the line of each key.
 
     Raises `PolicyError` with a line for each problem.
     """

@@ -40,10 +40,7 @@ _ONE_RELEASE = re.compile(r"(\d|[A-Za-z]\w*==\w)[^\s,<>=]*(\[.*\])?")
 
 @dataclass(frozen=True)
 class LoadCheck:
-    """Whether one release loads and runs an artifact, and whether JAX promises that.
-
-    `print` shows it as a sentence.
-    """
+    """Whether one release loads and runs an artifact, and whether JAX promises that. Its text is a sentence."""
 
     reader: str  # The jaxlib that was asked about, or another runtime, such as tensorflow==2.21.0.
     loads: bool | None  # Whether it loads the artifact; None if that is not known.
@@ -67,10 +64,10 @@ class LoadCheck:
 
     @property
     def ok(self) -> bool | None:
-        """True if the artifact loads with all custom calls promised (for a bare module: listed).
+        """Whether the artifact loads with all its custom calls promised; None if it is not known whether it loads.
 
-        False also if the reader is known not to compile or run the artifact, or to compute other numbers. None if it is
-        not known whether the artifact loads.
+        False also if the reader is known not to run the artifact, or to compute other numbers. A bare module has no
+        promise, so its custom calls need only be on JAX's list.
         """
         return False if self.unpromised or self.numbers == NO else self.loads
 
@@ -83,17 +80,17 @@ def check(
     reader: str | None = None,
     platform: str = "",
 ) -> LoadCheck:
-    """Check an artifact before it is loaded, without jax. Releases and windows are those of this package.
+    """Check whether an artifact will load, without jax, by the releases and windows of this package.
 
     Args:
-        path_or_bytes: the artifact, or its file.
-        reader: the jaxlib that is to load it; without it, the jax and jaxlib that are installed here.
-        platform: where it is to run; without it the CPU, or the first platform that it was exported for.
+        path_or_bytes: The artifact, or the path of its file.
+        reader: The release to load the artifact in; None for the installed jax and jaxlib.
+        platform: The platform to run it on; "" for a CPU, or else the first platform of the artifact.
 
     Raises:
-        ArtifactError: it cannot be read.
-        PlatformError: there is no such platform.
-        ReleaseError: the reader is in no calendar, or no jaxlib is installed.
+        ArtifactError: The artifact cannot be read.
+        PlatformError: There is no such platform.
+        ReleaseError: The calendar lacks the reader, or no jaxlib is installed.
     """
     if platform:
         require_type(platform, str, "platform", f"one of {', '.join(PLATFORMS)}", PlatformError)
@@ -109,9 +106,9 @@ def check(
 
 
 def in_words(check: LoadCheck, *, converted: bool = False) -> str:
-    """Return a check as a sentence, which says of a `converted` artifact neither windows nor another export.
+    """Return a check as a sentence.
 
-    The bytes do not show that an artifact was converted: the record beside its file does.
+    If the artifact was `converted`, the sentence does not mention windows, and does not advise to export it again.
     """
     name = check.reader.rpartition("==")[0]
     refused = "loads it, and cannot call it" if fails_when_called(check.reasons) else "cannot load it"
@@ -139,13 +136,13 @@ def in_words(check: LoadCheck, *, converted: bool = False) -> str:
 
 
 def not_promised(check: LoadCheck) -> str:
-    """Return that the custom calls of `check.unpromised` are not promised, with the reason if all have the same one."""
+    """Return "not promised" for the custom calls in `check.unpromised`, with the reason if the writer is not known."""
     is_writer_unknown = {*check.unpromised} <= {*check.unchecked}
     return f"not promised{', since its writer is not known' if is_writer_unknown else ''}"
 
 
 def _require_one_release(reader: str) -> None:
-    """Raise `ReleaseError` for what names no single release, such as ``newest`` or ``iree``, which commands accept."""
+    """Raise `ReleaseError` for a reader that is not a single release, such as ``newest`` or ``iree``."""
     if not isinstance(reader, str) or not _ONE_RELEASE.fullmatch(reader):
         raise ReleaseError(f"reader: expected one release, such as 0.12.0.1 or iree==3.13.0, found {reader!r}.")
     if reader.startswith("jaxlib=="):
@@ -159,8 +156,8 @@ def check_load(
 ) -> LoadCheck:
     """Return whether a reader loads and runs an artifact, and whether that is promised, by the terms of a project.
 
-    `platform` is where it is to run; "" is a CPU, or else the first platform of the artifact. Without `writer`, the
-    writer is what the bytes show of it. Raises `ArtifactError` for a StableHLO module that cannot be read.
+    `platform` is the platform to run it on; "" for a CPU, or else the first platform of the artifact. Without `writer`,
+    the writer is read from the artifact's bytes. Raises `ArtifactError` if a StableHLO module cannot be read.
     """
     writer = writer or find_writer(artifact, terms.releases)
     listed_by = None if reader.release.runtime else reader.release.jaxlib
@@ -201,10 +198,9 @@ def check_load(
 
 
 def _known(known: Forecast, unpromised: Sequence[str]) -> str:
-    """Return what is known about running an artifact, with the reasons in parentheses.
+    """Return a clause on whether a reader that loads an artifact runs it too, with the reasons in parentheses.
 
-    It is "" if the artifact is known to run, or not to load. Reasons about `unpromised` custom calls are left out,
-    since the audit reports them.
+    It is "" if the reader is known to run it, or not to load it. Reasons about `unpromised` custom calls are left out.
     """
     spoiled = known.spoiled
     reasons = [reason for reason in known.doubts if not any(call in reason.text for call in unpromised)]
@@ -217,10 +213,9 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:
-    """Return the reader of this name: a jaxlib such as ``0.12.0.1``, or a release of a runtime, with its settings.
+    """Return the reader with this name: a jaxlib such as ``0.12.0.1``, or a release of another runtime.
 
-    Raises `ReleaseError` if there is no such release. `calendar` may have releases of runtimes that the project has
-    added.
+    `calendar` has the releases of runtimes that a project adds. Raises `ReleaseError` if there is no such release.
     """
     readers, title = _readers(terms.releases), f"jaxlib {name}"
     release = name.removesuffix(parts_of(name)[2])  # settings change nothing of what a release reads
@@ -260,10 +255,7 @@ _readers = functools.lru_cache(maxsize=4)(readers_of)
 
 @functools.cache
 def _installed_reader() -> Reader:
-    """Return the jax and jaxlib that are installed here, as a reader.
-
-    If the calendar lacks the jaxlib, only their versions are known.
-    """
+    """Return the installed jax and jaxlib as a reader, without a build date if the calendar lacks this jaxlib."""
     from importlib.metadata import PackageNotFoundError, version  # 50 ms, where no reader is named
 
     try:

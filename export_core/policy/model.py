@@ -56,7 +56,7 @@ else:
 
 @with_feature_keys
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything a project can settle once. Every key has a default; command line and marker come before it."""
+    """The policy of a project. Every key has a default; the command line and a test's marker override a key."""
 
     goldens: str = "golden"  # Folder of goldens, relative to where the command runs.
     windows: entries.WindowDays = entries.WindowDays()  # What is promised, in days between two jaxlib build dates.
@@ -119,7 +119,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     working folder."""
 
     def __post_init__(self) -> None:
-        """Convert a list of readers to text with commas, and a list of platforms to a table with the mode auto."""
+        """Convert a list of readers to a comma-separated text, and a list of platforms to a table with mode auto."""
         readers: object = self.readers
         platforms: object = self.platforms
         # force_setattr: the struct is frozen, and nobody else has it yet.
@@ -130,22 +130,22 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def set_keys(self) -> tuple[str, ...]:
-        """The keys that have a value, whether a file sets it or it is the default."""
+        """The keys whose values are not empty, including defaults."""
         return tuple(name for name in self.__struct_fields__ if getattr(self, name))
 
     def spelled_platforms(self) -> tuple[str, ...]:
-        """Return the platforms to replay on, as --platforms takes them: ``cpu``, ``cuda:run``."""
+        """Return the platforms to replay on as --platforms takes them, such as ``cpu`` or ``cuda:run``."""
         wanted = self.platforms or {"cpu": "auto"}
         return tuple(name if mode == "auto" else f"{name}:{mode}" for name, mode in wanted.items())
 
     def targets_on(self, day: datetime.date) -> tuple[DeploymentTarget, ...]:
-        """Return the deployment targets in force on a day, except for those whose release was not built by then."""
+        """Return the deployment targets in force on a day whose release was built by then."""
         targets = [target for target in self.deployed if target.in_force(day)]
         calendar = self.calendar().as_of(day) if targets else None
         return tuple(target for target in targets if calendar and built_on(target.release, calendar))
 
     def calendar(self) -> Calendar:
-        """Return the shipped calendar with this project's releases.
+        """Return the calendar of this package, extended by the releases that the policy adds.
 
         Raises `ReleaseError` for a release whose build date cannot be right.
         """
@@ -154,11 +154,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return replace(calendar, runtimes=self.releases.runtimes)
 
     def window_lengths(self) -> Windows:
-        """Return the windows in days, as `promise` takes them."""
+        """Return the lengths of the backward and the forward window in days."""
         return Windows(self.windows.backward, self.windows.forward)
 
     def replays_otherwise(self, earlier: Policy) -> str:
-        """Return the first key, changed since an earlier policy, that decides how cells run or are compared, or "".
+        """Return the name of a key with another value than in an earlier policy that decides how cells run; else "".
 
         Results under the earlier value of this key are not evidence under this policy.
         """
@@ -167,21 +167,21 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((name for name in REPLAYED if now[name] != then[name]), "")
 
     def replayed(self) -> dict[str, Any]:
-        """Return the values of the keys that decide how cells run and are compared, without locations."""
+        """Return the values of all keys that decide how cells run and are compared, by key."""
         plain = self.without_locations().without_passwords()
         return {name: getattr(plain, name) for name in REPLAYED}
 
     def without_passwords(self) -> Policy:
-        """Return a copy that a run may store, without passwords in URLs of indexes and packages."""
+        """Return a copy of the policy without the passwords in URLs of indexes and packages."""
         shown = {name: tuple(map(without_credentials, getattr(self, name))) for name in INSTALLED}
         return msgspec.structs.replace(self, **shown)
 
     def without_locations(self) -> Policy:
-        """Return a copy whose entries have no lines of a file, so that policies are equal if only lines have moved."""
+        """Return a copy of the policy whose entries have no location in a file, for comparing what policies mean."""
         return self.located(lambda _: "")
 
     def located(self, location: Callable[[Key], str]) -> Policy:
-        """Return a copy whose entries have the location of their key, such as `location(("known_failures", 0))`."""
+        """Return a copy of the policy in which `location` has set the location of each entry, from the entry's key."""
         tables = {
             table: tuple(
                 msgspec.structs.replace(entry, location=location((table, number)))
@@ -193,7 +193,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def policy_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a policy file, as msgspec makes it; `policy_schema_file` has what keys mean, too."""
+    """Return the JSON Schema of a policy file without the meanings of keys, which `policy_schema_file` includes."""
     schema = msgspec.json.schema(Policy)
     for table in schema["$defs"].values():
         # The location of an entry is found when a policy is read, and must not be in a file: see `read_policy`.
@@ -202,8 +202,5 @@ def policy_schema() -> dict[str, Any]:
 
 
 def policy_schema_file() -> bytes:
-    """Return the content of ``policy.schema.json``, by which editors check and complete keys.
-
-    `python -m tools.schemas` writes this file.
-    """
+    """Return the content of ``policy.schema.json``, with which editors check and complete the keys of a policy."""
     return SCHEMA_FILE.read_bytes()

@@ -16,16 +16,16 @@ from export_core.releases.calendar_entries import calendar_entries, shipped_entr
 
 
 def read_terms(policy_file: str | None) -> Terms:
-    """Return the terms of the named policy, else of the project in the working folder.
+    """Return the terms that a policy file sets, or if it is None, the policy of the project in the working folder.
 
     Raises:
-        ExportCompatError: the policy, or the project's file of releases, cannot be used.
+        ExportCompatError: The policy, or the project's file of releases, cannot be used.
     """
     return terms_of(find_policy(Path(), policy_file))
 
 
 def terms_of(policy: Policy) -> Terms:
-    """Return the terms that a policy sets."""
+    """Return the terms that a policy sets: releases, windows and allowed custom calls."""
     # Without releases of its own a project has the shipped ones, which need no YAML parser: 10 ms less.
     own = policy.releases.jaxlib or policy.releases.jax
     releases = calendar_entries(policy.calendar()) if own else shipped_entries()
@@ -33,9 +33,9 @@ def terms_of(policy: Policy) -> Terms:
 
 
 def store(name: str, parts: Iterable[bytes]) -> None:
-    """Store terms in a file, and delete files beside it that are older than `STORED_DAYS`.
+    """Write the content of a file of terms, and delete files beside it that are older than `STORED_DAYS`.
 
-    If the folder cannot be written to, nothing is stored.
+    If the folder cannot be written to, nothing is written.
     """
     path = Path(name)
     with suppress(OSError):

@@ -35,12 +35,12 @@ _Options = TypeVar("_Options")
 
 
 class OptionError(ExportCompatError):
-    """An error for a value that an option cannot have."""
+    """An error for a value that a command-line option cannot have."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of a plan, to run on a machine of its own."""
+    """One of several parts of a plan, each of which can run on a machine of its own."""
 
     index: int  # The number of the shard, from 1.
     count: int  # How many shards the plan has.
@@ -51,10 +51,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """Return the shard that a text such as ``3/16`` names.
-
-    Raises `OptionError` for any other text.
-    """
+    """Return the shard that is meant by a text such as ``3/16``; raise `OptionError` for any other text."""
     match = _SHARD.fullmatch(text.strip())
     if not match or int(match[1]) > int(match[2]):
         raise OptionError(f"--shard: expected I/N with I from 1 to N, such as 3/16, found {text!r}.")
@@ -77,7 +74,7 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Option:
-    """The form of a field on the command line, and in the commands that are printed."""
+    """The command-line option of a field: its name, its help, its limits, and how its value is read and written."""
 
     flag: str  # The name on the command line; for yes and no two names with a slash between them.
     metavar: str | None  # What help calls the value; None for an option without a value.
@@ -94,15 +91,15 @@ class Option:
     repeated: bool = False  # Whether every printed command about the same goldens repeats it.
 
     def allows(self, number: float) -> bool:
-        """Return whether this number of the command line is within the limits of the option."""
+        """Return whether a number on the command line is within the limits of the option."""
         least = self.above_zero if number and self.above_zero else self.least
         return math.isfinite(number) and (least or 0) <= number <= (math.inf if self.most is None else self.most)
 
 
 def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
-    """Return a field of options with this default, and with its `Option`.
+    """Return a dataclass field that declares a command-line option, with this default.
 
-    `usage` is the form in help, such as ``--goldens DIR``; `text` is the help; `more` are other fields of the `Option`.
+    `usage` is its form in help, such as ``--goldens DIR``; `text` is its help; `more` are other fields of `Option`.
     """
     flag, _, metavar = usage.partition(" ")
     multiple = default == () and "read" not in more
@@ -111,10 +108,10 @@ def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class CheckedOptions:
-    """Options that programs make too: a value has the type of its field, and the limits of the command line."""
+    """A base class of options that checks the type and the limits of each value when it is set."""
 
     def __post_init__(self) -> None:
-        """Make paths of texts, and tuples of lists. Raises `OptionError` for a value that an option cannot have."""
+        """Convert texts to paths and lists to tuples; raise `OptionError` for a value that an option cannot have."""
         for declaration in fields(self):
             name, kind, given = declaration.name, declaration.type, getattr(self, declaration.name)
             value = given
@@ -128,7 +125,7 @@ class CheckedOptions:
 
 
 def _expected(option: Option, kind: Any, value: Any) -> str:
-    """Return what an option expects instead of this value; "" if the value is allowed. `kind` is the option's type."""
+    """Return what values an option of type `kind` can have, if `value` is not one of them; else ""."""
     if get_origin(kind) is tuple:
         return "" if isinstance(value, tuple) and all(isinstance(part, str) for part in value) else "a tuple of texts"
     kinds = get_args(kind) or (kind,)
@@ -148,7 +145,7 @@ def _expected(option: Option, kind: Any, value: Any) -> str:
 
 @dataclass(frozen=True)
 class ProjectOptions:
-    """The project and the day that a command is about."""
+    """The options for a command's goldens, policy and day."""
 
     goldens: Path | None = _option(
         None, "--goldens DIR", "Folder of goldens. [default: the policy's, else golden]", repeated=True
@@ -171,7 +168,7 @@ class ProjectOptions:
 
 @dataclass(frozen=True)
 class Selection(CheckedOptions):
-    """The goldens, readers and platforms that a run is asked for. What is empty has the default of its option."""
+    """The options that select the cells of a run: goldens, readers and platforms. An empty one has its default."""
 
     readers: str = _option(
         "",
@@ -233,27 +230,27 @@ class Selection(CheckedOptions):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The parts of `readers`; `window` if it is empty."""
+        """The parts of the comma-separated `readers`; only `window` if it is empty."""
         return comma_separated(self.readers or WINDOW)
 
     def or_else(self, readers: str = WINDOW, platforms: tuple[str, ...] = ("cpu",)) -> Self:
-        """Return the selection with these readers and platforms in place of those that are empty."""
+        """Return the selection, with these readers and platforms if it has none."""
         return replace(self, readers=self.readers or readers, platforms=self.platforms or platforms)
 
     @property
     def has_group(self) -> bool:
-        """Whether the readers are those of `window` or `all`, maybe with others."""
+        """Whether `window` or `all` is among the readers."""
         return any(part in GROUPS for part in self.named)
 
     @property
     def has_every_golden(self) -> bool:
-        """Whether no option leaves out goldens, or cells of the readers."""
+        """Whether no option of the selection excludes goldens or cells."""
         return not (self.cases or self.writers or self.touching or self.only)
 
     def as_recorded(self, *, whole: bool) -> dict[str, Any]:
-        """Return the selection as plan.json and summary.json record it: URLs have no user and password.
+        """Return the selection in the form of plan.json and summary.json, without users and passwords in URLs.
 
-        `whole` is what `is_whole` says of the selection.
+        `whole` is the result of `is_whole` for the selection.
         """
         shown = {
             name: value
@@ -269,7 +266,7 @@ class Selection(CheckedOptions):
 
 @dataclass(frozen=True)
 class CellOptions:
-    """The options that can change what a cell does: the worker gets each, by its name."""
+    """The options that are passed to workers, since they can change what happens in a cell."""
 
     timeout: float = _option(
         120.0,
@@ -304,7 +301,7 @@ class CellOptions:
 
 @dataclass(frozen=True)
 class RunOptions(CellOptions, ProjectOptions, CheckedOptions):
-    """The options of `jaxexport matrix` that say how it runs, beside those of a `Selection`."""
+    """The options of `jaxexport matrix`, except those that select cells."""
 
     shard: Shard | None = _option(
         None, "--shard I/N", "The I-th of N parts of the plan; `jaxexport judge` joins their results.", read=parse_shard
@@ -346,9 +343,9 @@ class RunOptions(CellOptions, ProjectOptions, CheckedOptions):
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """Return the options of a class, inherited ones too, by the name of the field.
+    """Return the options that a class declares or inherits, by the name of the field.
 
-    If an option does not give its `kind` and `read`, they follow from the type of the field.
+    If an option has no `kind` or `read`, these follow from the type of the field.
     """
     declared = {}
     for declaration in fields(kind):
@@ -384,13 +381,13 @@ def _names(kind: type) -> list[str]:
 
 
 def of_cell(options: CellOptions) -> dict[str, Any]:
-    """Return those options that can change what a cell does, by name, as the worker gets them."""
+    """Return the options that are passed to workers, by name."""
     return {name: getattr(options, name) for name in _names(CellOptions)}
 
 
 @dataclass(frozen=True)
 class CellLimits(CellOptions):
-    """The options of each cell, and how many cells run at once. A limit of 0 is no limit."""
+    """The limits of each cell, and the number of cells that run at once. A limit of 0 is no limit."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)  # How many cells run at once.
     device_jobs: int = 1  # How many of them may be on an accelerator, whose memory two processes do not share.
@@ -403,7 +400,7 @@ class CellLimits(CellOptions):
 
 
 def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
-    """Return options from the values of the command line. An option that is missing there, or None, has its default."""
+    """Return an object of options from command-line values; an option that is missing or None has its default."""
     given = {name: values[name] for name in _names(kind) if values.get(name) is not None}
     for name, value in list(given.items()):
         option = OPTIONS[name]
@@ -418,9 +415,10 @@ def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
 
 
 def option_words(*objects: object, plan: bool = False) -> list[str]:
-    """Return, as words, the options with which a command takes the goldens and runs the cells as `objects` say.
+    """Return the words of the options with which another command uses the same goldens and runs cells in the same way.
 
-    With `plan`, the options that choose among the cells are added, so that the command makes the same plan.
+    `objects` have the values of the options. With `plan`, the options that select cells are added, so that the command
+    makes the same plan.
     """
     words = []
     for name, option in OPTIONS.items():
@@ -433,15 +431,15 @@ def option_words(*objects: object, plan: bool = False) -> list[str]:
 
 
 def _option_words(option: Option, value: Any) -> list[str]:
-    """Return an option with its value, or with each of its values, as words."""
+    """Return the words of a command line that set an option to a value, or to each of several values."""
     texts = map(option.write, value) if option.multiple else (option.write(value),)
     return [word for text in texts for word in (option.flag, text)]
 
 
 def repeating_words(*objects: object) -> list[str]:
-    """Return all options of a run as words, with which the same command makes the same run again.
+    """Return the words of all options with which the same command makes the same run again.
 
-    Left out are those that have their defaults, and those that say where and which part: --results, --shard, --resume.
+    Options with default values are left out, and so are --results, --shard and --resume.
     """
     words = []
     for name, option in OPTIONS.items():
@@ -455,7 +453,7 @@ def repeating_words(*objects: object) -> list[str]:
 
 
 def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:
-    """Return the options that are common to all commands that reproduce the cells of a run."""
+    """Return the words of the options that are the same in all commands that reproduce a cell of a run."""
     results = RESULTS / REPRODUCED  # of their own, since a run replaces what is in its folder; but for a reproduction
     # An outcome from the cache would reproduce nothing.
     return [*option_words(selection, options), "--no-cache", "--results", str(results)]

@@ -36,7 +36,7 @@ _MONTHS = (
 
 
 def schema_problems(data: Any) -> list[tuple[Key, str]]:
-    """Return everything in the data of a policy that its types do not allow, as (key, message)."""
+    """Return a pair of key and message for each value in a policy file that the types of the policy do not allow."""
     schema = policy_schema()
     return list(_problems(schema, data, (), schema["$defs"]))
 
@@ -93,7 +93,7 @@ def _has_type(schema: Any, value: Any) -> bool:
 
 
 def _is_allowed(schema: Any, value: Any) -> bool:
-    """Return whether the type allows a single value, which has the right type of JSON Schema."""
+    """Return whether a value of the right JSON type also fits the other limits of its schema."""
     if schema.get("format") == "date" and isinstance(value, str):
         try:
             return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", value) and datetime.date.fromisoformat(value))
@@ -142,7 +142,7 @@ def _wrong_value(schema: Any, meant: Any, value: Any) -> str:
 
 
 def _expected(schema: Any) -> list[str]:
-    """Return what a value may be, in words; an empty list for null, which a file expresses by leaving the key out."""
+    """Return texts on what a value may be; none for null, since a policy file leaves the key out instead."""
     if "anyOf" in schema:
         return [words for alternative in schema["anyOf"] for words in _expected(alternative)]
     if "enum" in schema:
@@ -158,14 +158,14 @@ def _expected(schema: Any) -> list[str]:
 
 
 def _items(schema: Any) -> str:
-    """Return what the values of a list may be, in words that follow "a list"."""
+    """Return what the values of a list may be, in words that follow "a list" in a message."""
     if "enum" in schema:
         return f"with some of {', '.join(schema['enum'])}"
     return "of tables" if "$ref" in schema else "of texts"
 
 
 def _as_list(items: Any, value: str) -> str:
-    """Return a hint that writes a text, found in place of a list of such `items`, as a list; "" for no such item."""
+    """Return a hint that shows a text as a list, if a list of `items` was expected; "" if the text is no such item."""
     if "enum" not in items:
         return f' Write ["{value}"].' if items.get("type") == "string" else ""
     match = close_match(value.lower(), items["enum"])

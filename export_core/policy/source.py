@@ -28,22 +28,22 @@ class PolicyError(ExportCompatError):
 
 @dataclass(frozen=True)
 class PolicySource:
-    """A policy as it was read."""
+    """The content of a policy file, with the line of each key."""
 
     file: Path
     data: Any  # The content as plain data; None for a file that has only comments.
     lines: Mapping[Key, int]  # The line of each key, from 1; empty for TOML.
 
     def location(self, key: Key) -> str:
-        """Return the line of this key, or of the nearest table around it, such as ``export_compat.yaml:12``.
+        """Return the file and line of a key, such as ``export_compat.yaml:12``, or of the nearest table around it.
 
-        For TOML, it is only the file.
+        For TOML, only the file is known.
         """
         line = self._line(key)
         return f"{self.file}:{line}" if line else str(self.file)
 
     def error(self, problems: Iterable[tuple[Key, str]]) -> PolicyError:
-        """Return the error about problems, given as (key, message), with a line for each in the order of the file."""
+        """Return a `PolicyError` with a line for each problem (key, message), in the order of the file."""
         ordered = sorted(problems, key=lambda problem: self._line(problem[0]))
         shown = [Problem(self.file, text, dotted(key), self._line(key)) for key, text in ordered[:MOST_PROBLEMS]]
         if more := len(ordered) - len(shown):
@@ -61,10 +61,10 @@ def dotted(key: Key) -> str:
 
 
 def read_source(file: Path, what: str = "policy file", command: str = "policy init") -> PolicySource:
-    """Read a policy file: a .toml has the table [tool.jaxexport], any other file is YAML. Raises `PolicyError`.
+    """Return the content of a policy file: of the table [tool.jaxexport] in a .toml, or of a whole YAML file.
 
-    A file of releases is read in the same way. In messages, `what` is the name of such a file, and `command` is the
-    command that writes it.
+    `what` is what messages call the file, and `command` is the command that writes such a file. Raises `PolicyError`
+    if the file cannot be read.
     """
     try:
         # Editors on Windows put a byte order mark before the first key, which is no TOML.
@@ -125,7 +125,7 @@ def _parsed(file: Path, text: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that reads 1e-4 as a number, as people write it: YAML 1.1, and so PyYAML, requires a dot."""
+    """A YAML loader that reads 1e-4 as a number; by YAML 1.1, which PyYAML follows, it would be text without a dot."""
 
 
 _Loader.add_implicit_resolver(
@@ -156,9 +156,9 @@ def _yaml(file: Path, text: str) -> PolicySource:
 
 
 def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key, int]:
-    """Return the line of each key.
+    """Return the line of each key in a YAML document.
 
-    Raises `PolicyError` for what PyYAML accepts silently: duplicate keys, and aliases without end.
+    Raises `PolicyError` for mistakes that PyYAML accepts: duplicate keys, and aliases inside their own value.
     """
     lines: dict[Key, int] = {}
     waiting: list[tuple[yaml.Node, Key, tuple[yaml.Node, ...]]] = [(root, (), ())] if root else []
@@ -169,7 +169,7 @@ def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key
         lines.setdefault(key, node.start_mark.line + 1)
         nodes += 1
         if any(node is outer for outer in around):
-            raise _yaml_error(file, node, "this alias stands inside the value that it names. Write the value out.")
+            raise _yaml_error(file, node, "this alias refers to a value that contains it. Write the value out.")
         if nodes > MOST_NODES:
             problem = f"expected at most {MOST_NODES} values, found more, counting those that aliases repeat."
             raise _yaml_error(file, node, problem)

@@ -32,10 +32,10 @@ time of these files are in the hash, since those of another version differ."""
 
 
 def terms_here(policy_file: str | None = None) -> Terms:
-    """Return the terms of the named policy, else of the project in the working folder, else those of this package.
+    """Return the terms of a policy file, else of the project in the working folder, else the default terms.
 
     Raises:
-        ExportCompatError: the policy, or the project's file of releases, cannot be used.
+        ExportCompatError: The policy, or the project's file of releases, cannot be used.
     """
     if policy_file is None and not _may_have_policy():
         return Terms(shipped_entries())
@@ -64,9 +64,9 @@ def _may_have_policy() -> bool:
 
 
 def _terms_path(files: Sequence[str]) -> str | None:
-    """Return the path of the stored terms of these policy files; None if a file exists and cannot be read.
+    """Return the path at which the terms of these policy files are stored; None if an existing file cannot be read.
 
-    A file may be missing.
+    The path depends on the content of the files, of which some may be missing.
     """
     try:
         # A broken link is there too, and cannot be read.
@@ -78,7 +78,7 @@ def _terms_path(files: Sequence[str]) -> str | None:
 
 
 def _load_terms(path: str) -> Terms | None:
-    """Return the terms that are stored in a file; None if there is no such file, or it is damaged."""
+    """Return the terms that are stored in a file; None if the file does not exist, or is damaged."""
     try:
         check, _, data = read_named(path).partition(b"\n")
         if check != _checksum(data):
@@ -90,7 +90,7 @@ def _load_terms(path: str) -> Terms | None:
 
 
 def _written(terms: Terms) -> tuple[bytes, ...]:
-    """Return the content of the file for terms, in parts: what `_load_terms` reads."""
+    """Return the content of a file of terms, in parts, in the form that `_load_terms` reads."""
     own = None if terms.releases == shipped_entries() else [release.row for release in terms.releases]
     data = json.dumps([own, terms.windows, dict(terms.allow)]).encode()
     return _checksum(data), b"\n", data

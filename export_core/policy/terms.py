@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Terms(NamedTuple):
-    """The part of a project's policy that decides about single artifacts, read without the rest.
+    """The part of a project's policy that decides what is promised for an artifact.
 
     It has all releases, oldest build first, the windows, and the allowed custom-call targets with reasons.
     """
@@ -25,7 +25,10 @@ class Terms(NamedTuple):
 
 
 class PromisedDays(NamedTuple):
-    """The build dates of readers that are promised to read an artifact, by its earliest and latest possible writer."""
+    """The first and last build dates of readers that are promised to read an artifact.
+
+    If its writer is not known exactly, each date is given for the earliest and for the latest possible writer.
+    """
 
     backward_days: int  # The length of the backward window.
     forward_days: int  # The length of the forward window.
@@ -34,7 +37,7 @@ class PromisedDays(NamedTuple):
 
 
 def promised_days(writer: WrittenBy, terms: Terms) -> PromisedDays | None:
-    """Return the build dates of readers that are promised to read an artifact; None if no possible writer is known."""
+    """Return the first and last build dates of readers promised to read an artifact; None if its writer is unknown."""
     built = sorted(date.fromisoformat(x.built) for x in terms.releases if x.jaxlib in writer.possible)
     if not built:
         return None

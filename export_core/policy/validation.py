@@ -43,7 +43,7 @@ DAYS = {
 
 
 def problems(policy: Policy) -> Problems:
-    """Yield everything that is wrong with a policy, apart from wrong types, as (key, message)."""
+    """Yield a pair of key and message for each mistake in a policy, except wrong types."""
     yield from _simple_keys(policy)
     yield from problems_of_targets(policy.deployed, policy.platforms or ("cpu",))
     for table, names in DAYS.items():
@@ -130,7 +130,7 @@ def _quirk(key: Key, quirk: Quirk) -> Problems:
 
 
 def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
-    """Yield the problems of an entry's end: it must expire within 90 days, or be permanent with an approver."""
+    """Yield a pair of key and message unless an entry expires within 90 days, or is permanent with an approver."""
     if entry.permanent:
         if entry.expires is not None:
             yield (*key, "expires"), "expected no date, since the entry has permanent: true. Keep one of the two."
@@ -212,9 +212,9 @@ def _day(key: Key, day: datetime.date | None) -> Problems:
 
 
 def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collection[str]) -> Problems:
-    """Yield what is wrong with deployment targets apart from the types of their values, as (key, message).
+    """Yield a pair of key and message for each mistake in deployment targets, except wrong types and releases.
 
-    `platforms` are those of the policy.
+    `platforms` are the platforms of the policy.
     """
     for number, target in enumerate(targets):
         key: Key = ("deployed", number)
@@ -235,9 +235,9 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
 
 
 def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar) -> Problems:
-    """Yield what is wrong with the releases of deployment targets, as (key, message).
+    """Yield a pair of key and message for each deployment target whose release is wrong or was built too late.
 
-    `calendar` has all releases, with those that the project adds.
+    `calendar` has all known releases, including those that the project adds.
     """
     for number, target in enumerate(targets):
         key: Key = ("deployed", number)
@@ -255,7 +255,7 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
 
 
 def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, str] | None:
-    """Return which key of a deployment target does not name a release of the calendar, and why; None if none."""
+    """Return the key of a deployment target that should name a release but does not, and why; None if all is right."""
     if bool(target.jaxlib) == bool(target.reader):
         which = "both" if target.jaxlib else "neither"
         return "jaxlib", f"expected either jaxlib or reader (such as tensorflow==2.21.0), found {which}."

@@ -16,7 +16,7 @@ from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.gate import BONUS_LOST
-from export_core.judge.generations import first_generations
+from export_core.judge.generations import first_changes
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import NO_BASELINE
 from export_core.knowledge import conversion_may_help
@@ -161,7 +161,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         **{kind: [sentence] for kind, sentence in doubts(run).items()},
         STALE_LIST: summary.stale,
         NOT_COVERED: [summary.without_cells, *_ended_targets(run)],
-        OTHER_GENERATIONS: [f"{text}." for text in first_generations(summary.other_generations)],
+        OTHER_GENERATIONS: [f"{text}." for text in first_changes(summary.other_generations)],
         NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],
         LITTLE_NOISE: [_of_goldens(_INPUTS_ONLY, summary.inputs_only)],
     }

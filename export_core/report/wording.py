@@ -615,7 +615,7 @@ def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
 
 
 def outcome_line(result: Result) -> str:
-    """Return what happened to a cell, in one line: how it ended, or the objection of a feature to a cell that works."""
+    """Return one line about a cell: how it ended, or if it works, what a feature objects to, such as its cost."""
     objection = _objection(result)
     return f"{result.judgement.facts.short}: {objection}" if objection else result.ending
 

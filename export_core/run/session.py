@@ -34,7 +34,7 @@ from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
 from export_core.judge import Result, RunFacts, Summary, calendar_facts, judge
 from export_core.judge.gate import RunIdentity, facts_at_end, part_of_project, recorded_policy
-from export_core.judge.generations import other_generations
+from export_core.judge.generations import changes_between_goldens
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.judge.weakening import accepted_in
@@ -226,7 +226,7 @@ def run_matrix(
                 facts,
                 accepted=accepted_in(whole.goldens, policy),
                 undecided=undecided,
-                other_generations=other_generations(whole.goldens, policy),
+                other_generations=changes_between_goldens(whole.goldens, policy),
             )
         # Before the journal is opened: a run that does not reach its machines leaves the results of the last run.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)

@@ -8,7 +8,7 @@ from making import files, manifest, result, write_golden
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import INPUTS, OUTPUTS
-from export_core.judge.generations import first_generations, notes_on_generations, other_generations
+from export_core.judge.generations import changes_between_goldens, first_changes, notes_on_changed_goldens
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.policy import Policy
@@ -46,7 +46,7 @@ def generations(cwd, changed: dict[str, bytes], **of_both) -> list:
     ],
 )
 def test_generations_are_noted_only_if_they_differ(changed, of_both, what, cwd):
-    notes = [*notes_on_generations(generations(cwd, changed, **of_both), Policy())]
+    notes = [*notes_on_changed_goldens(generations(cwd, changed, **of_both), Policy())]
     expected = (
         f"note: {CASE}: the goldens by 0.9.2-cpu and 0.12.0.1-cpu have {what}, and each is compared with its own "
         f"outputs: `{DIFF}` shows what differs"
@@ -56,7 +56,7 @@ def test_generations_are_noted_only_if_they_differ(changed, of_both, what, cwd):
 
 @pytest.mark.parametrize(("changed", "count"), [(INPUTS, 1), (OUTPUTS, 0)])
 def test_without_outputs_only_inputs_are_compared(changed, count, cwd):
-    assert len(other_generations(generations(cwd, {changed: values(2)}), Policy(), outputs=False)) == count
+    assert len(changes_between_goldens(generations(cwd, {changed: values(2)}), Policy(), outputs=False)) == count
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_generations_that_differ_change_no_answer_of_a_gate(words, cwd, jaxexpor
 
 def test_a_single_selected_golden_is_compared_with_the_one_before(cwd):
     goldens = generations(cwd, {OUTPUTS: values(2)})
-    noted = [[*notes_on_generations(goldens, Policy(), asked=[golden.id])] for golden in goldens]
+    noted = [[*notes_on_changed_goldens(goldens, Policy(), asked=[golden.id])] for golden in goldens]
     assert {goldens[number].manifest.writer.jaxlib: len(notes) for number, notes in enumerate(noted)} == {
         "0.9.2": 0,
         "0.12.0.1": 1,
@@ -91,7 +91,7 @@ def test_a_single_selected_golden_is_compared_with_the_one_before(cwd):
 
 def test_judge_prints_no_note_on_generations_that_its_report_shows(cwd, jaxexport):
     passed = [result(Verdict.PASS, writer=name, case=CASE) for name in ("0.9.2", "0.12.0.1")]
-    sentences = other_generations(generations(cwd, {OUTPUTS: values(2)}), Policy())
+    sentences = changes_between_goldens(generations(cwd, {OUTPUTS: values(2)}), Policy())
     finished(cwd / "out", *passed, selection={"whole": False}, other_generations=sentences)
     judged = jaxexport("judge", "out")
     assert (judged.code, judged.out.count("GOLDENS DIFFER"), judged.err.count(DIFF)) == (0, 1, 0)
@@ -104,11 +104,11 @@ def test_judge_prints_no_note_on_generations_that_its_report_shows(cwd, jaxexpor
 
 def test_the_first_generations_are_named_others_counted():
     sentences = [f"t.{number}: the goldens differ" for number in range(8)]
-    assert first_generations(sentences) == [
+    assert first_changes(sentences) == [
         *sentences[:5],
         "3 more with other inputs or outputs than the golden before",
     ]
-    assert first_generations(sentences[:5]) == sentences[:5]
+    assert first_changes(sentences[:5]) == sentences[:5]
 
 
 def test_a_matrix_records_generations_that_differ(cwd, monkeypatch):

@@ -51,20 +51,20 @@ def test_the_table_of_measured_operations_equals_its_records():
     ],
 )
 def test_an_operation_not_measured_in_a_release_is_unknown(needed, release, unseen):
-    assert TABLE.unseen(needed, TABLE.places(release)) == unseen
+    assert TABLE.unseen(needed, TABLE.stand_ins(release)) == unseen
 
 
 @pytest.mark.parametrize(
-    ("release", "places"),
+    ("release", "stand_ins"),
     [
         *(("1.0", 0b001), ("1.2", 0b010), ("1.10", 0b100)),  # measured
         *(("1.1", 0b011), ("1.4", 0b110), ("1.9", 0b110)),  # between two that were
         *(("0.9", 0b1000), ("1.11", 0b1000), ("2.0", 0b1000)),  # older or newer than all
     ],
 )
-def test_an_unmeasured_release_is_represented_by_both_neighbours(release, places):
-    assert TABLE.places(release) == places
-    assert TABLE.is_outside(places) == (places == 0b1000)
+def test_an_unmeasured_release_is_represented_by_both_neighbours(release, stand_ins):
+    assert TABLE.stand_ins(release) == stand_ins
+    assert TABLE.is_outside(stand_ins) == (stand_ins == 0b1000)
 
 
 @pytest.mark.parametrize(
@@ -105,17 +105,17 @@ def test_an_operation_or_type_that_failed_in_a_release_may_fail(failed, may):
 def test_an_operation_and_its_types_may_be_measured_separately():
     table = TABLE._replace(types={"f32": 0b111, "i8": 0b010})
     needed = {"stablehlo.add": frozenset({"i8->f32"})}
-    assert table.unseen(needed, table.places("1.2")) == {}
-    assert table.unseen(needed, table.places("1.0")) == needed  # i8 was not run there
+    assert table.unseen(needed, table.stand_ins("1.2")) == {}
+    assert table.unseen(needed, table.stand_ins("1.0")) == needed  # i8 was not run there
     other = {"stablehlo.sort(compare)": frozenset({"f32->f32"})}
-    assert table.unseen(other, table.places("1.2")) == other  # the operation was never run
+    assert table.unseen(other, table.stand_ins("1.2")) == other  # the operation was never run
 
 
 def test_an_operation_failing_in_some_forms_is_conditional():
     table = TABLE._replace(some={"stablehlo.add": {"f32->f32": 0b010}})
     needed = {"stablehlo.add": frozenset({"f32->f32", "i8->i8"}), "stablehlo.while": frozenset[str]()}
-    assert table.in_some_forms(needed, table.places("1.2")) == ["stablehlo.add"]
-    assert table.in_some_forms(needed, table.places("1.0")) == []
+    assert table.in_some_forms(needed, table.stand_ins("1.2")) == ["stablehlo.add"]
+    assert table.in_some_forms(needed, table.stand_ins("1.0")) == []
 
 
 @pytest.mark.parametrize(
@@ -145,11 +145,11 @@ def test_operations_failing_in_all_given_releases_are_found():
         CALL: frozenset({"mine", "yours"}),
     }
     everything = {"stablehlo.sort": {"f32->f32"}, "stablehlo.add": {"f8->f32"}, CALL: {"mine"}}
-    assert table.failing(unseen, table.places("1.0")) == everything
-    assert table.failing(unseen, table.places("1.10")) == {"stablehlo.add": {"f8->f32"}}
-    assert table.failing(unseen, table.places("1.11")) == {}, "nothing is known of a release outside"
+    assert table.failing(unseen, table.stand_ins("1.0")) == everything
+    assert table.failing(unseen, table.stand_ins("1.10")) == {"stablehlo.add": {"f8->f32"}}
+    assert table.failing(unseen, table.stand_ins("1.11")) == {}, "nothing is known of a release outside"
     without_kinds = table._replace(failed={"stablehlo.sort": {"*": 0b011}})
-    assert without_kinds.failing(unseen, table.places("1.0")) == {"stablehlo.sort": {"f32->f32"}}
+    assert without_kinds.failing(unseen, table.stand_ins("1.0")) == {"stablehlo.sort": {"f32->f32"}}
 
 
 def approximate_maximum(*platforms):
@@ -171,15 +171,15 @@ def test_a_custom_call_that_nobody_ran_is_unknown():
     for name in ("pjrt==0.12.0.1", "iree==3.13.0", "litert==2.3.0"):
         about = _Consumer(About(artifact), name.partition("==")[0], "cpu", ())
         vars(about.about).update(calls=frozenset({"my_target"}), uses={CALL: frozenset({"my_target"})})
-        places = about.table.places(name.partition("==")[2])
-        assert about.unmeasured(places) == ("", "", "", "custom call my_target")
+        stand_ins = about.table.stand_ins(name.partition("==")[2])
+        assert about.unmeasured(stand_ins) == ("", "", "", "custom call my_target")
 
 
 def test_uses_unknown_in_a_release_newer_than_measured_are_named():
     about = About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"))
     vars(about).update(calls=frozenset({"my_target"}), uses={**about.uses, CALL: frozenset({"my_target"})})
     unknown = {
-        name: _Consumer(about, name, "cpu", ()).unmeasured(measured()[name].places("99.0.0")).unseen
+        name: _Consumer(about, name, "cpu", ()).unmeasured(measured()[name].stand_ins("99.0.0")).unseen
         for name in ("pjrt", "litert")
     }
     assert unknown["pjrt"] == "custom call my_target", "of XLA's compiler, which is that of its jaxlib"

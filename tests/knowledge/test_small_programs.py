@@ -66,12 +66,12 @@ def test_a_program_that_failed_is_not_forecast_to_run(reader):
     assert failed
     release = find_reader(reader, Terms(shipped_entries())).release
     table = measured()[release.family]
-    places = table.places(release.version)
+    stand_ins = table.stand_ins(release.version)
     claimed_to_run = [
         program.name
         for program in failed
-        if not table.unseen(program.uses, places)
-        and not table.in_some_forms(program.uses, places)
+        if not table.unseen(program.uses, stand_ins)
+        and not table.in_some_forms(program.uses, stand_ins)
         and not concerned(program, reader)
     ]
     assert claimed_to_run == []

@@ -332,7 +332,7 @@ RULES = [
         (b"goldens: a\nreaders: \xff", "2: expected text in UTF-8, found other bytes. Save the file as UTF-8."),
         ("goldens: a".encode("utf-16"), "1: expected text in UTF-8"),
         (b"goldens: \x00", " not YAML: "),
-        ("a: &a [*a]", "1: this alias stands inside the value that it names. Write the value out."),
+        ("a: &a [*a]", "1: this alias refers to a value that contains it. Write the value out."),
         ("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 10)}]" for n in range(6)),
          "expected at most 100000 values, found more, counting those that aliases repeat."),
         ("[" * 500, " not a policy: it is nested deeper than any policy needs to be."),

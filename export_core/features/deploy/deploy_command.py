@@ -71,7 +71,7 @@ def can_i_deploy(
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_claims, check_dates
     from export_core.judge.gate import calendar_age
-    from export_core.judge.generations import notes_on_generations
+    from export_core.judge.generations import notes_on_changed_goldens
     from export_core.judge.unmatched import unmatched_patterns
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.entries import ALL
@@ -128,7 +128,7 @@ def can_i_deploy(
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs, left_out = asked.asked_pairs(subjects, targets, to, names, compared)
     of_subjects = {subject.golden.id: subject.golden for subject, _ in pairs if subject.golden}
-    for text in notes_on_generations(
+    for text in notes_on_changed_goldens(
         compared, policy, option_words(ProjectOptions(project.goldens, policy_file)), asked=of_subjects
     ):
         echo(text, err=True)

@@ -524,7 +524,7 @@ def _obligation_lines(release: Obligations, before: Obligations | None) -> Itera
 
 
 def deployed_line(reader: DeployedReader) -> str:
-    """Return a line that says what a reader in use is promised to run, without a full stop."""
+    """Return a line on which writers' artifacts a reader in use is still promised to run, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     start = (
         f"{targets}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "

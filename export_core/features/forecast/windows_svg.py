@@ -25,7 +25,7 @@ _HINT = (
 
 
 def windows_picture(run: Run) -> Picture | None:
-    """Return a picture of the windows of a run's goldens, until half a year ahead; None for a run without cells."""
+    """Return a picture of when the windows of a run's goldens end, up to half a year from now; None without cells."""
     if not (generations := generations_of(run)):
         return None
     as_of = run.summary.as_of

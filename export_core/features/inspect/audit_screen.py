@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PolicyOfGoldens:
-    """The policy of the project here, or the named one; read only once a file is a golden, which few files are."""
+    """The policy that applies to goldens: the named one or the project's, read only when a golden is found."""
 
     def __init__(self, file: str | None = None):
         self.file = file
@@ -50,17 +50,17 @@ def audit_text(
     artifact: Artifact,
     of_goldens: PolicyOfGoldens | None = None,
 ) -> tuple[bool | None, str]:
-    """Return whether an audit finds no problems in an artifact, and the lines about it.
+    """Audit an artifact, and return whether no problems were found, and the lines of the screen.
 
-    The first value is None if the artifact's golden.yaml is wrong. A golden's artifact is audited as a matrix audits
-    it.
+    A golden's artifact is audited as in a matrix. The first value is None if its golden.yaml cannot be used; the text
+    then says why.
 
     Args:
         terms: The releases and the allowed calls.
-        writer: The jaxlib that wrote it, if that is known better than the file tells.
-        readers: Readers that must take its calls too.
+        writer: The jaxlib that wrote the artifact, if a person named it; it overrides what the file says.
+        readers: Readers that must promise the artifact's calls too.
         artifact: The artifact.
-        of_goldens: The policy that says what goldens are allowed.
+        of_goldens: The policy with the calls that goldens may make.
 
     Raises:
         ArtifactError: A module cannot be read.
@@ -121,9 +121,9 @@ def audit_text(
 
 
 def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each reason why a named reader does not run an artifact.
+    """Yield a line for each known reason why a named reader does not run an artifact.
 
-    `calls` are those of its custom calls that only jax registers.
+    `calls` are the artifact's custom calls that only jax registers.
     """
     title, of_jax = known.reader.release.title, only_jax(calls)
     if known.reader.release.runtime and calls:
@@ -135,9 +135,9 @@ def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
 
 
 def _audit_summary(findings: Sequence[AuditFinding], main: Sequence[str], not_run_in: Sequence[str]) -> str:
-    """Return what is wrong with an artifact in a few words, or that nothing is.
+    """Return the problems of an audited artifact in a few words, or "ok".
 
-    `main` has what is wrong with `@main`, and `not_run_in` the runtimes that are known not to run the artifact.
+    `main` lists the problems of `@main`, and `not_run_in` the runtimes that are known not to run the artifact.
     """
     unread = sum(not finding.ok for finding in findings if not finding.count)
     bad = sum(not finding.ok for finding in findings if finding.count)

@@ -20,7 +20,7 @@ SECTIONS = ("targets", "primitives", "dtypes", "effects", "features", "formats")
 
 @dataclass(frozen=True)
 class Row:
-    """The cases that have one thing, such as a primitive, in all and by platform; and their writers with dates."""
+    """The cases that use one feature, such as a primitive: all of them, those of each platform, and their writers."""
 
     cases: set[str] = field(default_factory=set)
     platforms: dict[str, set[str]] = field(default_factory=lambda: {platform: set() for platform in PLATFORMS})
@@ -31,9 +31,9 @@ Coverage = dict[str, dict[str, Row]]  # The rows of each section by name.
 
 
 def coverage(goldens: Iterable[Golden]) -> Coverage:
-    """Return what these goldens cover.
+    """Return which targets, primitives, dtypes, effects, features and formats these goldens cover.
 
-    Primitives are read from the jaxpr of an export, which an adopted artifact lacks; all else from the artifacts.
+    Primitives are known only for goldens that were exported here, since an adopted artifact has no jaxpr.
 
     Raises:
         ArtifactError: An artifact cannot be read.
@@ -124,9 +124,9 @@ def _kinds(tree: Tree) -> Iterator[str]:
 
 
 def coverage_text(goldens: Iterable[Golden]) -> str:
-    """Return the coverage as text: a table for each section, with a row for each name.
+    """Return the coverage of goldens as text, with a table for each section.
 
-    A row has the number of cases, in all and by platform, and the writers.
+    Each row has a name, the number of its cases in total and by platform, and their writers.
     """
     lines: list[str] = []
     for section, names in coverage(goldens).items():

@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 def compare(
     terms: Terms, readers: Sequence[Reader], of_goldens: PolicyOfGoldens, old: str, new: str, before: Artifact
 ) -> tuple[bool | None, str]:
-    """Return whether two artifacts are the same byte for byte, and lines on what differs.
+    """Compare two artifacts, and return whether they are the same byte for byte, and lines on what differs.
 
-    If both are artifacts of goldens, their inputs and outputs are compared too, and have to be as allowed.
+    If both belong to goldens, their inputs must be equal too, and their outputs within what is allowed.
 
     The first value is None if the second artifact cannot be read; the text then says why.
 
     Args:
         terms: The releases and the allowed calls.
-        readers: Readers for which it is compared whether they load the artifacts.
+        readers: For each of these readers, whether it loads the artifacts is compared too.
         of_goldens: The policy by which outputs are compared.
-        old: The first folder, or the first file.
-        new: The second folder or file, in which the second artifact has the same place.
+        old: The first file, or the first folder of artifacts.
+        new: The second file, or the second folder, in which the second artifact has the same relative path.
         before: The first artifact.
 
     Raises:
@@ -69,7 +69,7 @@ def compare(
         then, now = (describe(artifact, terms, whole=False, runtimes=False) for artifact in (before, after))
         lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in (("-", then), ("+", now))]
         loads = (load_checks(artifact, terms, readers) for artifact in (before, after))
-        of_paths = [*_other_paths(before, after)]
+        of_paths = [*_differing_paths(before, after)]
         changes = changes_between(then, now, *loads)
         for name, was, became in [*of_paths, *changes]:
             if any(name == f"tree of {path.split()[2]}s" for path, *_ in of_paths):
@@ -100,12 +100,12 @@ _OF_FILE = ("written by", "written as", "envelope format")
 
 
 def _is_of_file(name: str) -> bool:
-    """Return whether a fact is about the file, its writer or its readers, and not about the program."""
+    """Return whether the fact with this name is about the file, its writer or its readers, not about the program."""
     return name in _OF_FILE or name.startswith("in ")
 
 
-def _other_paths(before: Artifact, after: Artifact) -> Iterator[tuple[str, str, str]]:
-    """Yield the arguments and results whose paths differ, such as keys of a dict, with both paths."""
+def _differing_paths(before: Artifact, after: Artifact) -> Iterator[tuple[str, str, str]]:
+    """Yield the arguments and results whose paths in the trees differ between two artifacts, with both paths."""
     if before.envelope is None or after.envelope is None:
         return
     for kind in ("argument", "result"):
@@ -119,7 +119,7 @@ _NUMBERED = r"(?:sharding of )?(argument|result) (\d+)"
 
 
 def _with_path(name: str, before: Artifact, after: Artifact) -> str:
-    """Return the name of a fact about an argument or a result, with its path unless the two artifacts differ in it."""
+    """Return the name of a fact, with the path of its argument or result if both artifacts have the same path."""
     if not (match := re.fullmatch(_NUMBERED, name)):
         return name
     envelopes = [artifact.envelope for artifact in (before, after) if artifact.envelope]
@@ -131,9 +131,9 @@ def _with_path(name: str, before: Artifact, after: Artifact) -> str:
 def changes_between(
     old: Inspection, new: Inspection, old_loads: Sequence[LoadCheck] = (), new_loads: Sequence[LoadCheck] = ()
 ) -> list[tuple[str, str, str]]:
-    """Return what differs between two artifacts, each as its name, before and after.
+    """Return each fact that differs between two artifacts: its name, the old value, and the new value.
 
-    Whether readers load them is compared too.
+    The load checks of the old and the new artifact are compared too.
     """
     depth = min(len(old.modules), len(new.modules))  # a derivative that only one artifact has is one line
     before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
@@ -144,7 +144,10 @@ def changes_between(
 
 
 def _compared(facts: Inspection, depth: int) -> dict[str, str]:
-    """Return the facts that are compared, by name, in the order of the screen."""
+    """Return the facts about an artifact that are compared, as texts by name, in the order in which they are shown.
+
+    Only the first `depth` modules are included.
+    """
     signature, writer = facts.signature, facts.writer
     rows: dict[str, Any] = {
         "kind": facts.kind,
@@ -177,7 +180,7 @@ def _compared(facts: Inspection, depth: int) -> dict[str, str]:
 
 
 def _writer(facts: Inspection) -> str:
-    """Return the releases that wrote an artifact, as far as it shows them."""
+    """Return the jax and jaxlib that wrote an artifact as text, as far as the artifact shows them."""
     writer = facts.writer
     if facts.nr_devices is None or not (writer.jaxlib or writer.candidates):
         return who_wrote(facts)

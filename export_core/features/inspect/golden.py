@@ -60,7 +60,7 @@ _OF_NOISE = {
 
 
 class GoldenArtifact(NamedTuple):
-    """The artifact of a golden, with what only the golden says about it."""
+    """The artifact of a golden, with the facts about it; the writer and the allowed calls are those of the golden."""
 
     artifact: Artifact
     writer: WrittenBy  # Its jaxlib is the one in golden.yaml.
@@ -69,7 +69,9 @@ class GoldenArtifact(NamedTuple):
 
 
 def golden_artifact(golden: Golden, policy: Policy, terms: Terms, readers: Sequence[Reader] = ()) -> GoldenArtifact:
-    """Return the artifact of a golden with everything that is known about it; custom calls are judged for `readers`.
+    """Return the artifact of a golden with everything that is known about it.
+
+    The jaxlibs among `readers` have to promise its custom calls; without any, the newest release.
 
     Raises:
         ArtifactError: A module of the artifact cannot be read.
@@ -88,10 +90,10 @@ def golden_artifact(golden: Golden, policy: Policy, terms: Terms, readers: Seque
 
 
 def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy, inside: GoldenArtifact | str) -> str:
-    """Return the lines about a golden, each with a name in front.
+    """Return the screen about a golden: lines with a name in the first column and text beside it.
 
-    `others` are the goldens of the case by other writers. `policy` also decides how the golden is compared. `inside` is
-    the artifact, or why it is not shown.
+    `others` are the goldens of the same case by other writers. The policy's rules for comparing the golden are shown.
+    `inside` is the golden's artifact, or the reason why it cannot be shown.
     """
     lines = [f"{golden.id}: in {golden.folder}"]
     for name, texts in _rows(golden, others, policy, inside):
@@ -106,7 +108,7 @@ def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy, insi
 def _rows(
     golden: Golden, others: Sequence[Golden], policy: Policy, inside: GoldenArtifact | str
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield each name of the first column, with the texts beside it."""
+    """Yield the rows of the screen about a golden: a name for the first column, and the texts beside it."""
     # The row about the artifact's custom calls says more.
     elsewhere = {"case", "files", *(["custom_calls"] if isinstance(inside, GoldenArtifact) else [])}
     for name, value in msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,)).items():
@@ -173,9 +175,9 @@ def _outputs_to_name(golden: Golden, tolerances: Tolerances) -> list[str]:
 
 
 def _not_seen(golden: Golden, tolerances: Tolerances) -> dict[str, NotSeen]:
-    """Return how large errors of outputs may pass unseen, by output, as `not_seen` does.
+    """Return how large an error of each output can be without being noticed by the comparison.
 
-    Empty for a golden that cannot be read.
+    Empty for a golden that cannot be read or has no noise.
     """
     try:
         return not_seen(golden, tolerances) if golden.manifest.noise else {}
@@ -184,7 +186,7 @@ def _not_seen(golden: Golden, tolerances: Tolerances) -> dict[str, NotSeen]:
 
 
 def _field(value: object) -> list[str]:
-    """Return the text of a value; or a text for each of its parts, if they have parts themselves."""
+    """Return a manifest value as one text, or as a text for each item if it contains lists or dicts."""
     named = {f"{name}: ": part for name, part in value.items()} if isinstance(value, dict) else {}
     parts = list(named.values()) or (list(value) if isinstance(value, (list, tuple)) else [])
     if not any(isinstance(part, (dict, list, tuple)) and part for part in parts):
@@ -211,10 +213,7 @@ def _artifact(facts: Inspection) -> Iterator[str]:
 
 
 def _arrays(golden: Golden, name: str) -> list[str]:
-    """Return a line for each array in a file: its path in the function's trees, its type and its first values.
-
-    Noise is shown in each output's own unit.
-    """
+    """Return a line for each array in a file of a golden: its path in the tree, its type and its first values."""
     try:
         if name == NOISE:  # outputs that must be equal have no noise
             noises = [noise for noises in golden.noise().values() for noise in noises]
@@ -230,10 +229,10 @@ def _arrays(golden: Golden, name: str) -> list[str]:
 
 
 def _paths(golden: Golden, name: str) -> list[str]:
-    """Return the path of each array in a file: an argument, a result or a derivative of one of the golden's calls.
+    """Return the tree path of the argument or result that each array in a file of a golden belongs to.
 
-    A path in the one file of the noise begins with the name of its call, but for the first call. Empty for an artifact
-    without trees, and for one that cannot be read.
+    In the noise file, which covers all calls, each path begins with the name of its call, except for the plain call.
+    Empty if the artifact has no trees or cannot be read.
     """
     calls = (Check("", inputs=INPUTS, outputs=OUTPUTS), *golden.manifest.checks)
     try:
@@ -264,7 +263,7 @@ def _values(leaf: Leaf) -> str:
 
 
 def _files(golden: Golden) -> Iterator[str]:
-    """Yield the files with their sizes, files that the manifest does not list, and whether all are unchanged."""
+    """Yield lines about a golden's files: sizes, files that the manifest does not list, whether all are unchanged."""
     known = golden.manifest.files
     sizes = []
     for name in known:

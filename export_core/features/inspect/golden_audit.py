@@ -20,8 +20,8 @@ def audit_as_golden(
 ) -> tuple[Golden, tuple[AuditFinding, ...]] | None:
     """Audit a golden's artifact as a matrix does, and return the golden and the findings.
 
-    None if the file is not the artifact of a golden. The writer is the one that golden.yaml names. A call is fine if
-    golden.yaml, the policy or one of its quirks allows it. `jaxlibs` are readers that must promise the calls too.
+    Return None if the artifact's file does not belong to a golden. The writer is read from golden.yaml. A custom call
+    is fine if golden.yaml, the policy or one of its quirks allows it, or if the writer and all `jaxlibs` promise it.
 
     Raises:
         ArtifactError: The module cannot be read.

@@ -17,7 +17,7 @@ from export_core.policy import Policy
 
 
 def golden_of(artifact: str) -> Golden | None:
-    """Return the golden whose artifact is in this file; None if it is not the artifact of a golden.
+    """Return the golden whose artifact is this file; None if the file does not belong to a golden.
 
     Raises `GoldenError` if golden.yaml cannot be read.
     """
@@ -28,10 +28,11 @@ def golden_of(artifact: str) -> Golden | None:
 
 
 def compare_goldens(before: Artifact, after: Artifact, policy: Policy) -> tuple[bool, list[str]]:
-    """Return whether nothing differs by more than is allowed, and lines on the inputs and outputs of two goldens.
+    """Compare the inputs and outputs of two goldens, and return whether they are alike, and lines about them.
 
-    There are no lines if one of the artifacts is of no golden. What is allowed is what the first golden and the policy
-    allow. No code of a user runs.
+    Alike means equal inputs, and outputs that differ by no more than the first golden and the policy allow. A user's
+    own comparison function is not called. If an artifact belongs to no golden, the result is True without lines.
+
 
     Raises `GoldenError` if a golden is damaged, and `MatrixError` if a quirk does not fit the first one.
     """
@@ -40,7 +41,7 @@ def compare_goldens(before: Artifact, after: Artifact, policy: Policy) -> tuple[
         return True, []
     for golden in (old, new):
         golden.verify()
-    if inputs := _other_inputs(old, new, before):
+    if inputs := _differing_inputs(old, new, before):
         return False, [f"inputs: different in {few(inputs)}; outputs are not compared"]
     (compared,) = under_policy([old], policy)
     wanted = GoldenOutputs(compared, new.manifest.writer.platform, policy.tolerances)
@@ -51,8 +52,8 @@ def compare_goldens(before: Artifact, after: Artifact, policy: Policy) -> tuple[
     return is_fine, lines
 
 
-def _other_inputs(old: Golden, new: Golden, artifact: Artifact) -> list[str]:
-    """Return the paths of the inputs that differ; their number, if that does."""
+def _differing_inputs(old: Golden, new: Golden, artifact: Artifact) -> list[str]:
+    """Return the paths of the inputs that differ between two goldens; if their number differs, a text on that."""
     then, now = old.inputs(), new.inputs()
     if len(then) != len(now):
         return [f"their number, {len(then)} → {len(now)}"]
@@ -63,7 +64,7 @@ def _other_inputs(old: Golden, new: Golden, artifact: Artifact) -> list[str]:
 
 
 def _outputs(wanted: GoldenOutputs, new: Golden) -> Iterator[tuple[bool, str]]:
-    """Yield for each call whether its outputs are within what is allowed, and lines on how far they differ."""
+    """Yield, for each call of the old golden, whether the new outputs are within what is allowed, and text on it."""
     old = wanted.golden
     comparator = old.compared_as.comparison.compare
     others = {check.name: check for check in new.manifest.checks}

@@ -36,7 +36,7 @@ _NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=GOLDEN_
 
 @dataclass(frozen=True)
 class _Asked:
-    """The options that the three commands share: for which readers, and by which policy and day."""
+    """The options shared by `inspect`, `audit` and `diff`: readers, goldens, policy, day and number of processes."""
 
     readers: str | None
     goldens: str | None
@@ -64,9 +64,10 @@ class _Asked:
         return find_readers(self.readers, terms, self.policy_file) if self.readers is not None else []
 
     def golden(self, name: str) -> tuple[list[Golden], Golden] | None:
-        """Return all goldens of a case, and the golden that a name means; None if it is not the name of a golden.
+        """Return all goldens of the case that a name means, and the golden that it means.
 
-        Raises `GoldenError` for a writer that the case does not have, and for a misspelled case.
+        Return None if the name is not that of a golden or case. Raises `GoldenError` if the case exists without this
+        writer, or if the case seems misspelled.
         """
         path = Path(name)
         is_golden = path.parent.name and (path / "golden.yaml").is_file()
@@ -79,9 +80,9 @@ class _Asked:
         return GoldenStore(Path(self.goldens or policy_of(self.policy_file).goldens)).meant(name)
 
     def files(self, names: Sequence[str], *, newest: bool = False) -> list[str]:
-        """Return the paths that these names mean: files and folders, and the artifacts of goldens.
+        """Return the paths that these names mean: files, folders, and the artifacts of goldens.
 
-        A case stands for all its goldens; with `newest`, for the newest one.
+        The name of a case means the artifacts of all its goldens, or with `newest` only of the newest golden.
         """
         paths = []
         for name in names:
@@ -95,9 +96,9 @@ class _Asked:
 
 
 def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options of the three commands, and passes them to a command as `_Asked`.
+    """Return a decorator that adds the shared options to a command, and passes their values to it as `_Asked`.
 
-    `who` says in the help what the readers of --readers are asked.
+    `who` begins the help text of --readers: what these readers have to do.
     """
 
     def add(about: Callable[..., None]) -> Callable[..., None]:
@@ -139,7 +140,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     one: its manifest, arrays and files are shown too. Nothing in it is run. The policy's releases, windows and allowed
     calls are used.
 
-    Of any other DIR, or of several names, all artifacts found are counted: each CASE then has all its goldens. Hidden
+    For any other DIR, or several names, all artifacts found are counted; a CASE then means all its goldens. Hidden
     folders and virtual environments are left out unless they are named.
 
     Exit codes with --readers: 0 all load it, none is known not to run it, and every custom call is promised or allowed;
@@ -197,8 +198,7 @@ def _show_golden(
 ) -> list[LoadCheck]:
     """Print what is in a golden, and return for each reader whether it loads the golden's artifact.
 
-    A damaged golden is shown with what is wrong. Raises `ExportCompatError` for it instead of JSON, and after the
-    screen if readers are named.
+    For a damaged golden, the screen says what is wrong. With `as_json` or with readers, `ExportCompatError` is raised.
     """
     from export_core.artifact import ArtifactError
     from export_core.features.inspect.golden import golden_artifact, golden_screen
@@ -222,7 +222,7 @@ def _show_golden(
 
 
 def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> int:
-    """Print the inventory of files and folders, and return the exit code.
+    """Print the inventory of the artifacts in files and folders, and return the exit code.
 
     Raises `ExportCompatError` if there is no artifact, or if the policy cannot be used.
     """
@@ -265,9 +265,9 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
 def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: str | None) -> None:
     """Check every custom call against what its writer guaranteed and the policy allows.
 
-    The parameters of `main` are checked against the artifact's envelope and its calling convention. Of a DIR, all
-    artifacts below it are audited, and those with problems are shown. CASE stands for all goldens of the case. Of a
-    golden, the writer is that of its golden.yaml, and what the marker allowed counts, as in a matrix.
+    The parameters of `main` are checked against the artifact's envelope and its calling convention. In a DIR, all
+    artifacts are audited, and those with problems are shown. CASE means all goldens of the case. For a golden, the
+    writer is read from its golden.yaml, and calls that its marker allowed are fine, as in a matrix.
 
     Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named runtime
     that is not jaxlib is known not to run it, 2 a file cannot be read.
@@ -300,9 +300,9 @@ def _name_links(left_out: LeftOut) -> None:
 
 
 def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: bool) -> Counter[bool | None]:
-    """Print the text about each file, in a folder only if the file is not fine.
+    """Print the text about each file; with `below`, only about files that are not fine.
 
-    Returns how many are fine (True), not fine (False), and unreadable (None).
+    Returns the number of files that are fine (True), not fine (False), and unreadable (None).
     """
     ended: Counter[bool | None] = Counter()
     for file in files:
@@ -327,8 +327,8 @@ def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: boo
 def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     """Show what changed from the first of two artifacts to the second, with the releases and calls of the policy.
 
-    Of two folders, the artifacts of the same name are compared, and those are named that only one of them has. CASE is
-    the newest golden of the case. Of two goldens, inputs and outputs are compared too, as the first one says.
+    In two folders, artifacts with the same path are compared, and those in only one folder are listed. CASE means the
+    newest golden of the case. For two goldens, inputs and outputs are compared too, as the first one says.
 
     Exit codes: 0 the same bytes, and outputs within what is allowed; 1 different, 2 a file cannot be read.
     """

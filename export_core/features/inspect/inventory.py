@@ -25,7 +25,7 @@ COUNT = 9  # the width of a number
 
 
 class InventoryRow(NamedTuple):
-    """A file of an archive. If it cannot be read, only `file` and `error` are set."""
+    """The facts about one file of an archive. If the file cannot be read, only `file` and `error` are set."""
 
     file: str  # The file, below the folder as it was named.
     error: str | None = None  # Why it cannot be read; null if it was read.
@@ -50,7 +50,7 @@ class InventoryRow(NamedTuple):
 
 
 def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
-    """Return the facts about an artifact that an inventory counts and names.
+    """Return the facts about an artifact that an inventory counts.
 
     Raises `ArtifactError` for a module that cannot be read.
     """
@@ -77,9 +77,10 @@ def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
 
 
 class Inventory:
-    """The counts of an archive, and the few files that are named. Its size does not grow with the number of files.
+    """The counts of the artifacts in an archive, and the names of a few files that need attention soonest.
 
-    `as_of` is the day from which the days of the promise are counted, `newest` the newest release.
+    `as_of` is the day from which the remaining days of a promise are counted, and `newest` is the newest release. The
+    memory that it takes does not grow with the number of files.
     """
 
     def __init__(self, as_of: datetime.date, newest: str) -> None:
@@ -91,7 +92,7 @@ class Inventory:
         self._stranded: list[str] = []
 
     def add(self, row: InventoryRow) -> None:
-        """Count the file of a row."""
+        """Add the facts about one file to the counts."""
         if row.error is not None:
             self.unread += 1
             return
@@ -121,7 +122,7 @@ class Inventory:
                 _keep_first(self._stranded, row.file)
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the inventory."""
+        """Yield the lines that `jaxexport inspect DIR` prints: the counts and the named files."""
         counts, promised = self._counts, self._counts["promised"]
         yield f"{plural(self.artifacts, 'artifact')}, {size(self.nbytes)}, as of {self.as_of}"
         for title in ("written by", "format", "platforms", "custom calls", "not promised"):
@@ -150,7 +151,7 @@ def _keep_first(names: list[str], name: str) -> None:
 
 
 def _counted(title: str, counts: Mapping[str, int], names: Sequence[str] = ()) -> Iterator[str]:
-    """Yield a line for each count: the largest first, or in the order of `names` if given."""
+    """Yield a line for each count, the largest first, or in the order of `names` if there are any."""
     order = names or sorted(counts, key=lambda name: (-counts[name], name))
     rows = [(name, counts[name]) for name in order if name in counts]
     for number, (name, count) in enumerate(rows[:MOST]):

@@ -49,7 +49,7 @@ def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> lis
 
 
 def _check_is_release(name: str, policy: Policy) -> None:
-    """Raise `ReleaseError` for a word that other commands take in place of a release, with what to name instead."""
+    """Raise `ReleaseError` if a name is a deployment target, or a word that only `jaxexport matrix` accepts."""
     targets = {target.name: target.jaxlib or target.release for target in policy.deployed}
     if name in targets:
         what = f"the deployment target {name!r}: name what it runs, {targets[name]}"

@@ -7,7 +7,7 @@ from export_core.base.errors import ExportCompatError
 
 
 class TextError(ExportCompatError):
-    """An error for a module that cannot be printed here."""
+    """An error for a module that the installed jaxlib cannot print as text."""
 
 
 def module_text(artifact: Artifact) -> str:

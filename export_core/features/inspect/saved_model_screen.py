@@ -13,7 +13,7 @@ PROMISED = (
 def about_call(call: XlaCallModule, takes: str, returns: str, inside: str) -> Iterator[str]:
     """Yield the lines about one function of a SavedModel.
 
-    `takes`, `returns` and `inside` are texts on its arguments, its results and its module.
+    `takes`, `returns` and `inside` are texts on the function's arguments, results and module.
     """
     yield f"{call.title}: {inside}"
     platforms = ", ".join(call.platforms) or "any platform"

@@ -42,7 +42,9 @@ REWRITTEN = "it was changed after its export, as by `jaxexport convert`"
 
 
 def quick_start(words: Sequence[str]) -> None:
-    """Print what is in a file and end the process, if only ``FILE [--json]`` was typed; else return.
+    """Print what is in a file and exit, if the command line is only ``FILE [--json]``; otherwise do nothing.
+
+    This skips the import of click for the commonest call of `jaxexport inspect`.
 
     Raises `ExportCompatError` if the file, the policy, or the project's file of releases cannot be used.
     """
@@ -69,7 +71,7 @@ def load_checks(
 ) -> list[LoadCheck]:
     """Return, for each of these readers, whether it loads the artifact, and whether JAX promises that.
 
-    Without `writer`, the writer is what the bytes show of it.
+    Without `writer`, the writer is read from the artifact's bytes.
     """
     if not readers:
         return []
@@ -79,9 +81,9 @@ def load_checks(
 
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, converted: bool = False) -> str:
-    """Return the last lines of a screen: whether each named reader loads the artifact, and what to do for a jaxlib.
+    """Return the last lines of a screen: whether each named reader loads the artifact, and what to do if not.
 
-    `converted` says that the artifact was changed after its export.
+    `converted` is whether the artifact was changed after its export.
     """
     if not checks:
         return ""
@@ -99,9 +101,9 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, conve
 
 
 def _remedy(release: CalendarEntry, targets: Collection[str], *, converted: bool) -> str:
-    """Return advice on how to get an artifact that this jaxlib loads and runs; of a `converted` one, from its original.
+    """Return advice on how to get an artifact that this jaxlib loads and runs.
 
-    `targets` are those of its custom calls.
+    `targets` are the artifact's custom-call targets. If it was `converted`, the advice is to convert its original.
     """
     if converted:
         return f"convert the original again: `jaxexport convert ORIGINAL --for {release.jaxlib} -o OUT`"
@@ -117,7 +119,7 @@ def _remedy(release: CalendarEntry, targets: Collection[str], *, converted: bool
 def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (), *, as_json: bool) -> str:
     """Return the screen about an artifact, or, with `as_json`, everything as one JSON object.
 
-    Custom calls are judged for `readers`. Raises `ArtifactError` for a module that cannot be read.
+    The jaxlibs among `readers` have to promise the custom calls. Raises `ArtifactError` if a module cannot be read.
     """
     facts = describe(artifact, terms, whole=as_json, readers=readers)
     return json_text(facts) if as_json else without_commands(screen(facts))
@@ -134,7 +136,7 @@ def json_text(facts: Inspection) -> str:
 
 
 def screen(facts: Inspection) -> str:
-    """Return the facts as lines, each with a name in front."""
+    """Return the screen about an artifact: lines with a name in the first column and the fact beside it."""
     lines = [f"{facts.file}: {facts.kind}, {size(facts.nbytes)}, SHA-256 {facts.sha256[:16]}…"]
     for name, texts in _rows(facts):
         shown = [texts] if isinstance(texts, str) else list(texts)
@@ -171,7 +173,7 @@ def _rows(facts: Inspection) -> Rows:
 
 
 def call_rows(facts: Inspection) -> Rows:
-    """Yield the custom calls of an artifact, and what is foreseen on each platform."""
+    """Yield the rows about an artifact's custom calls, and about what each platform is expected to do with them."""
     yield "custom calls", list(map(custom_call, facts.custom_calls)) or "none"
     alike: dict[str, list[str]] = {}  # platforms that refuse for one reason share a line
     for platform in facts.foreseen:
@@ -180,7 +182,7 @@ def call_rows(facts: Inspection) -> Rows:
 
 
 def reader_rows(facts: Inspection) -> Rows:
-    """Yield what an artifact needs, which readers load it and run it, and what is promised."""
+    """Yield the rows about what an artifact needs, which readers load and run it, and what JAX promises."""
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     if converted := facts.converted:
         # JAX promises nothing for a converted artifact, whatever it promises for the original.
@@ -257,7 +259,7 @@ def _envelope(facts: Inspection) -> Rows:
 
 
 def convention_in_words(facts: Inspection) -> list[str]:
-    """Return the calling convention of an artifact and whether `@main` follows it, then a text for each problem."""
+    """Return texts on an artifact's calling convention: whether `@main` follows it, then each problem."""
     convention, main = f"calling convention {facts.calling_convention_version}", facts.main
     others = {*facts.derivative_conventions} - {facts.calling_convention_version}
     convention += f" (of derivatives {joined(sorted(others))})" if others else ""
@@ -283,10 +285,7 @@ def _inside(module: ModuleFacts) -> str:
 
 
 def custom_call(call: AuditFinding) -> str:
-    """Return one line about a custom-call target.
-
-    It says its kind, how often it is called, and whether it is stable or allowed, with the reason.
-    """
+    """Return one line about a custom-call target: its kind, how often it is called, and whether it is stable."""
     what = str(Payload(call.what, call.payload_version))
     times = f" × {call.count}" if call.count > 1 else ""
     why = call.message.removeprefix(f"{call.target} ({what})").strip()
@@ -300,7 +299,7 @@ def custom_call(call: AuditFinding) -> str:
 
 
 def who_wrote(facts: Inspection) -> str:
-    """Return one line about the writer."""
+    """Return one line about the jax and jaxlib that wrote an artifact."""
     writer = facts.writer
     candidates = writer.candidates
     if facts.nr_devices is None:
@@ -318,7 +317,7 @@ def who_wrote(facts: Inspection) -> str:
 
 
 def need_in_words(module: ModuleFacts) -> str:
-    """Return one line about what a module needs of its reader."""
+    """Return one line about the StableHLO version that a reader needs for a module."""
     need = module.needs
     because = f", because of {joined(need.set_by)}" if need.set_by else ", the oldest that is promised to be read"
     foreign = f"; dialect {joined(need.dialects)}" if need.dialects else ""
@@ -331,7 +330,7 @@ def need_in_words(module: ModuleFacts) -> str:
 
 
 def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
-    """Yield a line for each reason why releases do not load the artifact, or may not; the latest releases first."""
+    """Yield a line for each reason why releases do not, or may not, load an artifact; the latest releases first."""
     groups: dict[tuple[bool, str], list[ReaderFacts]] = {}
     for reader in readers:
         if reader.loads:
@@ -354,9 +353,9 @@ _SPOILED = {NO: "does not run", YES_BUT: "runs, but", UNKNOWN: "may not run"}
 
 
 def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> Rows:
-    """Yield the releases that load the artifact and do not run it, or only on a condition, by the reasons.
+    """Yield rows about releases that load the artifact but do not run it, or run it only on a condition.
 
-    The latest come first. `known_reason` is a reason that another line has already.
+    Each line has a reason and its releases, the latest first. `known_reason` is left out: another row has it already.
     """
     groups: dict[str, dict[str, list[ReaderFacts]]] = {}
     for reader in readers:
@@ -369,9 +368,10 @@ def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> Rows:
 
 
 def _runtimes(runtimes: Sequence[RuntimeFacts], devices: int) -> Iterator[str]:
-    """Yield why no runtime runs an artifact for so many `devices`, if none does; then a line for each runtime.
+    """Yield a line for each runtime other than jaxlib on which of its releases read and run the artifact.
 
-    Runtimes with the same text share a line. If none runs the artifact, the lines say which releases parse it.
+    Runtimes with the same text share a line. If none runs the artifact, because of its custom calls or its number of
+    `devices`, lines before these say so.
     """
     calls = sorted({call for runtime in runtimes for call in runtime.custom_calls})
     by_none = [f"none but jaxlib compiles it, since {only_jax(calls)}"] if calls else []
@@ -421,7 +421,7 @@ def _promised(facts: Inspection) -> str | Sequence[str]:
 
 
 def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
-    """Return what JAX and what StableHLO promise for a module without an envelope, a line each."""
+    """Return two lines on what JAX and StableHLO promise for a module without an envelope."""
     by_jax = "nothing by JAX, whose windows are for what jax.export wrote"
     if by_stablehlo is None:
         return by_jax, "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it"
@@ -434,7 +434,7 @@ def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
 def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
     """Return the chosen readers as ranges by build date, such as ``0.11.0 (2026-07-16) to 0.12.0.1 (2026-10-20)``.
 
-    If none is chosen, it is ``no release``.
+    Return ``no release`` if none is chosen.
     """
     versions = {reader.jaxlib for reader in chosen}
     runs = [list(run) for here, run in groupby(readers, lambda reader: reader.jaxlib in versions) if here]
@@ -443,7 +443,7 @@ def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
 
 
 def size(number: int) -> str:
-    """Return a number of bytes as text: 812 bytes, 6.7 kB, 50.0 MB."""
+    """Return a number of bytes as text, such as ``812 bytes``, ``6.7 kB`` or ``50.0 MB``."""
     if number < 1000:
         return f"{plural(number, 'byte')}"
     return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:.1f} MB"

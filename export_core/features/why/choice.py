@@ -50,7 +50,7 @@ from export_core.run.run import Run, judge_run
 
 
 class WhyError(ExportCompatError):
-    """An error for a question about something that does not exist, is not one cell, or cannot be asked."""
+    """An error of `explain`, `bisect` or `reduce`: no cell or several cells were named, or the cell cannot be used."""
 
 
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
@@ -61,10 +61,7 @@ _DAY = re.compile(r" --as-of (\d{4}-\d\d-\d\d)\b")  # In a command that reproduc
 
 @dataclass(frozen=True)
 class Asked:
-    """The options by which a person names the cell.
-
-    An empty option was not given; each option that was given narrows the choice.
-    """
+    """The command-line options by which a person names one cell; each option that is not empty narrows the choice."""
 
     cell: str = ""
     """``GOLDEN in READER on PLATFORM``, a golden, a case, or the id of a cause."""
@@ -80,11 +77,11 @@ class Asked:
 
 
 def spelled_out(asked: Asked, run: Run | None) -> Asked:
-    """Return the options, with the golden, reader and platform that `cell` means as separate options.
+    """Return the options with CELL split into separate options for golden, reader and platform.
 
-    Nothing changes unless `cell` is the id of a cause of the run, or names a whole cell in words.
+    CELL is split if it names a whole cell, or is the id of a cause, which stands for the example of this cause.
 
-    Raises `WhyError` if an option contradicts `cell`.
+    Raises `WhyError` if another option contradicts CELL.
     """
     causes = run.summary.causes if run else ()
     if key := next((cause.example for cause in causes if cause.id == asked.cell), None):
@@ -96,49 +93,47 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
     for name, word in words.items():
         option = getattr(asked, name)
         if word and option and word != option:
-            raise WhyError(f"--{name} {option}: the name of the cell has {word}. Leave out one of them.")
+            raise WhyError(
+                f"--{name}: expected {word}, as in the name of the cell, found {option}. Leave out one of the two."
+            )
     reader, platform = asked.reader or words["reader"], asked.platform or words["platform"]
     return replace(asked, cell=golden, reader=reader, platform=platform)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The cell that was meant, and how it is replayed.
-
-    `plan` has this cell alone; its calendar has the releases that wheels and indexes add. `stored` are the results of
-    the golden in all readers on this platform; empty if the run had a different golden of this name. `run` has the
-    options with which another command finds the same golden and releases. `alike` counts all cells of the run with the
-    cell's cause by judgement, the worst first; it is empty if no run has the cell. `others` are commands, each of which
-    explains the example of another cause; `having_others` is the phrase before their number, such as "The run has".
-    `outside` are such commands for causes only of cells outside the window, where other cells break the run. `goldens`
-    are such commands for goldens of the same case that fail, one for each that no other command names.
-    """
+    """The cell that a person's options mean, how it is replayed, and what a stored run says about it."""
 
     cell: Cell
-    plan: Plan
+    plan: Plan  # A plan of this cell alone; its calendar also has the releases of given wheels and indexes.
     options: ReplayOptions
     stored: tuple[Result, ...] = ()
+    """The golden's results in all readers on this platform; empty if the run had another golden of this name."""
     run: RunOptions = field(default_factory=RunOptions)
+    """The options with which another command finds the same golden and releases."""
     alike: Mapping[str, int] = field(default_factory=dict)
-    others: tuple[str, ...] = ()
-    having_others: str = ""
+    """The number of the run's cells with the same cause, by judgement, the worst first; empty without a run."""
+    others: tuple[str, ...] = ()  # An `explain` command for the example of each other cause.
+    having_others: str = ""  # The phrase before the number of `others`, such as "The run has".
     outside: tuple[str, ...] = ()
+    """An `explain` command for each cause that only cells outside the window have, if other cells break the run."""
     goldens: tuple[str, ...] = ()
+    """An `explain` command for each failing golden of the same case that no other command names."""
     results: Path | None = None  # The folder of results that was named.
     not_counted: str = ""  # Why the result that the run has of the cell does not count, as a phrase; empty if it does.
 
     @property
     def named_results(self) -> dict[str, str]:
-        """The option --results of another command about the cell, with its value; empty for the usual folder."""
+        """The option --results, with its value, for another command about this cell; empty for the usual folder."""
         return {"--results": str(self.results)} if named_folder(self.results) else {}
 
     @property
     def asked(self) -> dict[str, str]:
-        """The options with which another command sees the goldens, policy, day and results of this one."""
+        """The options with which another command uses the same goldens, policy, day and results."""
         return asked_in(option_words(self.run)) | self.named_results
 
     def command(self, name: str, *words: str) -> str:
-        """Return the shell command `jaxexport NAME` about this cell, with these further words."""
+        """Return the shell command `jaxexport NAME` for this cell, with further words at its end."""
         options = option_words(self.plan.selection, self.run)
         options += chain.from_iterable(self.named_results.items())
         command = shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
@@ -172,7 +167,7 @@ class Choice:
         return ReaderEnvironments.of(options.policy, self.plan.calendar, options.sources, notify=notify)
 
     def release(self, name: str) -> Release:
-        """Return the release that a text names: a jaxlib, also with its jax, or another runtime's release.
+        """Return the release with this name: a jaxlib, a jaxlib with its jax, or a release of another runtime.
 
         Raises `ReleaseError` if there is no such release.
         """
@@ -184,9 +179,9 @@ class Choice:
 
 
 class _Candidate(NamedTuple):
-    """A cell that the options may mean.
+    """A cell that a person's options may mean.
 
-    `reader` is written as `--readers` takes it. `result` is the stored result of the cell, None if no run has one.
+    `reader` is the reader's name as `--readers` accepts it. `result` is the stored result of the cell, if there is one.
     """
 
     golden: Golden
@@ -210,14 +205,14 @@ class _Candidate(NamedTuple):
 
 
 def choose(asked: Asked) -> Choice:
-    """Return the cell that the options mean; if they fit several cells, the one that fails in the results.
+    """Return the cell that the options mean; if they fit several cells, the one that fails in the stored results.
 
-    The results may be of another machine, since the golden is enough to run a cell.
+    The stored results may be from another machine.
 
     Raises:
-        WhyError: No cell is meant, or several are, which the message lists.
+        WhyError: The options fit no cell or several cells, which the message lists.
         RunError: The folder of results that was named has no finished run.
-        ExportCompatError: As for a matrix, the policy, a golden, the reader or the platform cannot be used.
+        ExportCompatError: The policy, a golden, the reader or the platform cannot be used.
     """
     # The usual folder need not have a run.
     recorded = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None
@@ -277,10 +272,9 @@ def choose(asked: Asked) -> Choice:
 
 
 def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:
-    """Return a stored run, judged again if the options name a policy or a day that is not that of the run.
+    """Return a stored run, judged again if the options name a policy or a day other than those of the run.
 
-    Without these options, a run stays as it was judged, as in `jaxexport report`. Cells whose writer or reader was
-    built after the day are left out, as a plan of that day leaves them out.
+    Cells whose writer or reader was built after the day are then left out.
 
     Raises:
         WhyError: The run has cells, and none of them existed on that day.
@@ -301,9 +295,9 @@ def _judged_as_asked(run: Run, asked: Asked, policy: Policy) -> Run:
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
-    """Return the goldens that the options may mean.
+    """Return the goldens that fit the options for cell, case and writer.
 
-    Raises `WhyError` if there is none.
+    Raises `WhyError` if no golden fits.
     """
 
     def is_meant(golden: Golden) -> bool:
@@ -328,10 +322,7 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
 
 
 def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> list[_Candidate]:
-    """Return the cells that may be meant: those of the run that fit the options.
-
-    If a reader is named, its cells with all these goldens are added.
-    """
+    """Return the cells of the run that fit the options, and if a reader is named, its cells with all `goldens`."""
     by_id = {golden.id: golden for golden in goldens}
     platform = asked.platform.partition(":")[0]
     candidates = []
@@ -353,7 +344,7 @@ def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> lis
 
 
 def _explaining(candidate: _Candidate, asked: Asked, policy: Policy) -> str:
-    """Return the `jaxexport explain` command for another cell of the same run."""
+    """Return the shell command `jaxexport explain` for a cell of the same run."""
     results = ["--results", str(asked.results)] if asked.results else []
     cell = f"{candidate.golden.id} in {candidate.reader} on {candidate.platform}"
     command = shlex.join(["jaxexport", "explain", cell, *option_words(asked.selection, asked.run), *results])
@@ -361,19 +352,19 @@ def _explaining(candidate: _Candidate, asked: Asked, policy: Policy) -> str:
 
 
 def _worst_first(run: Run) -> list[Cause]:
-    """Return the causes of a run in the order in which a report shows them, then those that it does not show."""
+    """Return the causes of a run, the worst first, as in a report; causes that the report does not show come last."""
     shown = [finding.cause for finding in view(run).findings if finding.cause]
     return [*shown, *(cause for cause in run.summary.causes if cause not in shown)]
 
 
 def _alike(candidate: _Candidate, run: Run | None) -> dict[str, int]:
-    """Return how many cells of the run have the cause of this cell, by judgement, the worst first."""
+    """Return the number of the run's cells that have the same cause as this cell, by judgement, the worst first."""
     counts = Counter(one.judgement for one in run.results if one.cause == candidate.cause) if run else Counter()
     return {str(judgement): counts[judgement] for judgement in Judgement if candidate.cause and counts[judgement]}
 
 
 class _Meant(NamedTuple):
-    """The candidate that is meant, with examples of other causes, the worst first."""
+    """The cell that is meant, and other failing cells to explain: an example of each other cause, the worst first."""
 
     one: _Candidate
     others: Sequence[_Candidate] = ()
@@ -396,7 +387,7 @@ def _examples(failing: Sequence[_Candidate], run: Run | None) -> list[_Candidate
 def _of_other_goldens(
     failing: Sequence[_Candidate], examples: Sequence[_Candidate], run: Run | None
 ) -> list[_Candidate]:
-    """Return the worst cell of each golden that no example is of; none if the cells are of several cases."""
+    """Return the worst cell of each golden that has none of the `examples`; empty if the cells are of several cases."""
     if len({candidate.golden.manifest.case for candidate in failing}) > 1:
         return []
     named = {candidate.golden.id for candidate in examples}
@@ -405,9 +396,9 @@ def _of_other_goldens(
 
 
 def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Meant:
-    """Return the candidate that is meant; if several cells fail by the same cause, the example of that cause.
+    """Return the candidate that is meant; if several candidates fail by the same cause, the example of that cause.
 
-    Raises `WhyError` if no candidate fits, or if several fit and none of them is preferred.
+    Raises `WhyError` if there is no candidate, or if there are several without a reason to prefer one.
     """
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.

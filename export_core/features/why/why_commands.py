@@ -50,10 +50,9 @@ _ONE_CELL = (
 
 
 def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options of one cell to a command, and passes it their `Choice`.
+    """Return a decorator that adds the options that name one cell to a command, and passes it the chosen cell.
 
-    If the cells that are meant fail by several causes, `first_cause` chooses the first cause; otherwise that is an
-    error.
+    If the options fit cells with several causes, `first_cause` chooses the first cause; without it, that is an error.
     """
 
     def add(about: Callable[..., None]) -> Callable[..., None]:
@@ -79,7 +78,7 @@ def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., Non
 
 @contextmanager
 def _interrupted_with(text: str) -> Iterator[None]:
-    """Print this text and exit with the signal's code if a signal interrupts the block."""
+    """Run the block; if a signal interrupts it, print `text`, and exit with the exit code of that signal."""
     from export_core.cli.signals import Interrupted, interruptible
 
     try:
@@ -138,9 +137,10 @@ def explain(
 ) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
-    CELL is one as findings print it. Without it, the worst cause of the run is explained by its example, and the
-    commands for the others follow, those outside the window last. If one case is named, so do commands for its other
-    goldens that fail. A cell that no stored run has is run here, and so is a reference for numbers.
+    CELL is a cell as findings print it. Without it, the example of the run's worst cause is explained, and commands for
+    the other causes follow, those outside the window last. If one case is named, commands for its other failing goldens
+    follow too. A cell that no stored run has is run here, and so is a reference for numbers.
+
 
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
     """

@@ -283,7 +283,7 @@ def test_explain_of_a_kept_run_leaves_out_expected_refusals(project, jaxexport):
             {"case": CASE, "writer": "0.8.0", "reader": "0.9.2"},
             "no golden by this writer, only by 0.8.1-cpu, 0.9.2-cpu.",
         ),
-        ({"cell": CELL, "reader": "0.11.0"}, "--reader 0.11.0: the name of the cell has 0.10.2-jax0.10.2."),
+        ({"cell": CELL, "reader": "0.11.0"}, "--reader: expected 0.10.2-jax0.10.2, as in the name of the cell"),
         ({"cell": f"{CASE}/0.9.2-cpu in 0.10.9"}, "jaxlib 0.10.9 is not in the release calendar"),
         ({"cell": f"{CASE}/0.9.2-cpu", "reader": "0.10.2", "platform": "cuda"}, "none for cuda"),
         ({"run": RunOptions(goldens=Path("other"))}, "other: expected goldens, found none in "),

@@ -140,7 +140,7 @@ def test_unknown_calls_and_small_floats_have_no_reference(operation, kind, refus
 
 
 def test_a_program_of_integers_has_no_reference(editor):
-    with pytest.raises(WhyError, match="in double precision, or without floats"):
+    with pytest.raises(WhyError, match="in double precision already, or has no floats"):
         in_double(program_of(lambda x: x + 1, np.arange(3)), editor)
 
 

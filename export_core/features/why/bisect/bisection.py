@@ -47,7 +47,7 @@ AT_ONCE = 12  # Up to so many releases, all are run, since a failure may come an
 
 
 class NotBisectedError(Exception):
-    """An error for a cell with nothing to search for: its arguments are the exit code and the reason."""
+    """An error for a cell for which there is no edge to search; its arguments are the exit code and the reason."""
 
 
 def bisect(
@@ -58,14 +58,14 @@ def bisect(
     by: BisectBy = BisectBy.MESSAGE,
     every: bool = False,
 ) -> Bisection:
-    """Bisect the cell of a choice, whose reader is the bad end, by replays on this machine.
+    """Find the release in which a cell began to fail, by replaying its golden on this machine.
 
     Args:
-        choice: the cell.
-        good: a release in which the cell works; empty to look for one.
-        by: what makes results alike.
-        every: whether all releases between the two ends are run, however many they are.
-        notify: gets a line about each release that was run, and about what else happens.
+        choice: The cell; its reader is the bad end of the search.
+        good: The good end, a release in which the cell works; empty to look for one.
+        by: The properties by which two results count as alike.
+        every: Whether all releases between the two ends are run, however many they are.
+        notify: Called with a line about each release that was run, and about other progress.
 
     Raises:
         WhyError: The good release that was named is bad too, or a result has no error in units of noise.
@@ -98,9 +98,9 @@ def bisect(
 
 @dataclass
 class Trials:
-    """The results of a choice's golden, by release: each release is run once.
+    """The results of the chosen golden by release; a release is run when its result is first asked for.
 
-    `options` say how the cells are run, `notify` gets a line about each.
+    `options` say how the cells are run; `notify` is called with a line about each.
     """
 
     choice: Choice
@@ -133,7 +133,7 @@ def _folders(choice: Choice, options: ReplayOptions, releases: Iterable[Release]
 
 
 def result_line(result: Result) -> str:
-    """Return what happened to a cell, in a line: ``crash in stage run: died by signal 11 (SIGSEGV)``."""
+    """Return what happened to a cell in one line, such as ``crash in stage run: died by signal 11 (SIGSEGV)``."""
     if result.verdict.works:
         return str(result.verdict)
     return f"{result.verdict} in stage {result.stage}: {first_line(result.message)}".removesuffix(": ")
@@ -142,7 +142,7 @@ def result_line(result: Result) -> str:
 def _answer(
     choice: Choice, trials: Trials, by: BisectBy, exit_code: int, message: str, criterion: Criterion | None = None
 ) -> Bisection:
-    """Return the record of a bisection: the question, the answer, and the releases that were run, by build date."""
+    """Return the record of a bisection without its edge: the cell, the exit code, and the releases that were run."""
     results = sorted(trials.results.values(), key=lambda result: result.reader.date_order)
     return Bisection(
         *cell_names(choice.cell),
@@ -169,7 +169,7 @@ def _answer(
 def known_size(result: Result, asked: Mapping[str, str]) -> float:
     """Return the error of a result in units of noise.
 
-    `asked` has the options that name the goldens and the policy. Raises `WhyError` if the result has no such error.
+    Raises `WhyError` if it has none, with a command to measure noise; `asked` are the options of that command.
     """
     if (size := BisectBy.NUMBERS.size(result)) is not None:
         return size
@@ -184,10 +184,10 @@ def known_size(result: Result, asked: Mapping[str, str]) -> float:
 
 @dataclass(frozen=True)
 class Criterion:
-    """The rule by which another result counts as like the bad one.
+    """The rule that decides whether a release is bad: whether its result is like that of the bad end.
 
-    Its error in units of noise is above `threshold`. If that is None, both results are in the same class, as `by`
-    defines classes.
+    With `threshold`, a result is bad if its error in units of noise is larger. Without, it is bad if it is in the same
+    class as the result `bad`, as `by` defines classes.
     """
 
     by: BisectBy
@@ -195,7 +195,7 @@ class Criterion:
     threshold: float | None = None
 
     def is_bad(self, result: Result) -> IsBad:
-        """Return whether a result is like the bad one; None if the result shows nothing."""
+        """Return whether a result is like that of the bad end; None if that cannot be decided."""
         if _shows_nothing(result, self.bad):
             return None
         if self.threshold is None:
@@ -205,9 +205,9 @@ class Criterion:
 
 
 def _shows_nothing(result: Result, bad: Result) -> bool:
-    """Return whether a result does not show whether its release is like the bad one.
+    """Return whether a result cannot decide whether its release is bad: it was not run, or it timed out.
 
-    One that ended by its time limit shows that only if the bad one did too: on a busy machine, any cell may.
+    A timeout decides only if the result of the bad end is a timeout too, since any cell may time out on a busy machine.
     """
     timed_out = result.verdict is Verdict.TIMEOUT and bad.verdict is not Verdict.TIMEOUT
     return timed_out or result.verdict is Verdict.NOT_RUN
@@ -217,10 +217,10 @@ def _shows_nothing(result: Result, bad: Result) -> bool:
 
 
 def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[Release, Criterion]:
-    """Return the good end, and the rule that distinguishes bad results; the bad end is the reader of the choice.
+    """Return the good end of the search, and the rule that distinguishes bad results from good ones.
 
     Raises:
-        NotBisectedError: There is nothing to search for.
+        NotBisectedError: The cell does not fail here, or no good end is known.
         WhyError: The good end that was named is bad too, or a result has no error in units of noise.
     """
     reader = choice.cell.reader
@@ -265,9 +265,9 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
 
 
 def _none_is_good(choice: Choice, results: Sequence[Result]) -> str:
-    """Return why no release can be the good end if the golden fails alike in its own writer, and what to do; else "".
+    """Return why no release can be the good end and what to do, if the golden fails in its own writer too; else "".
 
-    `results` are those of the bisection, the bad end first; the stored results count too.
+    `results` are those of the bisection, the bad end's first. The stored results are searched for the writer too.
     """
     own = failing_alike_in_writer(results[0], [*results, *choice.stored])
     if own is None:
@@ -280,7 +280,10 @@ def _none_is_good(choice: Choice, results: Sequence[Result]) -> str:
 
 
 def _none_is_forecast(choice: Choice) -> str:
-    """Return that no release of another runtime can be the good end if a forecast says so of each; else ""."""
+    """Return a sentence if, by the forecasts, no known release of the cell's runtime runs the artifact; else "".
+
+    The result is always "" for a jaxlib.
+    """
     cell, calendar = choice.cell, choice.plan.calendar
     if not cell.reader.runtime:
         return ""
@@ -302,8 +305,8 @@ def _none_is_forecast(choice: Choice) -> str:
 def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
     """Return the releases that may be the good end, the most likely first.
 
-    First are the releases in which the golden works by the stored results, the nearest first. Then come the golden's
-    writer and the newest jaxlib, or for another runtime its newest release.
+    They are the releases in which the golden works by the stored results, the nearest first; then the golden's writer
+    and the newest jaxlib, or for another runtime its newest release.
     """
     reader, writer = choice.cell.reader, choice.cell.golden.manifest.writer
 
@@ -335,10 +338,10 @@ def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
 
 
 def between(first: Release, second: Release, calendar: Calendar) -> list[Release]:
-    """Return the releases of a calendar from `first` to `second` by build date, both included, in this order.
+    """Return the releases built from `first` to `second`, both included, in the order that leads from one to the other.
 
-    Each jaxlib is paired with the jax that was published with it. If the two are of another runtime, the releases are
-    that runtime's.
+    If both ends are releases of another runtime, so are those between. Otherwise each release is a jaxlib with the jax
+    that was published with it.
     """
     if first.runtime:
         row = runtime_readers(f"{first.family}>=0{parts_of(first.name)[2]}", calendar)
@@ -365,9 +368,10 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
 
 
 def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *, every: bool) -> Sequence[Release]:
-    """Return the last good release of a row, the releases after it without an answer, and the first bad one.
+    """Return the part of a row of releases around its edge: a good release, those without an answer, and a bad one.
 
-    The row begins with a good release and ends with the bad one. Nothing else is assumed: a failure may come and go.
+    The row begins with a good release and ends with a bad one. With `every`, or if the row is short, all its releases
+    are run; otherwise the edge is found by binary search.
     """
     if every or len(row) <= AT_ONCE:
         trials.run(row)
@@ -380,7 +384,7 @@ def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *
 def edge_in(answers: Sequence[IsBad]) -> tuple[int, int]:
     """Return the indexes of the last good release and of the first bad release after it.
 
-    `answers` has one for each release of the row, in its order; None for a release that gave no answer.
+    `answers` says for each release of a row, in order, whether it is bad; None for a release that gave no answer.
     """
     last_good = max(place for place, answer in enumerate(answers) if answer is False)
     return last_good, min(place for place, answer in enumerate(answers) if answer and place > last_good)

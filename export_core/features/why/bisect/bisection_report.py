@@ -41,7 +41,7 @@ class BisectBy(StrEnum):
     NUMBERS = "numbers"  # By the largest error, in units of the noise that the writer measured.
 
     def size(self, result: Result) -> float | None:
-        """Return the error of a result in units of noise; None if it has none, or if numbers are not compared."""
+        """Return the error of a result in units of noise; None if there is none, or if `self` is not NUMBERS."""
         if self is not BisectBy.NUMBERS or not result.verdict.is_compared:
             return None
         # A result has no number that JSON has not: infinity, and an error where there must be none.
@@ -49,14 +49,14 @@ class BisectBy(StrEnum):
         return math.inf if error is None and result.verdict is Verdict.NUMERICS else error
 
     def label(self, result: Result) -> str:
-        """Return the class of a result in words; results that are alike by verdict and message share it."""
+        """Return the class of a result: its verdict or failure signature as text. Results of a class are alike."""
         if result.verdict.works or self is BisectBy.VERDICT:
             return str(result.verdict)
         return str(failure_signature(result))
 
 
 class TriedRelease(msgspec.Struct, frozen=True):
-    """A release in which the cell was run."""
+    """The result of the cell in one of the releases in which it was run."""
 
     reader: Release  # The release.
     stage: Stage  # How far the cell got.
@@ -68,7 +68,7 @@ class TriedRelease(msgspec.Struct, frozen=True):
 
 
 class ChangedPart(msgspec.Struct, frozen=True):
-    """A part that differs between the last good and the first bad release."""
+    """A package, or StableHLO, with different versions in the last good and the first bad release."""
 
     name: str  # jax, jaxlib or StableHLO.
     good: str  # Its version in the last good release; empty if the calendar does not have it.
@@ -76,14 +76,14 @@ class ChangedPart(msgspec.Struct, frozen=True):
 
 
 class CommitsLink(msgspec.Struct, frozen=True):
-    """A link to the commits that changed something."""
+    """A link to the commits of jax, jaxlib or XLA between two releases."""
 
     name: str  # What the commits are of: jax; jaxlib, with its XLA; or the XLA that a jaxlib was built with.
     link: str  # The page.
 
 
 class Bisection(msgspec.Struct, frozen=True):
-    """What `jaxexport bisect --json` prints."""
+    """The record of a bisection that `jaxexport bisect --json` prints."""
 
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.
@@ -106,7 +106,7 @@ class Bisection(msgspec.Struct, frozen=True):
 
 
 def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:
-    """Return which of the packages and of StableHLO have another version in `bad`; `good` may be the younger one."""
+    """Return which of jax, jaxlib (or another runtime) and StableHLO have different versions in two releases."""
 
     def stablehlo(release: Release) -> str:
         if release.runtime:
@@ -123,11 +123,10 @@ def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[Ch
 
 
 def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path | None]) -> tuple[CommitsLink, ...]:
-    """Return links to the commits from the older release to the younger one.
+    """Return links to the commits between two releases: of jax, of jaxlib, and to the XLA commit of each jaxlib.
 
-    Tags name the commits of releases. A jaxlib records the commit of the same repository that it was built from, and a
-    file in that commit names the commit of XLA. What a release does not record is left out. `folders` has the
-    environment folders of these releases, if they are built here.
+    The commits are known from the tags of published releases, and from what the packages in `folders` record.
+    `folders` has the environment folder of each release that has an environment here. Unknown commits are left out.
     """
     names: dict[str, list[str]] = {}
     if good.runtime:
@@ -153,13 +152,13 @@ def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path 
 
 
 def _tag(version: str) -> str:
-    """Return the tag of a published release; empty for a nightly, a candidate or a local build, which have no tag."""
+    """Return the Git tag of a published release; empty for a nightly, a candidate or a local build, which have none."""
     number = version_key(version)
     return "" if number.is_prerelease or number.local else f"jax-v{version}"
 
 
 def _commit(folder: Path | None, package: str) -> str:
-    """Return the commit that a package records as its source; empty if there is none, or no environment (`folder`)."""
+    """Return the commit that a package in an environment records as its source; empty if it is not known."""
     info = metadata_of(folder, package) if folder else None
     try:
         match = _COMMIT.search((info.parent / package / "version.py").read_text(encoding="utf-8")) if info else None
@@ -172,7 +171,7 @@ def _commit(folder: Path | None, package: str) -> str:
 
 
 def bisect_lines(bisection: Bisection, width: int) -> Iterator[str]:
-    """Yield the lines for people, wrapped to `width`; the last line has the answer and the exit code."""
+    """Yield the screen of a bisection, wrapped to `width`; the last line has the answer and the exit code."""
     yield plain_text(f"{bisection.golden} on {bisection.platform}, by {bisection.by}, as of {bisection.as_of}")
     yield ""
     # A row for each run of releases that are alike, next to each other by build date.
@@ -207,7 +206,7 @@ def _row(run: Sequence[TriedRelease]) -> tuple[str, str, str]:
 
 
 def answer(bisection: Bisection) -> Iterator[tuple[str, str]]:
-    """Yield labelled texts: the bad side of the edge, the other side, what changed, links, doubts."""
+    """Yield the answer of a bisection as labelled texts: both sides of the edge, what changed, commits, and notes."""
     if bisection.first_bad and bisection.last_good:
         # Where the good side is younger, the failure has ended there. It may also fail in another way.
         began = bisection.last_good.date_order < bisection.first_bad.date_order

@@ -52,10 +52,10 @@ _TRACKER = "https://github.com/jax-ml/jax/issues"
 
 @dataclass(frozen=True)
 class BundledProgram:
-    """What the script of a bundle runs: an artifact and its inputs, as the bytes of their files.
+    """The program that the script of a bundle runs: an artifact and its inputs, as the bytes of their files.
 
-    If numbers differ, `outputs` are the outputs to compare with, and `measured` is the largest absolute difference that
-    was seen, None if it is infinite. `text` is the module of a reduced program, empty for the golden's own.
+    If the cell fails in its numbers, `outputs` are the expected outputs, and `measured` is the largest absolute
+    difference from them, None if that is infinite. `text` is the module of a reduced program; empty for a golden's.
     """
 
     artifact: bytes
@@ -66,9 +66,9 @@ class BundledProgram:
 
 
 def program_of(choice: Choice, result: Result) -> BundledProgram:
-    """Return the golden's own program.
+    """Return the program of a golden as it was exported, for a bundle.
 
-    Raises `WhyError` if it needs Python modules that a script with only jax lacks.
+    Raises `WhyError` if the program needs Python modules that a script with only jax lacks.
     """
     golden = choice.cell.golden
     if golden.manifest.options.register:
@@ -86,7 +86,7 @@ def program_of(choice: Choice, result: Result) -> BundledProgram:
 def bundled_program(
     choice: Choice, result: Result, reduced: ReductionFolder | None, notify: Callable[[str], None]
 ) -> BundledProgram:
-    """Return the program of a bundle: the reduced one if there is a reduction, else the golden's own."""
+    """Return the program for a bundle: the reduced program if there is a reduction, else the golden's program."""
     if reduced is None:
         return program_of(choice, result)
     with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
@@ -94,11 +94,11 @@ def bundled_program(
 
 
 def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> BundledProgram:
-    """Return the program that `jaxexport reduce` has left in a folder.
+    """Return the program that `jaxexport reduce` wrote into a folder, for a bundle.
 
-    Its text is made anew from the artifact, since the text in the folder may be from anybody.
+    The text of its module is made from the artifact, since the text in the folder may have been changed.
 
-    Raises `WhyError` if there is no such program, it is that of another cell, or its module cannot be written as text.
+    Raises `WhyError` if the folder has no program, or that of another cell, or if its module cannot be written as text.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
     try:
@@ -134,9 +134,9 @@ def check_new(folder: Path) -> None:
 def write_bundle(
     folder: Path, choice: Choice, result: Result, explanation: Explanation, program: BundledProgram
 ) -> list[Path]:
-    """Write the folder of a bundle, all or nothing, and return its files.
+    """Write the folder of a bundle, all or nothing, and return the paths of its files.
 
-    Raises `WhyError` if the folder exists or cannot be written, or if the audit stops its artifact.
+    Raises `WhyError` if the folder exists or cannot be written, or if the artifact fails its audit.
     """
     check_new(folder)
     # Whoever gets the bundle runs it: also what a folder of somebody else has in place of a reduced program.
@@ -159,9 +159,9 @@ def write_bundle(
 
 
 def script_files(choice: Choice, result: Result, program: BundledProgram) -> dict[str, bytes]:
-    """Return the script and the files that it reads.
+    """Return the files of a bundle's script by name: the script itself, and the files that it reads.
 
-    For jax, they include the artifact; for another runtime, a module and the worker that calls it.
+    For jax, these include the artifact; for another runtime, a StableHLO module and the worker code that runs it.
     """
     cell, golden = choice.cell, choice.cell.golden
     reported = f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}"
@@ -189,7 +189,7 @@ def script_files(choice: Choice, result: Result, program: BundledProgram) -> dic
 
 
 def _metadata(choice: Choice) -> list[str]:
-    """Return the first lines of the script, from which `uv run` makes an environment of the failing reader."""
+    """Return the metadata lines of the script, from which `uv run` builds an environment with the failing reader."""
     python, wanted = _python_and_packages(choice, choice.cell.reader)
     return [
         "# /// script",  # inline metadata: PEP 723
@@ -207,7 +207,7 @@ def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[st
 
 
 def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
-    """Return the commands that run the script: in the failing reader, and in the newest release that works, if any."""
+    """Return the commands that run the script in the failing reader, and in the newest release that works, if any."""
     lines = [f"uv run {SCRIPT}"]
     for row in reversed(rows):
         if row.verdict is Verdict.PASS and row.reader.family == choice.cell.reader.family:
@@ -220,7 +220,7 @@ def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
 
 
 def issue(choice: Choice, result: Result, explanation: Explanation, program: BundledProgram) -> str:
-    """Return the text of an issue for JAX's tracker, by its template: a description, and the system."""
+    """Return the text of an issue about a failing cell, in the form of the issue template of JAX's repository."""
     reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
     python, _ = _python_and_packages(choice, reader)
     phrase = VERDICTS[result.verdict].phrase
@@ -262,7 +262,7 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 
 
 def _module_and_releases(explanation: Explanation, program: BundledProgram) -> str:
-    """Return the reduced module, if any, the outcome by release, and what a bisection found, if it was run."""
+    """Return a part of an issue's text: the reduced module, the results by release, and the result of a bisection."""
     rows = "\n".join(
         f"| {for_markdown(f'jax {row.reader.jax}, ' * bool(row.reader.jax) + row.reader.title)} | {row.reader.built} "
         f"| {row.verdict} |"
@@ -282,7 +282,7 @@ def _module_and_releases(explanation: Explanation, program: BundledProgram) -> s
 
 
 def _promise_sentence(result: Result) -> str:
-    """Return a sentence on whether the cell was promised, and by whom."""
+    """Return a sentence on whether JAX, or the maker of the runtime, promised that the cell works."""
     if not result.reader.runtime:
         window = f"({result.direction}, {plural(result.days, 'day')})"
         return (

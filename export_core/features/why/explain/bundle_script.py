@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def main() -> None:
-    """Run the artifact and compare its outputs; stages are printed on the way, since a crash prints nothing."""
+    """Run the artifact and compare its outputs; each stage is printed as it is reached, in case the process crashes."""
     facts = json.loads((HERE / "call.json").read_text(encoding="utf-8"))
     print("reported: " + facts["reported"], flush=True)
     results = in_runtime(facts) if "worker" in facts else in_jax(facts)
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def in_runtime(facts: dict[str, Any]) -> list[Any]:
-    """Return the results of the module in a runtime, without jax and without any other part of jaxexport."""
+    """Return the results of running the StableHLO module in a runtime that is not jaxlib."""
     os.environ.update(facts["variables"])
     spec = importlib.util.spec_from_file_location("runtime", HERE / facts["worker"])
     assert spec
@@ -47,7 +47,7 @@ def in_runtime(facts: dict[str, Any]) -> list[Any]:
 
 
 def in_jax(facts: dict[str, Any]) -> list[Any]:
-    """Return the results of the artifact in jax, with PRNG keys as their data."""
+    """Return the results of running the artifact in jax; a PRNG key is returned as the array of its data."""
     devices = facts["devices"]
     if devices > 1:
         os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
@@ -74,7 +74,7 @@ def in_jax(facts: dict[str, Any]) -> list[Any]:
 
 
 def as_jax(dtype: str, data: Any) -> Any:
-    """Return an argument for jax from its data: a PRNG key, a float0 array, or the data itself."""
+    """Return an argument for jax, made from its stored data: a PRNG key, a float0 array, or the data itself."""
     import jax
     import numpy as np
 
@@ -98,9 +98,9 @@ def on_devices(exported: Any, leaves: list[Any], count: int) -> list[Any]:
 
 
 def arrays(path: Path) -> list[tuple[str, Any]]:
-    """Return the dtype and the array of each member of an .npz, in order.
+    """Return the dtype and the array of each member of an .npz file, in the order of their numbers.
 
-    Members are called NUMBER.DTYPE, since NumPy lacks some dtypes of JAX.
+    Members are called NUMBER.DTYPE, since NumPy cannot store some dtypes of JAX.
     """
     import ml_dtypes
     import numpy as np
@@ -116,10 +116,10 @@ def arrays(path: Path) -> list[tuple[str, Any]]:
 
 
 def differs(results: list[Any], expected: list[Any], measured: "float | None", named: Sequence[str] = ()) -> bool:
-    """Return whether the results are at least half as far from the writer's as they were in the failing cell.
+    """Return whether the results differ from the expected ones by at least half as much as in the failing cell.
 
-    `measured` is the largest absolute difference in that cell; None if it was infinite. `named` has the number and the
-    path of each result, as far as they are known.
+    `measured` is the largest absolute difference in that cell; None if it was infinite. `named` are the names of the
+    results, as far as they are known.
     """
     import numpy as np
 

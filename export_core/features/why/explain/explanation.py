@@ -58,7 +58,7 @@ from export_core.report.wording import (
 
 
 class FailureCause(StrEnum):
-    """The cause behind a failing cell, as far as it is known without running anything else."""
+    """The kind of cause behind a failing cell, as far as it can be decided without running anything else."""
 
     AUDIT = "stopped by the audit"  # No release was asked, and none is to blame.
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
@@ -90,7 +90,7 @@ class Reference(NamedTuple):
 
 
 class InRelease(msgspec.Struct, frozen=True):
-    """The outcome of the same golden in one release."""
+    """The outcome of the explained cell's golden in one release."""
 
     reader: Release  # The release.
     verdict: Verdict  # What happened.
@@ -98,7 +98,7 @@ class InRelease(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Why a cell fails."""
+    """The explanation of why a cell fails, with evidence and advice."""
 
     cell: str  # The cell, as `bisect` and `reduce` take it.
     sentence: str  # What happened, with both releases and their dates.
@@ -117,7 +117,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
-    """Return the stored result of a cell, or that of a replay here if no run has one.
+    """Return the result of the chosen cell: the stored one, or if no run has the cell, that of a replay here.
 
     Raises `WhyError` if the cell works, or cannot be run here.
     """
@@ -143,13 +143,13 @@ def explain(
     bisection: Bisection | None = None,
     references: Sequence[Reference] = (),
 ) -> Explanation:
-    """Return the explanation of a failing cell, from its result and its golden alone: nothing is run.
+    """Return the explanation of a failing cell, from its result and its golden, without running anything.
 
     Args:
         choice: The cell.
-        result: Its result.
-        reduced: The folder of its reduction by `jaxexport reduce`, if there is one.
-        bisection: What `jaxexport bisect` has found, if it was run.
+        result: The result of the cell.
+        reduced: The folder in which `jaxexport reduce` reduced the cell, if there is one.
+        bisection: What `jaxexport bisect` found for the cell, if it was run.
         references: Labelled evidence about whose numbers are right.
 
     Raises:
@@ -230,14 +230,14 @@ def explanation_lines(explanation: Explanation, choice: Choice, width: int) -> I
 
 
 def _names(rows: Sequence[InRelease]) -> dict[Release, MapRelease]:
-    """Return the names of the releases in these rows: a jaxlib that is among them with several jax has its jax."""
+    """Return the names of the releases in these rows; the jax is named too where a jaxlib occurs with several."""
     return map_releases([row.reader for row in rows])
 
 
 def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
-    """Yield labelled evidence from the folder of a reduction of this cell.
+    """Yield labelled evidence from a reduction of this cell: its size, and the first operation that differs.
 
-    Raises `WhyError` if the folder is of another cell.
+    Raises `WhyError` if the folder has a reduction of another cell.
     """
     reduction, steps, _ = folder.read_of(cell)
     yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"
@@ -247,7 +247,7 @@ def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[st
 
 
 def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[str]:
-    """Return a sentence for each custom call that the writer or the reader does not promise."""
+    """Return a sentence for each custom call of the artifact that its writer or the reader does not promise."""
     policy, golden = choice.options.policy, choice.cell.golden
     # The manifest knows the writer, where the artifact alone leaves several.
     writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=golden.manifest.writer.jaxlib)
@@ -257,9 +257,10 @@ def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[st
 
 
 def _is_refuted(result: Result, own: Result | None, references: Sequence[Reference]) -> bool:
-    """Return whether a known issue of a runtime about numbers does not explain a cell.
+    """Return whether there is evidence against a known issue of a runtime as the cause of wrong numbers.
 
-    The golden's own writer gives the same numbers, or references contradict only the stored outputs.
+    This is so if the golden's own writer gives the same wrong numbers, or if references contradict only the stored
+    outputs.
     """
     if not result.reader.family or result.verdict is not Verdict.NUMERICS:
         return False
@@ -268,14 +269,17 @@ def _is_refuted(result: Result, own: Result | None, references: Sequence[Referen
 
 
 class _Converted(NamedTuple):
-    """The forecast of how another runtime than jaxlib would fail with the artifact even after a conversion for it."""
+    """A forecast of why converting the artifact would not help: how the reader would fail even then.
+
+    It is empty for a jaxlib, and if nothing is known against a conversion.
+    """
 
     fails: str = ""  # How it fails, and why, as a sentence; "" if nothing is known against it.
     steps: tuple[str, ...] = ()  # What to do about it: a conversion alone does not help.
 
     @classmethod
     def of(cls, artifact: Artifact, reader: Reader, platform: str) -> "_Converted":
-        """Return the forecast of how a reader fails with an artifact that was converted, with its custom calls kept."""
+        """Return the forecast of how a reader would fail with the artifact after a conversion for this reader."""
         if not reader.release.runtime:
             return cls()
         (then,) = forecasts_when_converted(artifact, [reader], platform)
@@ -300,10 +304,10 @@ def _cause(
     issue: KnownIssue | None,
     references: Sequence[Reference],
 ) -> tuple[FailureCause, str]:
-    """Return the kind of cause, and the cause in words.
+    """Return the kind of cause of a failing cell, and the cause in words.
 
-    What the audit and the artifact itself show comes before known issues, which only have a similar failure. `own` is
-    the cell in which the golden fails alike in its own writer, which may be the cell itself.
+    Evidence from the audit and the artifact comes before known issues, which only show that the failure is similar.
+    `own` is the result of the golden in its own writer if it fails in the same way there; it may be `result` itself.
     """
     if result.fails_audit:
         return FailureCause.AUDIT, f"The audit stopped it, so that no release was asked: {first_line(result.message)}"
@@ -354,9 +358,9 @@ def _cause(
 
 
 def _doubt(result: Result, references: Sequence[Reference]) -> str:
-    """Return what contradicts the stored outputs of a golden whose own writer gives other numbers; "" if nothing does.
+    """Return the evidence against the stored outputs of a golden whose own writer gives other numbers; "" if none.
 
-    References decide. If none supports a side, the size of the difference does.
+    References decide. If none of them supports a side, a difference too large for rounding is evidence.
     """
     if result.verdict is not Verdict.NUMERICS:
         return ""
@@ -366,14 +370,14 @@ def _doubt(result: Result, references: Sequence[Reference]) -> str:
 
 
 def _against(references: Sequence[Reference]) -> str:
-    """Return which references contradict the golden's stored outputs; "" if none does."""
+    """Return a phrase that names the references that contradict the golden's stored outputs; "" if none does."""
     labels = [f"`{reference.label}`" for reference in references if reference.for_stored is False]
     verb = "contradicts" if len(labels) == 1 else "contradict"
     return f"{' and '.join(labels)} {verb} the stored outputs" if labels else ""
 
 
 def _way_out(result: Result) -> str:
-    """Return the advice after the colon in a runtime's known refusal; empty for any other result."""
+    """Return the advice in the message of a refusal by a runtime other than jaxlib; empty for any other result."""
     if not result.reader.family or result.verdict is not Verdict.REFUSED:
         return ""
     return first_line(result.message).partition(": ")[2]
@@ -476,7 +480,7 @@ def _steps(
 
 
 def _with_more_time(choice: Choice, result: Result) -> Iterator[str]:
-    """Yield what to do about a cell that ended by its time limit: run it with a longer one, before all else."""
+    """Yield the advice for a cell that timed out: first run it with a longer limit, then bisect and report it."""
     limit = longer_limit(result.reproduce or choice.reproduce)
     patient = replace(choice, run=replace(choice.run, timeout=float(limit)))
     yield f"Run it again, alone and with a longer limit: `{patient.reproduce}`."

@@ -46,17 +46,20 @@ _WIDE = {"complex64": "complex128", "bfloat16": "float64", "float16": "float64",
 
 
 class Sentence(NamedTuple):
-    """A sentence of a reference, and whether it supports the golden's stored outputs: None if it supports no side."""
+    """A sentence of evidence about numbers, and whether it supports the golden's stored outputs; None for neither side.
+
+    The other side is the outputs of the failing reader.
+    """
 
     text: str
     for_stored: bool | None = None
 
 
 def references(choice: Choice, result: Result, notify: Callable[[str], None], *, ask: bool = True) -> list[Reference]:
-    """Return labelled evidence about whose numbers are right; empty unless the cell ended in `numerics`.
+    """Return labelled evidence about whether the writer's or the reader's numbers are right.
 
-    The evidence is from stored results and, with `ask`, from runs made now: in StableHLO's reference interpreter, and
-    in double precision.
+    It is empty unless the cell ended in `numerics`. It comes from stored results and, with `ask`, from runs made now:
+    in StableHLO's reference interpreter, and in double precision.
     """
     if result.verdict is not Verdict.NUMERICS:
         return []
@@ -71,17 +74,17 @@ def references(choice: Choice, result: Result, notify: Callable[[str], None], *,
 
 
 def _of_all(sides: Iterable[bool | None]) -> bool | None:
-    """Return whether these outputs together support the stored outputs: a single one that contradicts them decides.
+    """Return whether several outputs together support the golden's stored outputs; None if no output shows anything.
 
-    `sides` has the answer of each output; None if an output shows nothing.
+    `sides` says of each output whether it does so, or None. A single output that contradicts them decides.
     """
     return min((side for side in sides if side is not None), default=None)
 
 
 def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> Sentence:
-    """Return a sentence that says which side the newest reference interpreter agrees with, or why it was not asked.
+    """Return whether StableHLO's reference interpreter agrees with the writer or the reader, or why it was not run.
 
-    Empty if the cell's reader is that interpreter.
+    The sentence is empty if the cell's reader is that interpreter.
     """
     cell = choice.cell
     try:
@@ -108,7 +111,10 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> Sentence:
 
 
 def _side(choice: Choice, own: Ran, reference: Ran) -> Sentence:
-    """Return the end of a sentence that says with whom the interpreter agrees, by the outputs of the plain call."""
+    """Return the end of a sentence on whether the reference interpreter agrees with the writer, the reader or neither.
+
+    `own` are the outputs of the cell's reader, `reference` those of the interpreter; those of the plain call count.
+    """
     outcome = reference.outcome
     if reference.works:
         return Sentence("agrees with the writer", for_stored=True)
@@ -128,7 +134,7 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> Sentence:
 
 
 def _known_of(choice: Choice, outcome: Result) -> str:
-    """Return the end of a sentence about the interpreter that names its own known issue with such a program; or ""."""
+    """Return a clause that names the known issue of the reference interpreter that explains its failure; "" if none."""
     issues = known_issues(choice.options.policy.known_issues)
     shown = upstream_of(outcome, choice.cell.golden, issues)
     issue = next((issue for issue in issues if issue.id == shown), None)
@@ -136,10 +142,7 @@ def _known_of(choice: Choice, outcome: Result) -> str:
 
 
 def alone_line(choice: Choice, result: Result) -> str:
-    """Return a sentence if, by the stored results, this reader's runtime alone gives different numbers.
-
-    Empty otherwise.
-    """
+    """Return a sentence if, by the stored results, only the runtime of this reader gives different numbers; else ""."""
     right = [stored for stored in choice.stored if stored.verdict.works]
     wrong = [stored for stored in (*choice.stored, result) if stored.verdict is Verdict.NUMERICS]
     others = {stored.reader.family for stored in right} - {result.reader.family}
@@ -156,10 +159,12 @@ def alone_line(choice: Choice, result: Result) -> str:
 
 
 def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None]) -> list[Sentence]:
-    """Return a line for each output that differs, the largest difference first; or why there is no reference.
+    """Return a line for each differing output on whether writer or reader is nearer to double precision.
+
+    The largest difference comes first. If there is no result in double precision, a line says why.
 
     The program of the failing call runs again in its reader, then in double precision: in the same reader, or in the
-    newest jaxlib if that fails or the reader is another runtime. It gets the golden's inputs unchanged.
+    newest jaxlib if that fails or the reader is another runtime.
     """
     cell, golden = choice.cell, choice.cell.golden
     call = failing_call(golden, result.message)
@@ -192,7 +197,10 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
 
 
 def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: str, named: Named) -> str:
-    """Return why there is no reference, if the call, run again alone, gives the same floats as the writer."""
+    """Return why there is no reference in double precision although the failing call ran again.
+
+    Either the outputs that differ are not floats, or this time the reader gave the writer's outputs.
+    """
     pairs = enumerate(zip(written, read, strict=True))
     others = [
         f"output {named(number)} {leaf}"
@@ -223,14 +231,18 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
 def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf], named: Named = str) -> list[Sentence]:
     """Return a line for each float output that differs, which says whether writer or reader is nearer to `exact`.
 
-    The largest difference comes first. All outputs are of the same call: as the writer gave them, as the reader gives
-    them, and in double precision. Errors are root mean squares over the elements that differ, relative to that of the
-    whole exact output, or of the written or read output if that is 0. Elements that are NaN or infinite in one of the
-    three have no error: a text says what they are. `named` gives outputs their names.
+    The largest difference comes first. An error is the root mean square over the elements that differ, relative to
+    that of the whole exact output. Elements that are NaN or infinite in one of the three outputs are counted in words.
 
-    A line contradicts the stored outputs if these are more than `NEAR` times as far from `exact` as the read ones,
-    and as the step of their dtype. Of outputs that are in double precision themselves it supports no side: the reader
-    may have computed `exact` with the same operations.
+    A line contradicts the stored outputs if their error is more than `NEAR` times the reader's, and more than `NEAR`
+    times the machine epsilon. It supports no side for an output in double precision, since the reader may have
+    computed `exact` with the same operations.
+
+    Args:
+        written: The outputs of the failing call that the writer stored.
+        read: The outputs that the reader gives.
+        exact: The outputs in double precision.
+        named: Returns the name of the output with a number.
     """
     lines: list[tuple[float, Sentence]] = []
     for number, (leaf, *others) in enumerate(zip(written, read, exact, strict=True)):
@@ -263,21 +275,19 @@ _KINDS = ("finite", "NaN", "inf", "-inf")
 
 
 def _kinds(values: Array) -> Array:
-    """Return which of `_KINDS` each element is, as its index.
+    """Return the index in `_KINDS` for each element: finite, NaN, infinite, or negative infinite.
 
-    An infinite complex number has no sign.
+    Infinite complex numbers count as infinite, since they have no sign.
     """
     kinds = np.where(np.isfinite(values), _FINITE, np.where(np.isnan(values), _NAN, _INFINITE))
     return kinds if np.iscomplexobj(values) else np.where(np.isneginf(values), _NEGATIVE, kinds)
 
 
 def _not_finite(want: Array, got: Array, true: Array) -> list[Sentence]:
-    """Return a text for each group of elements that differ and are NaN or infinite somewhere, the largest group first.
+    """Return a sentence for each group of differing elements that are NaN or infinite, the largest group first.
 
-    A group has the same kinds in `want` (the writer's outputs), `got` (the reader's) and `true` (in double precision).
-
-    Such an element is often a rounding error at the edge of a function's domain: the logarithm of a sum that one of the
-    two sides rounds to 0.
+    The elements of a group have the same kinds in `want` (the writer's outputs), `got` (the reader's) and `true` (in
+    double precision). Such a difference is often rounding at the edge of a function's domain, as in log(0).
     """
     kinds = np.stack([_kinds(side).ravel() for side in (want, got, true)])
     differs = (kinds[0] != kinds[1]) | ((kinds[0] == _FINITE) & (want != got).ravel())
@@ -319,7 +329,7 @@ def _rms(values: Array) -> float:
 
 
 def _outputs(choice: Choice, cell: Cell, environment: Environment, program: ReducedProgram) -> tuple[Leaf, ...]:
-    """Return the outputs of a program in a reader.
+    """Return the outputs of running a program in the reader of a cell.
 
     Raises `WhyError` if the program does not run.
     """

@@ -39,14 +39,17 @@ _FATAL = re.compile(r"Check failed|LLVM ERROR|[Aa]ssertion|F\d{4} |terminate cal
 
 @dataclass(frozen=True)
 class Failure:
-    """The signature of a failure, and the kind of message with which its process ended itself, empty if it did not."""
+    """How a program failed: its failure signature, and the class of the fatal message that a native library printed.
+
+    Two programs fail in the same way if their `Failure` is equal. `fatal` is empty if there was no such message.
+    """
 
     signature: FailureSignature
     fatal: str
 
     @classmethod
     def of(cls, outcome: Result) -> Failure:
-        """Return the failure that an outcome shows."""
+        """Return how the program of an outcome failed."""
         fatal = next((line for line in outcome.stderr.splitlines() if _FATAL.search(line)), "")
         # Since XLA's log lines begin with the time, what is before the message differs each time.
         fatal = fatal[match.start() :] if (match := _FATAL.search(fatal)) else ""
@@ -60,9 +63,9 @@ class Failure:
 class Divergence:
     """How far the outputs of two readers differ.
 
-    `units` is the largest error of all outputs, in units in the last place of the largest finite element of its output;
-    infinite if one side alone is NaN or infinite. `relative` is the same error as a share of that element. `unequal` is
-    whether any outputs that are not floats differ.
+    `relative` is the largest error, as a share of the largest finite element of its output; infinite if an element is
+    NaN or infinite in only one reader. `units` is the same error in units in the last place of that element. `unequal`
+    is whether any outputs that are not floats differ.
     """
 
     units: float = 0.0
@@ -70,7 +73,7 @@ class Divergence:
     unequal: bool = False
 
     def is_enough_for(self, original: Divergence) -> bool:
-        """Return whether a smaller program still shows the difference that the original has."""
+        """Return whether this difference, left in a smaller program, is large enough compared with the original's."""
         return self.units >= KEPT_SHARE * original.units if original.units else self.unequal
 
 
@@ -101,7 +104,7 @@ _NOT_COMPARED = "the outputs of a reduced program are compared with those of a s
 
 
 def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
-    """Return the manifest of a reduced program's golden, like that of an adopted artifact without outputs."""
+    """Return a manifest without outputs for a reduced program, with the writer and options of the original golden."""
     original, kept = golden.manifest, ("mesh", "register", "platforms", "disabled_checks")
     options = {name: getattr(original.options, name) for name in kept} | {"allow": golden.compared_as.allow}
     return Manifest(
@@ -125,10 +128,10 @@ def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
 
 @dataclass
 class ProgramReader:
-    """A reader that runs programs in cold processes of one worker, as `program_reader` yields it.
+    """A reader that runs programs, each in a cold process; `program_reader` makes one.
 
-    Programs are called with the options of the golden of `cell`, in its reader and on its platform. The replay's
-    `options` may be changed between runs. `tried` counts the programs.
+    Reader, platform and call options are those of `cell`. The replay's `options` may be changed between runs. `tried`
+    is the number of programs that were run.
     """
 
     cell: Cell
@@ -138,17 +141,17 @@ class ProgramReader:
     tried: int = 0
 
     def run(self, programs: Sequence[ReducedProgram]) -> list[Ran]:
-        """Run programs, all at once, and return what became of each, in order.
+        """Run programs, and return the outcome and outputs of each, in the same order.
 
-        Raises `InfrastructureFault` if nothing is known of a program, even after a second try.
+        Raises `InfrastructureFault` if there is no outcome for a program, even after a second try.
         """
         self.tried += len(programs)
         return self.run_cells([self.write_cell(program, number) for number, program in enumerate(programs)])
 
     def run_cells(self, cells: Sequence[Cell]) -> list[Ran]:
-        """Run cells, and return what became of each, in order.
+        """Run cells, and return the outcome and outputs of each, in the same order.
 
-        Raises `InfrastructureFault` if nothing is known of a cell, even after a second try.
+        Raises `InfrastructureFault` if there is no outcome for a cell, even after a second try.
         """
         with closing(self._replay(cells, self.options)) as replayed:
             ran = {one.outcome.key: one for one in replayed}
@@ -157,7 +160,7 @@ class ProgramReader:
         return [ran[cell.key] for cell in cells]
 
     def write_cell(self, program: ReducedProgram, number: int = 0) -> Cell:
-        """Write a program as a golden into a scratch folder, both named by `number`, and return its cell."""
+        """Write a program as golden number `number` into a scratch folder, and return the cell that runs it."""
         folder = self._scratch / str(number)
         folder.mkdir(exist_ok=True)
         golden = self.cell.golden
@@ -173,7 +176,7 @@ class ProgramReader:
 def program_reader(
     cell: Cell, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None
 ) -> Iterator[ProgramReader]:
-    """Yield a reader that runs programs in this environment, in the place of the cell's golden.
+    """Yield a reader that runs programs in this environment, with the reader, platform and call options of the cell.
 
     `start` starts its worker; if it is None, the reader has a worker of its own, which is closed at the end.
     """
@@ -192,11 +195,11 @@ def program_reader(
 
 @dataclass
 class Oracle:
-    """A test of whether a smaller program fails as the original does, in the failing reader and in a second one.
+    """A test of whether a smaller program still fails in the same way as the original.
 
-    If the two readers give different numbers, at least `KEPT_SHARE` of the difference has to be left. Any other failure
-    has to be the same in the failing reader. If there is a second reader, the smaller program has to work there, so
-    that it does not become a program that works nowhere.
+    If the original gives different numbers in a failing and a second reader, at least `KEPT_SHARE` of the difference
+    must remain. Any other failure must be the same in the failing reader. If there is a second reader, the smaller
+    program must work there, so that it does not become a program that works nowhere.
     """
 
     failing: ProgramReader
@@ -208,11 +211,11 @@ class Oracle:
 
     @property
     def tried(self) -> int:
-        """How many cells were run so far, in both readers."""
+        """The number of programs that were run so far, in both readers."""
         return self.failing.tried + (self.second.tried if self.second else 0)
 
     def first(self, programs: Iterable[ReducedProgram | None]) -> tuple[int, ReducedProgram] | None:
-        """Return the index of the first program that fails in the same way, and the program; None if none does.
+        """Return the first program that fails in the same way as the original, with its index; None if none does.
 
         A None among the programs is skipped.
         """
@@ -238,7 +241,7 @@ class Oracle:
         return self._outputs.get(program.key, ())
 
     def _alike(self, programs: Mapping[bytes, ReducedProgram]) -> set[bytes]:
-        """Return the keys of the programs that fail in the same way."""
+        """Return the keys of the programs that fail in the same way as the original."""
         if self.failure.signature.verdict is Verdict.NUMERICS:
             assert self.second
             right = _working(self.second, programs)
@@ -257,6 +260,6 @@ class Oracle:
 
 
 def _working(reader: ProgramReader, programs: Mapping[bytes, ReducedProgram]) -> dict[bytes, Ran]:
-    """Return the runs of the programs that work in a reader, by key."""
+    """Return the outcome and outputs, by key, of those programs that work in a reader."""
     ran = zip(programs, reader.run([*programs.values()]) if programs else (), strict=True)
     return {key: one for key, one in ran if one.works}

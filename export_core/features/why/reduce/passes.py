@@ -40,7 +40,10 @@ Keep = Callable[[ReducedProgram, str], object]
 
 @dataclass
 class Passes:
-    """The passes over a program: `program` is the smallest one so far that fails, and `keep` gets each such program."""
+    """The passes that make a failing program smaller.
+
+    `program` is the smallest failing program so far. `keep` is called with each smaller failing program that is found.
+    """
 
     program: ReducedProgram
     editor: ModuleEditor
@@ -87,7 +90,7 @@ class Passes:
     def _edited(
         self, edits: Sequence[Edit], base: ReducedProgram, values: Values | None = None
     ) -> ReducedProgram | None:
-        """Return the program after these edits; None if they cannot be made."""
+        """Return the program `base` after these edits; None if they cannot be made."""
         try:
             return base.edited(self.editor, edits, values)
         except NotEditedError:
@@ -110,10 +113,10 @@ class Passes:
     def _make_most(
         self, kind: str, changes: Sequence[T], changed: Callable[[Sequence[T]], ReducedProgram | None]
     ) -> None:
-        """Make as many of these changes at once as leave a program that still fails.
+        """Make as many of these changes as possible such that the program still fails.
 
-        `changed` returns the program with some of the changes. The search minimizes the list of changes that are not
-        made.
+        `changed` returns the program after some of the changes; None if they cannot be made. In the end, none of the
+        changes that are left could be made on its own.
         """
 
         def first(subsets: Sequence[tuple[T, ...]]) -> int | None:
@@ -123,9 +126,9 @@ class Passes:
         minimize(changes, first)
 
     def _values(self) -> Values:
-        """Return the outputs of every operation of main, as the second reader gives them, or placeholders.
+        """Return the output values of every operation of main in the second reader, or placeholders for them.
 
-        Empty if main cannot return them all, or if they are too large.
+        Empty if main cannot be made to return them all, or if they are too large.
         """
         traced = traced_program(self.program, self.editor)
         if traced is None:
@@ -139,7 +142,10 @@ class Passes:
         return {(source.operation, source.result): leaf for source, leaf in zip(traced.results, leaves, strict=True)}
 
     def _simplify_inputs(self, simpler: Callable[[Leaf], Array]) -> None:
-        """Make as many inputs as possible simpler, with `simpler`, except those that are all 1 or all 0."""
+        """Replace as many inputs as possible by what `simpler` returns for them, so that the program still fails.
+
+        Inputs that are all 1 or all 0 already stay as they are.
+        """
         base = self.program
         simple = {}
         for number, leaf in enumerate(base.inputs):
@@ -164,14 +170,14 @@ def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProg
 
 
 def _made(aval: Aval) -> Leaf:
-    """Return a placeholder for a value that was not computed: ones; zeros for integers and dtypes that NumPy lacks."""
+    """Return a placeholder for a value that was not computed: ones for NumPy's floats, zeros for all other dtypes."""
     dtype = np.dtype(aval.dtype) if aval.dtype in PLAIN else np.dtype(f"u{_BYTES.get(aval.dtype, 1)}")
     shape = tuple(map(int, aval.shape))
     return Leaf(aval.dtype, np.ones(shape, dtype) if dtype.kind in "fc" else np.zeros(shape, dtype))
 
 
 def _ones(leaf: Leaf) -> Array:
-    """Return ones of an array's shape; zeros for a dtype that NumPy lacks."""
+    """Return an array of ones with an input's shape and dtype; zeros if NumPy lacks the dtype."""
     return np.ones_like(leaf.data) if leaf.dtype in PLAIN else np.zeros_like(leaf.data)
 
 
@@ -180,24 +186,22 @@ def _zeros(leaf: Leaf) -> Array:
 
 
 def _rounded(leaf: Leaf) -> Array:
-    """Return an array rounded to one decimal place; unchanged if it is not of floats."""
+    """Return the values of an input rounded to one decimal place; unchanged if they are not NumPy's floats."""
     return np.round(leaf.data, 1) if leaf.dtype in PLAIN and leaf.data.dtype.kind in "fc" else leaf.data
 
 
 # --- delta debugging --------------------------------------------------------------------------------------------------
 
 First = Callable[[Sequence[tuple[T, ...]]], int | None]
-"""A function that returns the place of the first interesting subset; None if there is none."""
+"""A function that returns the index of the first interesting subset; None if there is none."""
 
 
 def minimize(items: Sequence[T], first: First[T]) -> tuple[T, ...]:
-    """Return an interesting subset of items that is no longer interesting without any single one of its items.
-
-    If every superset of an interesting set is interesting, no smaller subset of the result is interesting.
+    """Return a subset of items that is interesting, but no longer so when any single item is removed (ddmin).
 
     Args:
-        items: All items, each once; known to be interesting together.
-        first: Called with subsets, the preferred ones first, and never twice with the same subset.
+        items: All items, each once; all of them together are known to be interesting.
+        first: Decides which subsets are interesting. It is called with new subsets only, the preferred ones first.
     """
     asked: set[tuple[T, ...]] = {tuple(items)}
 

@@ -35,23 +35,19 @@ Edit = tuple[str | int, ...]  # A change: see editing/editing_program.py.
 
 
 class Source(msgspec.Struct, frozen=True):
-    """The origin of an argument or result of a changed main.
+    """The origin of an argument or result of a changed main: one of the original main, or a result of an operation."""
 
-    It is the original's argument or result with the index `was`, or, if that is None, a result of an operation. Then
-    `operation` and `result` are the indexes of these two, `type` is shape and dtype, and `text` shows the operation.
-    """
-
-    was: int | None = None
-    operation: int = -1
-    result: int = 0
-    type: tuple[tuple[int, ...], str] | None = None
-    text: str = ""
+    was: int | None = None  # Its index among the original's arguments or results; None if it is not one of them.
+    operation: int = -1  # Otherwise, the index of the operation that computed it in the original.
+    result: int = 0  # Which result of that operation it is.
+    type: tuple[tuple[int, ...], str] | None = None  # Its shape and dtype.
+    text: str = ""  # The operation as text.
 
 
 class ModuleSummary(msgspec.Struct, frozen=True):
-    """What the editing program says of a module: its operations, and what its main takes and returns.
+    """A reply of the editing program: the operations of a module, and the arguments and results of its main.
 
-    `edits` are the edits that may be tried, by kind. `refused` is why an edit was not made, else empty.
+    `edits` are the edits that may be tried, by kind. `refused` is why an edit was not made; empty if it was made.
     """
 
     names: tuple[str, ...] = ()
@@ -63,9 +59,9 @@ class ModuleSummary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ModuleParts:
-    """A module to be edited: its bytecode, and its StableHLO version.
+    """A module that can be edited: its bytecode, and its StableHLO version.
 
-    `leading` and `tokens` are how many arguments and results of main come before the envelope's.
+    `leading` arguments and `tokens` results of its main come before those that the envelope lists.
     """
 
     code: bytes
@@ -75,7 +71,7 @@ class ModuleParts:
 
 
 class ModuleEditor(ExitStack):
-    """A context manager that changes modules, in the environment of the newest release.
+    """A context manager that edits StableHLO modules in a process of an environment with MLIR's Python bindings.
 
     It must be used from one thread.
     """
@@ -91,18 +87,18 @@ class ModuleEditor(ExitStack):
         return self
 
     def edited(self, module: ModuleParts, edits: Sequence[Edit]) -> tuple[ModuleSummary, bytes, bytes]:
-        """Return a changed module: its summary, its bytecode, its text.
+        """Return a module after these edits: its summary, its bytecode, and its text.
 
-        If the edits are refused, the summary says why, and the rest is empty.
+        If the edits are refused, the summary says why, and bytecode and text are empty.
         """
         code, text = self._scratch / "changed.bc", self._scratch / "changed.mlir"
         summary = self.summary(module, apply=edits, stablehlo=module.stablehlo, out=str(code), text=str(text))
         return (summary, b"", b"") if summary.refused else (summary, code.read_bytes(), text.read_bytes())
 
     def summary(self, module: ModuleParts, **wanted: object) -> ModuleSummary:
-        """Return the summary of a module.
+        """Return the summary of a module, or, if `wanted` requests edits, that of the changed module.
 
-        `wanted` are further keys of the request to the editing program: then the summary is that of the changed module.
+        `wanted` are further keys of the request to the editing program.
         """
         path = self._scratch / "module.bc"
         path.write_bytes(module.code)
@@ -134,15 +130,15 @@ Values = Mapping[tuple[int, int], Leaf]  # Outputs of operations, by the number 
 
 
 class NotEditedError(WhyError):
-    """An error for a program that cannot be changed in this way."""
+    """An error for a program in which the requested edits cannot be made."""
 
 
 @dataclass(frozen=True)
 class ReducedProgram:
-    """A program; `text` is its module as MLIR prints it: bytes, not always UTF-8.
+    """A program under reduction: its envelope, its module and its inputs. The further fields are empty until an edit.
 
-    `names` are those of its operations in all functions and regions, without operations that return. `results` say
-    where its results come from. Both are empty until the program is edited.
+    `names` are the names of its operations, without those that return. `results` are the origins of its results.
+    `text` is its module as MLIR prints it, in bytes, since these are not always UTF-8.
     """
 
     envelope: Envelope
@@ -171,9 +167,9 @@ class ReducedProgram:
     def edited(self, editor: ModuleEditor, edits: Sequence[Edit] = (), values: Values | None = None) -> ReducedProgram:
         """Return the program after these edits.
 
-        `values` are outputs of operations, which edits may turn into inputs.
+        `values` are known outputs of operations, for edits that turn such an output into an input of the program.
 
-        Raises `NotEditedError` if the edits are refused, or a value is not known.
+        Raises `NotEditedError` if the edits are refused, or if the value of a new input is not known.
         """
         summary, code, text = editor.edited(self.module, edits)
         if summary.refused:
@@ -210,9 +206,9 @@ class ReducedProgram:
         return ReducedProgram(changed, module, tuple(inputs), summary.names, summary.results, text)
 
     def _cut(self, size: int, smaller: int) -> ReducedProgram:
-        """Return the program with `smaller` in place of each dimension of size `size`.
+        """Return the program with its envelope and inputs cut from size `size` to `smaller` in each such dimension.
 
-        Arrays lose their last elements.
+        The inputs lose their last elements. The module is not changed.
         """
 
         def cut(avals: Sequence[Aval]) -> tuple[Aval, ...]:
@@ -229,11 +225,11 @@ class ReducedProgram:
 
 
 def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> ReducedProgram:
-    """Return the program of an artifact, or of its derivative of this order, with these flat inputs.
+    """Return the program of an artifact, or of its derivative of order `order`, with these flattened inputs.
 
     Raises:
         ArtifactError: The artifact cannot be read.
-        WhyError: It is a bare module, has no such derivative, or its main does not fit its envelope or the inputs.
+        WhyError: The artifact is a bare module or has no such derivative, or `main` does not fit envelope or inputs.
     """
     envelope = artifact.envelope
     for _ in range(order):

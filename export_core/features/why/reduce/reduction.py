@@ -92,7 +92,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reduced(NamedTuple):
-    """A reduction, ended or interrupted: what was reduced, each step, and the smallest program so far."""
+    """The state of a reduction, finished or interrupted: the original, each step, and the smallest program so far."""
 
     reduction: Reduction
     steps: list[Step]
@@ -101,14 +101,14 @@ class Reduced(NamedTuple):
 
 @dataclass(frozen=True)
 class ReductionFolder:
-    """A folder with the smallest program so far, which is replaced as a whole by a smaller one."""
+    """The output folder of a reduction: it holds the smallest program so far, and is always replaced as a whole."""
 
     path: Path
 
     def earlier(self, *, resume: bool) -> Reduced | None:
-        """Return the reduction in the folder if it is to be continued, else None.
+        """Return the reduction in the folder if `resume` asks to continue it, else None.
 
-        Raises `WhyError` if something in the folder would be lost, or if there is nothing to continue.
+        Raises `WhyError` if a new content would delete other files in the folder, or if there is nothing to continue.
         """
         if self.path.resolve() == Path.cwd():  # which is replaced with each smaller program
             raise WhyError(
@@ -127,7 +127,7 @@ class ReductionFolder:
             if others := [name for name in names if name not in _OWN and not name.endswith(".register.py")]:
                 raise WhyError(
                     f"{self.path}: expected only the files of a reduction, found {few(others)} too, which would be "
-                    "deleted. First move what is to be kept to another folder."
+                    "deleted. First move them to another folder."
                 )
             return earlier
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
@@ -138,12 +138,11 @@ class ReductionFolder:
         return None
 
     def write(self, reduced: Reduced, golden: Golden, outputs: Sequence[Leaf]) -> None:
-        """Replace the content of the folder.
+        """Replace the content of the folder by the smallest program so far, as a golden, and the list of steps.
 
         Args:
             reduced: The reduction so far, with its smallest program.
-            golden: A golden of that program: a manifest without outputs, and a folder with the files besides the
-                program.
+            golden: The golden whose manifest, without outputs, and further files the program gets.
             outputs: The outputs of the second reader; empty if there are none.
         """
         program = reduced.program
@@ -163,9 +162,9 @@ class ReductionFolder:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 
     def read_of(self, cell: str) -> Reduced:
-        """Return the reduction of a cell in this folder.
+        """Return the reduction in this folder, which has to be of the given cell.
 
-        Raises `WhyError` if there is none, or if it is of another cell.
+        Raises `WhyError` if there is no reduction in the folder, or one of another cell.
         """
         reduced = self.read()
         if reduced.reduction.cell != cell:
@@ -175,8 +174,8 @@ class ReductionFolder:
     def read(self) -> Reduced:
         """Return the reduction in this folder.
 
-        Its program is read again from the artifact. The text that is stored beside it is ignored, since anybody may
-        have written it. Raises `WhyError` if there is no reduction that can be read.
+        The program is read from the artifact; the module's text beside it is not trusted. Raises `WhyError` if there is
+        no reduction that can be read.
         """
         try:
             first, *others = read_regular(self.path / STEPS).splitlines()
@@ -198,7 +197,7 @@ class ReductionFolder:
 
 
 class ReductionEnvironments(NamedTuple):
-    """The environments of a reduction: failing reader, reader that gives right outputs, newest release for edits."""
+    """The environments of a reduction: of the failing reader, of a reader that works, and of the module editor."""
 
     failing: Environment
     second: Environment | None
@@ -206,25 +205,25 @@ class ReductionEnvironments(NamedTuple):
 
 
 class NotReproducedError(WhyError):
-    """An error for a cell that does not fail here, so that smaller programs show nothing."""
+    """An error for a cell that does not fail on this machine, so that it cannot be reduced."""
 
     exit_code = 3
 
 
 def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume: bool, notify: Notify) -> Reduced:
-    """Reduce the cell of a choice to the smallest program that fails in the same way.
+    """Reduce the program of the chosen cell to the smallest one that fails in the same way.
 
     Args:
         choice: The cell.
-        good: The jaxlib of the second reader, in which it works; empty for the writer of the golden.
-        folder: It always holds the smallest program so far.
-        resume: Whether the reduction in the folder is continued.
-        notify: Gets lines about what happens.
+        good: The jaxlib of a second reader, in which the cell works; empty for the golden's writer.
+        folder: The output folder, which always holds the smallest program so far.
+        resume: Whether to continue the reduction in the folder.
+        notify: Called with a line about each step of progress.
 
     Raises:
-        WhyError: Nothing can be reduced; the message says why.
+        WhyError: The cell cannot be reduced; the message says why.
         ReleaseError: There is no release `good`.
-        EnvironmentFailed: A reader that is needed has no environment.
+        EnvironmentFailed: The environment of a reader cannot be built.
     """
     earlier = folder.earlier(resume=resume)  # before an environment is built
     cell = choice.cell
@@ -260,12 +259,12 @@ def reduce_cell(
 ) -> Reduced:
     """Reduce the program of a failing cell. The folder always holds the smallest program so far.
 
-    `earlier` is a reduction in the folder, which is continued; without one, the folder has to be free. `start` starts
-    the workers; if it is None, this function starts workers of its own and closes them at the end.
+    `earlier` is the reduction in the folder to continue; without it, the folder must be empty. `start` starts the
+    workers; if it is None, this function starts workers of its own and closes them at the end.
 
     Raises:
-        WhyError: Nothing can be reduced; the message says why. `NotReproducedError` if the cell does not fail here.
-        InfrastructureFault: Something around the cells failed.
+        WhyError: The cell cannot be reduced; the message says why. `NotReproducedError` if it does not fail here.
+        InfrastructureFault: A worker or an environment failed.
     """
     if problem := audit_problem(cell.golden, options.policy):
         raise WhyError(f"{cell.key} fails in its audit, before anything is run: {problem}")
@@ -302,7 +301,7 @@ class _Run:
     started: float = field(default_factory=time.monotonic)
 
     def begin(self) -> None:
-        """Run the original, and record how it fails."""
+        """Run the original program, and record how it fails; raise `WhyError` if it cannot be reduced."""
         golden, readers = self.cell.golden, [reader for reader in (self.failing, self.second) if reader]
         outcome = self.failing.run_cells([self.cell])[0].outcome
         call = failing_call(golden, outcome.message)
@@ -329,8 +328,8 @@ class _Run:
         self.oracle = Oracle(self.failing, self.second, self.failure, wanted)
         if not self.oracle.fails_alike(self.program):
             raise NotReproducedError(
-                f"{self.cell.key}: {self.failure}, but not when its module is written again without derivatives and "
-                "pytrees: the cause is not in the module."
+                f"{self.cell.key}: {self.failure}, but its module alone, without derivatives and pytrees, does not "
+                "fail in this way: the cause is outside the module, so the cell cannot be reduced."
             )
         self.reduction = Reduction(
             cell=str(self.cell.key),
@@ -344,9 +343,9 @@ class _Run:
         )
 
     def _written_again(self, program: ReducedProgram, artifact: Path) -> ReducedProgram:
-        """Return the program after the editor has parsed and written it, with the text of its module.
+        """Return the program as the editor parses and writes it without edits; it then has the text of its module.
 
-        Raises `WhyError`, which names the file `artifact`, if the editor cannot do so.
+        Raises `WhyError`, with the path `artifact` in its message, if the editor cannot read or write the module.
         """
         try:
             return program.edited(self.editor)
@@ -356,7 +355,7 @@ class _Run:
     def _leave_out_modules(self, readers: Sequence[ProgramReader]) -> None:
         """Leave out the Python modules that the golden registers, if the cell fails in the same way without them.
 
-        Most of them only register pytree nodes.
+        Most of these modules only register pytree nodes.
         """
         golden = self.cell.golden
         options = structs.replace(golden.manifest.options, register=())
@@ -371,10 +370,10 @@ class _Run:
                 reader.cell = replace(reader.cell, golden=golden)
 
     def _first_diverging(self, second: ProgramReader) -> DivergingOperation | None:
-        """Return the first operation, in main and what it calls, whose outputs differ between the readers.
+        """Return the first operation, in main and its callees, whose outputs differ between the two readers.
 
-        None if no output differs, or if a reader does not run the program that returns every value. Returning every
-        value keeps XLA from fusing some operations: a difference that only fusion makes is not seen.
+        To find it, a program that returns every value is run. None if none of its outputs differs, as when only XLA's
+        fusion made the difference, or if a reader does not run this program.
         """
         program = self.program
         with contextlib.suppress(NotEditedError):
@@ -413,9 +412,9 @@ class _Run:
         self.earlier_tried = earlier.steps[-1].tried
 
     def _divergence(self) -> Divergence:
-        """Return how far the outputs of the two readers differ.
+        """Return how far the outputs of the failing and the second reader differ.
 
-        Raises `WhyError` if that cannot be said, and `NotReproducedError` if they do not differ.
+        Raises `WhyError` if one of them has no outputs, and `NotReproducedError` if they do not differ.
         """
         if self.second is None:
             raise WhyError(f"{self.cell.key}: {self.failure}: with --good, name a release that gives other numbers.")
@@ -432,7 +431,7 @@ class _Run:
         return apart
 
     def keep(self, program: ReducedProgram, done: str) -> Reduced:
-        """Write a smaller program, found by the pass `done`, and return what is in the folder now."""
+        """Write a smaller program, found by the pass `done`, into the folder, and return the reduction so far."""
         operations, seconds = len(program.names), round(time.monotonic() - self.started, 1)
         tried = self.earlier_tried + self.oracle.tried
         self.steps.append(Step(done, operations, tried, seconds))
@@ -451,16 +450,13 @@ class _Run:
 
 
 def failing_call(golden: Golden, message: str) -> Check:
-    """Return the call of a golden that a message is about.
-
-    A message about any but the plain call begins with the name of the call.
-    """
+    """Return the call of a golden whose name a failure message begins with; the plain call if there is no such name."""
     calls = (check for check in golden.manifest.checks if message.startswith(f"{check.name}: "))
     return next(calls, Check("", inputs=INPUTS))
 
 
 def _check_reducible(cell: Cell, call: Check, outcome: Result) -> None:
-    """Raise `WhyError` for a failure that no smaller program can show."""
+    """Raise `WhyError` if a failure cannot be reduced to a smaller program, because its cause is not in the module."""
     what = f"{cell.key}: {outcome.verdict} in stage {outcome.stage}"
     message = first_line(outcome.message)
     if outcome.verdict in (Verdict.PASS, Verdict.COMPILED):

@@ -85,7 +85,7 @@ _IN_LISTS = _IN_TYPES + rb"|(?<=[\[ ])%d(?=[,\]>])"
 
 
 def main() -> None:
-    """Answer requests until stdin ends."""
+    """Read requests as JSON lines from stdin, and print the reply to each, until stdin ends."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print goes to stderr
     for line in sys.stdin:
@@ -99,9 +99,9 @@ def main() -> None:
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Load the module that a request names, apply its edits, write the result, and return the new signature.
+    """Make the edits of a request in its module, write the changed module to files, and return its signature.
 
-    A request without edits gets the description of the module. The result is written as text and as bytecode.
+    The module is written as text and as bytecode. A request without edits is answered by `described`.
     """
     with ir.Context() as context, ir.Location.unknown():
         for dialect in (stablehlo, chlo, sdy):
@@ -159,9 +159,9 @@ def described(program: Program) -> dict[str, Any]:
 
 
 def applied(program: Program, edits: list[Edit]) -> Program:
-    """Make these edits, and return the changed program, which may be a new object.
+    """Make edits in a program, and return the changed program, which may be a new object.
 
-    Raises `NotEditableError` if they cannot be made.
+    Raises `NotEditableError` if an edit cannot be made.
     """
     if edits and edits[0][0] == "size":
         ((_, size, to),) = edits
@@ -178,7 +178,7 @@ def applied(program: Program, edits: list[Edit]) -> Program:
         elif kind == "region":
             number, place = numbers
             (block,) = operations[number].regions[place].blocks
-            _put_in_place_of(operations[number], block, _entering(operations[number], block))
+            _inline_block(operations[number], block, _entering(operations[number], block))
         elif kind != "result":
             _replace_results(program, operations, kind, *numbers)
     if dropped:
@@ -191,9 +191,10 @@ def applied(program: Program, edits: list[Edit]) -> Program:
 
 
 def _replace_results(program: Program, operations: list[Any], kind: str, number: int) -> None:
-    """Replace the results of the operation with the index `number`, as `kind` says.
+    """Replace all uses of the results of the operation with the index `number`.
 
-    Operands of the operation, constants, or new arguments of main take the place of its results.
+    They are replaced with an operand of the operation (kind "operand"), a constant ("constant"), or else a new argument
+    of main.
     """
     operation = operations[number]
     for place, result in enumerate(operation.results):
@@ -212,7 +213,7 @@ def _replace_results(program: Program, operations: list[Any], kind: str, number:
 def _return_values(program: Program, operations: list[Any], last: int | None = None) -> None:
     """Make main return every value that it computes.
 
-    With `last`, main ends after that operation instead, and returns the values that later operations used.
+    If the index `last` is given, main ends after that operation, and returns the values that later operations use.
     """
     numbers = {operation: number for number, operation in enumerate(operations)}
     own = program.own_operations()
@@ -239,15 +240,15 @@ def _inline_calls(program: Program) -> None:
             called = functions[call.attributes["callee"].value]
             copy = called.clone(ir.InsertionPoint(called)).operation
             (block,) = copy.regions[0].blocks
-            _put_in_place_of(call, block, list(call.operands))
+            _inline_block(call, block, list(call.operands))
             copy.erase()
             call.erase()
 
 
-def _put_in_place_of(operation: Any, block: Any, entering: list[Any]) -> None:
-    """Move the operations of a block before an operation, and use the block's results instead of the operation's.
+def _inline_block(operation: Any, block: Any, entering: list[Any]) -> None:
+    """Replace an operation by the operations of a block; the operation stays, but its results are no longer used.
 
-    `entering` are the values for the arguments of the block. Afterwards no result of the operation is used.
+    `entering` are the values that replace the arguments of the block.
     """
     for argument, operand in zip(block.arguments, entering, strict=True):
         argument.replace_all_uses_with(operand)
@@ -259,9 +260,9 @@ def _put_in_place_of(operation: Any, block: Any, entering: list[Any]) -> None:
 
 
 def _with_size(program: Program, size: int, to: int) -> Program:
-    """Replace every dimension of size `size` by `to` in the program's text, and return the program that MLIR parses.
+    """Return the program with `to` in place of every dimension of size `size`, by editing its text.
 
-    Raises `NotEditableError` if MLIR parses no such text.
+    Raises `NotEditableError` if MLIR cannot parse the edited text.
     """
     text = program.module.operation.get_asm(binary=True)
     for pattern in (_IN_LISTS, _IN_TYPES):
@@ -296,9 +297,9 @@ def _source(number: int, place: int, value: Any) -> dict[str, Any]:
 
 
 def _same_typed(operation: Any, result: Any) -> Any:
-    """Return an operand that has the type of a result; None if there is none.
+    """Return an operand of an operation with the same type as one of its results; None if there is none.
 
-    The operand with the index of the result is preferred, since it is the result's start in a loop.
+    The operand with the index of the result is preferred: in a loop it is the initial value of the result.
     """
     operands, number = list(operation.operands), result.result_number
     first = operands[number : number + 1]
@@ -306,7 +307,7 @@ def _same_typed(operation: Any, result: Any) -> Any:
 
 
 def _constant_text(kind: Any) -> str:
-    """Return the text of a constant of this type; empty if no constant of it can be written."""
+    """Return the MLIR text of a constant of this type; empty if a type has no constants."""
     if str(kind) == TOKEN:
         return TOKEN
     if (typed := type_of(kind)) is None:
@@ -327,7 +328,7 @@ def _constant(kind: Any, at: Any) -> Any:
 
 
 def _is_simple(operation: Any) -> bool:
-    """Return whether an operation is a constant with equal elements already, or a token without operands."""
+    """Return whether an operation cannot be simpler: a constant with equal elements, or a token without operands."""
     if operation.name == "stablehlo.after_all":
         return not list(operation.operands)
     if operation.name != "stablehlo.constant":
@@ -337,7 +338,7 @@ def _is_simple(operation: Any) -> bool:
 
 
 def _fits(operation: Any, place: int) -> bool:
-    """Return whether the body of an operation's region with the index `place` can replace the operation."""
+    """Return whether an operation can be replaced by the body of its region `place`: one block, whose types match."""
     blocks = list(operation.regions[place].blocks)
     if len(blocks) != 1 or not list(blocks[0].operations):
         return False
@@ -347,19 +348,19 @@ def _fits(operation: Any, place: int) -> bool:
 
 
 def _entering(operation: Any, block: Any) -> list[Any]:
-    """Return the operands that become the arguments of a region: all for a loop, none for a branch."""
+    """Return the operands that replace the arguments of an operation's block: all if it has arguments, else none."""
     return list(operation.operands) if len(block.arguments) else []
 
 
 def _in_block(operation: Any, block: Any) -> Any:
-    """Return the operation of a block that contains this operation at any depth, or is it."""
+    """Return the operation directly in a block that is this operation, or that contains it at any depth."""
     while operation.operation.block != block:
         operation = operation.operation.parent
     return operation.operation
 
 
 def _without_effects(operation: Any) -> None:
-    """Let an operation be removed once nobody uses its results, by declaring that it has no side effects."""
+    """Set that an operation has no side effects, so that it is removed once its results are unused."""
     if "has_side_effect" in attributes(operation):
         operation.attributes["has_side_effect"] = ir.BoolAttr.get(False)
 
@@ -380,9 +381,9 @@ _SIGNIFICANT = {"exponent_bits": 11, "mantissa_bits": 52}
 
 
 def _make_double(program: Program) -> None:
-    """Make the module compute in double precision.
+    """Change the types of a program so that it computes in double precision.
 
-    Raises `NotEditableError` if that is not known to be the same computation.
+    Raises `NotEditableError` if it already does, has no floats, or has an operation with no known double form.
     """
     operations = program.operations()
     kept = [result for operation in operations for result in _change(operation)]
@@ -390,7 +391,7 @@ def _make_double(program: Program) -> None:
     values = [result for operation in operations for result in operation.results]
     values += [argument for block in blocks for argument in block.arguments]
     if not any(_NARROW.search(str(value.type)) for value in values):
-        raise NotEditableError("it computes in double precision, or without floats")
+        raise NotEditableError("it computes in double precision already, or has no floats")
     for value in values:
         if value not in kept:
             value.set_type(_double(value.type))
@@ -407,7 +408,10 @@ def _double(kind: Any) -> Any:
 
 
 def _change(operation: Any) -> list[Any]:
-    """Change an operation for double precision, except its types; return the results that keep their types."""
+    """Change the attributes of an operation for double precision, and return those results whose types must not change.
+
+    The caller changes the types of all other results.
+    """
     own = attributes(operation)
     match operation.name.removeprefix("stablehlo."):
         case "constant":
@@ -431,7 +435,7 @@ def _change(operation: Any) -> list[Any]:
 
 
 def _widen(constant: Any) -> None:
-    """Replace the value of a constant by the same numbers in double precision."""
+    """Replace the value of a constant by the same numbers in double precision; leave constants of other types."""
     kind = constant.result.type
     if not _NARROW.search(str(kind)):
         return
@@ -454,7 +458,7 @@ def _widen(constant: Any) -> None:
 
 
 def _number(word: str, dtype: np.dtype[Any]) -> Any:
-    """Return a number of a constant from its text, which is decimal, or has the bits of the number in hexadecimal."""
+    """Return the number that a word in a constant's text means: a decimal number, or the bits in hexadecimal."""
     return np.array(int(word, 16), f"u{dtype.itemsize}").view(dtype)[()] if word.startswith("0x") else float(word)
 
 

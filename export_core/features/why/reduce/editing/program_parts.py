@@ -14,15 +14,14 @@ Source = dict[str, Any]  # What an argument or result of the changed main is: se
 
 
 class NotEditableError(Exception):
-    """An error for a module that cannot be changed in this way."""
+    """An error for an edit that cannot be made in a module."""
 
 
 class Program:
-    """A module under change.
+    """A StableHLO module that is being edited.
 
-    The first `leading` arguments of its main never change, nor do its first `tokens` results, which are the tokens by
-    which jax orders effects. `sources` says where each other argument of main comes from, `given` where each other
-    result does.
+    The first `leading` arguments of its main never change. Nor do the first `tokens` results, by which jax orders
+    effects. `sources` has the origin of each further argument of main, `given` the origin of each further result.
     """
 
     def __init__(self, module: Any, leading: int, tokens: int) -> None:
@@ -43,7 +42,7 @@ class Program:
         return list(self.body.operations)[-1].operation
 
     def own_operations(self) -> list[Any]:
-        """Return the operations of main itself, without the one that returns."""
+        """Return the operations of main, without the final return, and without those in its regions and callees."""
         return [one.operation for one in self.body.operations][:-1]
 
     def functions(self) -> dict[str, Any]:
@@ -52,7 +51,7 @@ class Program:
         return {text_of(one.attributes["sym_name"]): one for one in operations if one.name == "func.func"}
 
     def operations(self) -> list[Any]:
-        """Return all operations, also those in functions and regions, in the order in which they are written."""
+        """Return all operations of the module, also those in functions and regions, in the order of its text."""
         listed: list[Any] = []
 
         def visit(operation: Any) -> ir.WalkResult:
@@ -68,7 +67,7 @@ class Program:
         return {"names": names, "arguments": self.sources, "results": self.given}
 
     def set_results(self, values: list[tuple[Any, Source]]) -> None:
-        """Make main return its tokens and then these values, each with its origin."""
+        """Make main return its tokens and then these values; each value is given with its origin."""
         end = self.end
         kept = list(end.operands)[: self.tokens]
         with ir.InsertionPoint(end), ir.Location.unknown():
@@ -120,9 +119,9 @@ class Program:
                 del self.main.attributes[name]
 
     def _without_stale_alias(self, named: Any, places: dict[int, int]) -> Any:
-        """Return the attributes of an argument with a valid alias.
+        """Return the attributes of an argument of main, with its alias updated to the new index of the aliased result.
 
-        The alias gets the new number of its result; it is removed if main no longer returns that result.
+        The alias is removed if main no longer returns that result.
         """
         entries = {entry.name: entry.attr for entry in named}
         if ALIAS not in entries:
@@ -140,7 +139,7 @@ def blocks_of(operation: Any) -> Iterator[Any]:
 
 
 def merge_constants(operation: Any) -> None:
-    """Use the first of equal constants of a block in place of the others: edits make many of them."""
+    """Replace the uses of equal constants in each block by the first of them."""
     for block in blocks_of(operation):
         seen: dict[Any, Any] = {}
         for inner in block.operations:
@@ -155,7 +154,7 @@ def merge_constants(operation: Any) -> None:
 
 
 def remove_dead(operation: Any) -> None:
-    """Remove operations inside an operation that have no effects and whose results nobody uses."""
+    """Remove all operations inside an operation that have no effects and no used results."""
     for block in blocks_of(operation):
         for inner in reversed([one.operation for one in block.operations][:-1]):
             if not any(list(result.uses) for result in inner.results) and not has_effects(inner):
@@ -184,7 +183,7 @@ def attributes(operation: Any) -> dict[str, Any]:
 
 
 def name_of(operation: Any) -> str:
-    """Return the name of an operation; for a custom call, with its target."""
+    """Return the name of an operation; the name of a custom call includes its target."""
     name: str = operation.name
     if name != "stablehlo.custom_call":
         return name

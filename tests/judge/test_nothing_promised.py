@@ -107,7 +107,7 @@ def test_a_partial_run_is_not_advised_to_set_unpromised_in_the_policy():
 @pytest.mark.parametrize("file", ["docs/reference/verdicts.md", "docs/how-to/many-machines.md", "action.yml", "--help"])
 def test_help_and_docs_say_a_shard_that_promises_nothing_exits_0(file, jaxexport):
     text = jaxexport("matrix", "--help").out if file == "--help" else (ROOT / file).read_text()
-    ends = ("a shard of which nothing is promised ends with 0", "or of a deployment target (0 for such a shard)")
+    ends = ("a shard of which nothing is promised ends with 0", "or for a deployment target (0 for such a shard)")
     assert any(words in " ".join(text.split()).lower() for words in ends)
 
 

@@ -85,7 +85,7 @@ def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
         loading = {name: built for (name, built), load in known if load.ok}
         refusing = {name: built for (name, built), load in known if load.ok is False}
         # What a reader does not deserialize, or has too old a StableHLO for, the bytes exclude too.
-        is_in_bytes = issue.stage == Stage.DESERIALIZE or (issue.stage == Stage.MODULE and issue.concerns is None)
+        is_in_bytes = issue.stage in (Stage.DESERIALIZE, Stage.MODULE) and issue.concerns is None
         shown = refusing if is_concerned and is_in_bytes else loading
         inside = [name for name, built in shown.items() if built >= since and (not mended or built < mended)]
         before = [name for name, built in loading.items() if built < since][-1:]

@@ -46,8 +46,16 @@ Three, since one or two programs may have failed for a reason of their own."""
 USUAL = frozenset(("f32", "i32", "i1"))
 """Element types of which one must have failed, before an operation counts as failing with all of them."""
 WORKS, NUMBERS, FAILS = "works", "numbers", "fails"
-UNPARSED = ("dialect 'sdy' does not", "unregistered operation 'vhlo", "unknown vhlo")
-"""What a program did whose bytecode a reader does not parse, as a forecast knows from its dialects and versions."""
+UNPARSED = (
+    "dialect 'sdy' does not",
+    "unregistered operation 'vhlo",
+    "unknown vhlo",
+    "no element type for",
+    "has no dtype",
+)
+"""What a program did whose bytecode a reader does not parse, or whose arguments or results it cannot pass.
+
+A forecast knows it from the dialects, versions and types of the program."""
 ReleasesThatRan = dict[str, dict[str, dict[str, set[str]]]]
 """The releases that ran an operation with some element types, by runtime, operation and types."""
 
@@ -101,7 +109,7 @@ def recorded_runs() -> tuple[ReleasesThatRan, ReleasesThatRan, ReleasesThatRan]:
 
 
 def runs_of_programs() -> Iterator[Run]:
-    """Yield the runs of the small programs of operations.json, without those that a reader did not parse."""
+    """Yield the runs of the small programs of operations.json, without those of `UNPARSED`."""
     for name, program in json.loads(PROGRAMS.read_text(encoding="utf-8")).items():
         for reader, text in program["in"].items():
             outcome = WORKS if text == WORKS else FAILS if text.startswith(FAILS) else NUMBERS

@@ -119,7 +119,7 @@ def _is_left_out(result: Result) -> bool:
         return False
     runtime = runtime_of(result.reader.runtime)
     # The message begins with what the refusal means: another one's expression may be found in those words.
-    meant = (refusal for refusal in runtime.refusals if result.message.startswith(refusal.meaning))
+    meant = (refusal for refusal in runtime.known_refusals if result.message.startswith(refusal.meaning))
     refusal = next(meant, None) or runtime.refusal(f"{result.message}\n{result.stderr}")
     return refusal is None or not refusal.promised
 

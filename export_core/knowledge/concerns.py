@@ -207,6 +207,13 @@ class About:
             answer = self._typed[pattern] = _is_found(pattern, types)
         return answer
 
+    def has_in_signature(self, pattern: str) -> bool:
+        """Return whether a regular expression is found in the type of an argument or a result of `main`."""
+        if not self.has_type(pattern):  # Without looking for `main`, for most artifacts.
+            return False
+        main = self.artifact.module.main
+        return main is not None and any(_is_found(pattern, kind) for kind in (*main.inputs, *main.outputs))
+
     @cached_property
     def attribute_codes(self) -> list[Set[tuple[str, int]]]:
         """The dialects and numbers of the attributes in each of the artifact's modules."""
@@ -428,6 +435,7 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "calls": lambda about, globs: _any_matches(about.calls, globs),
     "donated": lambda about, wanted: about.donates is wanted,
     "types": lambda about, pattern: about.has_type(pattern),
+    "signature": lambda about, pattern: about.has_in_signature(pattern),
     "uses": lambda about, uses: about.has_use(uses),
     "operands": lambda about, operands: about.has_operand(operands),
 }

@@ -77,7 +77,7 @@ class OutcomeKeys:
             inherited = _digest(deciding_variables(environment.variables))
             half = hashlib.sha256(environment.half.read_bytes()).hexdigest()  # a vendor's is not in this package
             built = str(jax.built if jax else reader.built)
-            refusals = _digest(msgspec.to_builtins(runtime_of(reader.runtime).refusals)) if reader.runtime else ""
+            refusals = _digest(msgspec.to_builtins(runtime_of(reader.runtime).known_refusals)) if reader.runtime else ""
             decides = environment.content_hash, inherited, built, half, refusals, hash_of_code(), machine()
             # The environment is stored too: while it lives, no other object gets its id.
             self._readers[id(environment)] = environment, "\n".join(decides)

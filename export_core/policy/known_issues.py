@@ -41,6 +41,7 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls: tuple[str, ...] = ()  # Globs: it has such a custom call.
     operations: tuple[str, ...] = ()  # Globs: it has such an operation, such as `stablehlo.sort`.
     types: str = ""  # A regular expression that is found in a type of the module, such as tensor<2xi4>.
+    signature: str = ""  # A regular expression that is found in the type of an argument or a result of `main`.
     uses: tuple[tuple[str, str], ...] = ()
     """Globs of operations, each with a regular expression that is found in the element types of one, such as `f16->f32`
     of `stablehlo.dot_general`. What a body computes is in the name, as `stablehlo.reduce(add)`; `?f32` is of an array
@@ -213,7 +214,8 @@ def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
     concerns = issue.concerns or Concerns()
     uses = [("uses", pattern) for _, pattern in concerns.uses]
     uses += [("operands", pattern) for _, pattern in concerns.operands]
-    for key, pattern in (("message", issue.message), ("types", concerns.types), *uses):
+    named = ("message", issue.message), ("types", concerns.types), ("signature", concerns.signature)
+    for key, pattern in (*named, *uses):
         try:
             re.compile(pattern)
         except re.error as error:

@@ -59,6 +59,15 @@ class RuntimeRefusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     promised: bool = True  # Whether the runtime promises to take such artifacts. False for custom calls, for one.
 
 
+LACKS_DTYPE = RuntimeRefusal(
+    r"\bhas no dtype \w",
+    "a dtype that this runtime lacks: export with a wider one, such as bfloat16, float32 or int8, or take a newer "
+    "release that has it",
+    promised=False,
+)
+"""The refusal that all runtimes share: their worker halves say so of the dtype of an argument or a result."""
+
+
 class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A runtime: the packages of a release, the code of its cells, and its promise."""
 
@@ -81,6 +90,11 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     refusals: tuple[RuntimeRefusal, ...] = ()  # The messages by which it refuses artifacts.
     releases: dict[str, RuntimeRelease] = {}  # Its releases, by version.
     folder: Path = Path()  # Where its files are; set when they are read.
+
+    @property
+    def known_refusals(self) -> tuple[RuntimeRefusal, ...]:
+        """The runtime's own refusals, and the one that all runtimes share."""
+        return *self.refusals, LACKS_DTYPE
 
     @property
     def half(self) -> Path:
@@ -154,7 +168,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     def refusal(self, message: str) -> RuntimeRefusal | None:
         """Return the known refusal that this message shows, or what was printed with it; None if there is none."""
-        return next((refusal for refusal in self.refusals if re.search(refusal.message, message)), None)
+        return next((refusal for refusal in self.known_refusals if re.search(refusal.message, message)), None)
 
 
 def load_runtime(path: Path) -> Runtime:

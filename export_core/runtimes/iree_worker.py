@@ -32,6 +32,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     import numpy as np
     from iree import runtime
 
+    stage("deserialize")  # What follows fails for what IREE lacks, such as a dtype.
     values = [leaves[place] for place in call["kept"]]
     if len(call["platforms"]) > 1:
         number = call["platforms"].index("cpu")  # of the type that jax has for sizes
@@ -56,7 +57,6 @@ def compile_module(path: str, stage: Callable[[str], None]) -> bytes:
     """Return a StableHLO portable artifact as bytecode for IREE's virtual machine."""
     from iree.compiler.api import Invocation, Output, Session, Source
 
-    stage("deserialize")
     session = Session()
     # Flags that the name of the reader has, such as --iree-input-demote-f64-to-f32=false: by default it computes
     # float64 in float32.
@@ -87,7 +87,7 @@ def element_type(name: str) -> int:
     spelled = ("SINT" if family == "int" else family, bits or "8", form, suffix)
     kind = getattr(HalElementType, "_".join(filter(None, spelled)).upper(), None)
     if kind is None:
-        raise ValueError(f"the runtime of this IREE has no element type for {name}")
+        raise ValueError(f"the runtime of this IREE has no dtype {name}")
     return int(kind)
 
 

@@ -47,6 +47,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     from ai_edge_litert.interpreter import Interpreter
     from ml_dtypes import int4
 
+    stage("deserialize")  # What follows fails for what LiteRT lacks, such as tokens.
     if call["tokens"]:
         raise NotImplementedError("LiteRT has no tokens, with which jax orders the effects of this function")
     arguments = [leaves[place] for place in call["kept"]]
@@ -80,7 +81,6 @@ def flatbuffer(path: str, stage: Callable[[str], None]) -> bytes:
     context = ir.Context()
     converter_api_ext.prepare_mlir_context(context)
     data = Path(path).read_bytes()
-    stage("deserialize")
     with context:
         module = stablehlo.deserialize_portable_artifact(context, data)
         stage("lower")

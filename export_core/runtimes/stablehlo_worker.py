@@ -64,6 +64,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
         raise ValueError(
             "the StableHLO interpreter of this jaxlib cannot be called, or takes no booleans: use jaxlib 0.5.0 or later"
         )
+    stage("deserialize")  # What follows fails for what the interpreter lacks, such as tokens, or a dtype.
     if call["tokens"]:
         raise ValueError(
             "the artifact takes tokens for its ordered effects, which the interpreter's Python binding cannot make"
@@ -85,7 +86,6 @@ def evaluate(file: Path, values: list[Any], kinds: list[str], stage: Callable[[s
             stablehlo.register_interpreter_dialect(context)
         sdy.register_dialect(context)
         arguments = [to_attribute(value) for value in values]
-        stage("deserialize")
         module = stablehlo.deserialize_portable_artifact(context, file.read_bytes())
         stage("module")
         return_bits(module, kinds)

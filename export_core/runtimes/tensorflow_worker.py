@@ -53,13 +53,15 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
     # The cell ends without a clean-up: what TensorFlow writes goes with the folder of the module.
     tempfile.tempdir = str(Path(call["module"]).parent)
-    types = [tensor_type(dtype) for dtype, _, _ in call["inputs"]]
+    stage("deserialize")  # What follows fails for what TensorFlow lacks, such as a dtype.
+    inputs = [call["inputs"][place] for place in call["kept"]]
+    types = [tensor_type(dtype) for dtype, _, _ in inputs]
     results = [tensor_type(dtype) for dtype, _, _ in call["outputs"]]
     arguments = [tf.constant(leaves[place]) for place in call["kept"]]
     function = operation(call, Path(call["module"]).read_bytes(), results)
-    stage("deserialize")
     if os.environ.get("JAXEXPORT_SAVED_MODEL") == "1":
-        function = saved_and_loaded(function, [(types[place], call["inputs"][place][1]) for place in call["kept"]])
+        shapes = [shape for _, shape, _ in inputs]
+        function = saved_and_loaded(function, list(zip(types, shapes, strict=True)))
     else:
         function = tf.function(function, autograph=False)
     # One operation deserializes, lowers, compiles and runs; its error shows the stage it reached.

@@ -114,6 +114,16 @@ def test_an_operand_type_is_matched_only_for_the_named_operation(operands, expec
     assert is_concerned(About(DERIVED), {"operands": operands}) is expected
 
 
+@pytest.mark.parametrize(
+    ("arguments", "results", "expected"), [("int8", "f4", True), ("f4", "int8", True), ("f4", "f4", False)]
+)
+def test_a_type_counts_as_part_of_the_signature_only_there(arguments, results, expected):
+    exported = export(jax.jit(lambda x: x.astype("int8").astype(results)))(jax.ShapeDtypeStruct((2,), arguments))
+    about = About(read_bytes(bytes(exported.serialize())))
+    assert is_concerned(about, {"types": "i8>"})
+    assert is_concerned(about, {"signature": "i8>"}) is expected
+
+
 def test_a_reduction_is_doubtful_for_operands_of_rank_8_alone():
     def tiled(x):  # of rank 8 before it is reshaped
         return jnp.tile(x, (1, 1, 3, 1)).sum(0)

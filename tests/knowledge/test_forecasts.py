@@ -220,6 +220,33 @@ def test_an_operation_that_a_runtime_refuses_is_forecast_to_fail(golden, reader,
     assert known.runs.reasons[0].entry == entry
 
 
+TINY = "test_dtypes.test_tiny_dtype"
+
+
+@pytest.mark.parametrize(
+    ("case", "reader", "entry"),
+    [
+        (f"{TINY}[float8_e3m4]", "tensorflow==2.21.0", "tensorflow-dtypes"),
+        (f"{TINY}[float8_e8m0fnu]", "savedmodel==2.21.0", "tensorflow-dtypes"),
+        (f"{TINY}[float8_e3m4]", "iree==3.13.0", "iree-dtypes"),
+        (f"{TINY}[float8_e8m0fnu]", "iree==3.4.0", "iree-dtypes-3.4"),
+        ("test_effects.test_ordered", "litert==2.3.0", "litert-tokens"),
+        ("test_effects.test_ordered", "stablehlo==0.12.0.1", "stablehlo-tokens"),
+    ],
+)
+def test_an_argument_that_a_runtime_lacks_is_answered_no(case, reader, entry):
+    known = of(golden_of(case).read_artifact(), reader)
+    assert known.loads.answer == NO
+    assert known.loads.reasons[0].entry == entry
+
+
+@pytest.mark.parametrize("reader", ["tensorflow==2.21.0", "iree==3.13.0"])
+def test_a_dtype_that_a_runtime_lacks_may_be_used_inside(reader):
+    function = jax.jit(lambda x: x.astype("float8_e3m4").astype("float32"))  # both ran it on 2026-12-01
+    artifact = read_bytes(bytes(export(function)(jax.ShapeDtypeStruct((3,), "float32")).serialize()))
+    assert of(artifact, reader).spoiled.answer == UNKNOWN
+
+
 def test_a_scatter_that_failed_in_each_program_is_forecast_to_fail():
     known = of(golden_of("test_primitives.test_scatter").read_artifact(), "litert==2.3.0")
     assert known.runs.answer == NO

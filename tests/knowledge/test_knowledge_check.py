@@ -27,6 +27,7 @@ def fixtures_of(issue):
         ("lapack-cold-process", ("0.8.2", "0.9.2"), ("0.10.0",)),  # the first is the first that loads it
         ("iree-sort-3.9", ("iree==3.9.0", "iree==3.10.0"), ("iree==3.8.0", "iree==3.11.0")),
         ("calling-convention-too-old", ("0.11.1", "0.12.0.1"), ("0.11.0",)),  # and the first that must refuse it
+        ("tensorflow-dtypes", ("tensorflow==2.20.0", "tensorflow==2.21.0"), ()),  # which load it, by its bytes
     ],
 )
 def test_both_goldens_of_an_entry_run_at_the_ends_of_its_range(entry, inside, outside):

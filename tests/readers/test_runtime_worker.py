@@ -20,6 +20,7 @@ from export_core.readers.errors import WorkerDied
 from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, start_worker
 from export_core.readers.worker.program import MOST_WALL, limited_seconds
 from export_core.readers.worker.protocol import CheckRequest, ModuleCall, Reply, Request, Stage
+from export_core.releases.runtimes import LACKS_DTYPE
 
 HALF = """
 import os, sys, time
@@ -153,6 +154,16 @@ def test_errors_of_a_runtime_are_reported_with_their_stage(environment, adder):
     for reply, (stage, reason) in zip(replies(environment, *requests), stages.values(), strict=True):
         assert (reply.end, reply.stage) == ("error", stage)
         assert reason in (reply.message or "")
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_dtype_that_ml_dtypes_lacks_fails_after_reading(environment, adder, refused):
+    request = adder.request(adder.check(refused=refused))
+    arrays = {"0000.float5_e2m2": np.uint8([1, 2])}
+    np.savez(adder.folder / "inputs.npz", **arrays)
+    (reply,) = replies(environment, request)
+    assert (reply.end, reply.stage, reply.type) == ("error", Stage.DESERIALIZE, "NoDtypeError")
+    assert re.search(LACKS_DTYPE.message, reply.message or "")
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])

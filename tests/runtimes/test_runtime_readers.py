@@ -169,6 +169,7 @@ def test_a_runtime_has_its_own_promise_instead_of_jaxs(reader, written, promised
         (TENSORFLOW, Verdict.REFUSED, "Cannot deserialize computation", Judgement.BROKEN),
         (TENSORFLOW, Verdict.REFUSED, "No FFI handler registered for lapack_ssyevd_ffi", Judgement.OUTSIDE),
         (TENSORFLOW, Verdict.REFUSED, "is called with one device, but this artifact is for 2", Judgement.OUTSIDE),
+        (TENSORFLOW, Verdict.REFUSED, "TensorFlow 2.21.0 has no dtype float8_e3m4", Judgement.OUTSIDE),
         (TENSORFLOW, Verdict.ERROR, "No FFI handler", Judgement.BROKEN),
         (IREE, Verdict.REFUSED, "unknown vhlo", Judgement.OUTSIDE),
         (IREE, Verdict.NUMERICS, "other numbers", Judgement.BROKEN),  # wrong numbers are broken anywhere
@@ -282,6 +283,7 @@ def test_a_cell_of_a_runtime_has_only_checks_that_it_can_run():
             "Shardy's dialect",
         ),
         ("parse failed", "error: /s/0/0.mlirbc: unknown vhlo", Verdict.REFUSED, "StableHLO or bytecode"),
+        ("the runtime of this IREE has no dtype float8_e3m4", "", Verdict.REFUSED, "a dtype that this runtime lacks"),
         ("no room", "", Verdict.ERROR, "ValueError: no room"),
     ],
 )

@@ -45,19 +45,26 @@ def stubs(monkeypatch):
 
 
 REFUSED = [
-    ("tensorflow", {"inputs": [["float8_e3m4", [2], "float8_e3m4"]]}, "TensorFlow 2.21.0 has no dtype float8_e3m4"),
+    ("tensorflow", {"inputs": [["float8_e3m4", [2], "f8"]], "kept": [0]}, "TensorFlow 2.21.0 has no dtype float8_e3m4"),
     ("tensorflow", {"outputs": [["float8_e4m3", [2], "float8_e4m3"]]}, "TensorFlow 2.21.0 has no dtype float8_e4m3"),
     ("litert", {"tokens": 1}, "LiteRT has no tokens"),
 ]
 
 
 @pytest.mark.parametrize(("name", "fields", "message"), REFUSED)
-def test_unsupported_tokens_and_types_are_refused_before_any_stage(stubs, name, fields, message):
+def test_unsupported_tokens_and_types_are_refused(stubs, name, fields, message):
     call = {"tokens": 0, "inputs": [], "outputs": [], "kept": [], "module": "", "platforms": ["cpu"]}
     stages = []
-    with pytest.raises(NotImplementedError, match=message):
+    with pytest.raises(NotImplementedError, match=message) as raised:
         half_of(name).run(call | fields, [], stages.append)
-    assert stages == []
+    assert stages == ["deserialize"]
+    assert runtime_named(name).refusal(str(raised.value)) is not None
+
+
+def test_tensorflow_ignores_the_dtype_of_an_unused_argument(stubs):
+    call = {"inputs": [["float8_e3m4", [2], "f8"]], "outputs": [], "kept": [], "module": "no file"}
+    with pytest.raises(FileNotFoundError, match="no file"):
+        half_of("tensorflow").run(call, [None], lambda stage: None)
 
 
 ONCE = "Detected at node XlaCallModule defined at (most recent call last):\n"

@@ -13,14 +13,14 @@ def warm():
 
 
 def run(call, leaves, stage):
-    """Evaluate `main` for these arrays. What is raised before the first stage says that it cannot be called here."""
+    """Evaluate `main` for these arrays. What is raised after the first stage is what numpyref says of the artifact."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
 
+    stage("deserialize")
     if call["devices"] > 1 or len(call["platforms"]) > 1 or call["tokens"]:
         raise ValueError("numpyref takes artifacts for one device of one platform, without ordered effects")
     arguments = [leaves[index] for index in call["kept"]]
-    stage("deserialize")
     with ir.Context() as context:
         module = stablehlo.deserialize_portable_artifact(context, Path(call["module"]).read_bytes())
         (main,) = module.body.operations

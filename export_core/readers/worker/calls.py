@@ -37,11 +37,15 @@ FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_ur
 """The names in files of the dtypes that NumPy and ml_dtypes lack."""
 
 
+class NoDtypeError(TypeError):
+    """An array of a dtype that the environment's ml_dtypes lacks, and with it the runtime that uses it."""
+
+
 def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> None:
     """Run the calls of a cell in order, by the `run` of a runtime's worker half.
 
     An error before the first stage is raised again, even in a call that must be refused: the half could not pass this
-    golden to its runtime.
+    golden to its runtime. An error for what the runtime lacks, such as a dtype, must come after a stage.
 
     Args:
         run: runs one call of one module and returns its outputs, as program.py says.
@@ -50,7 +54,12 @@ def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> Non
     """
     for check in request["checks"]:
         say({"stage": "read", "check": check["name"]})
-        leaves, stage = [data for _, data in load_arrays(check["inputs"])], Stages(say)
+        stage = Stages(say)
+        try:
+            leaves = [data for _, data in load_arrays(check["inputs"])]
+        except NoDtypeError:
+            stage("deserialize")
+            raise
         try:
             results = run(check["call"], leaves, stage)
         except Exception as error:
@@ -92,7 +101,7 @@ def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
     """Return the arrays of an .npz file in order, each as (dtype in JAX, array).
 
     A dtype that NumPy's format lacks is restored from the name that `save_arrays` gave the array. A key comes as its
-    uint32 data, float0 as bool zeros.
+    uint32 data, float0 as bool zeros. Raises `NoDtypeError` if this ml_dtypes lacks it.
     """
     import ml_dtypes  # here: an environment without it reads all other arrays
 
@@ -101,6 +110,8 @@ def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
         for name in sorted(archive.files, key=lambda name: int(name.partition(".")[0])):
             dtype, data = name.partition(".")[2], archive[name]
             if dtype not in FILE_NAMES.values() and dtype != data.dtype.name:
+                if not hasattr(ml_dtypes, dtype):
+                    raise NoDtypeError("ml_dtypes %s here has no dtype %s" % (ml_dtypes.__version__, dtype))
                 data = data.view(getattr(ml_dtypes, dtype))
             arrays.append((dtype, data))
     return arrays

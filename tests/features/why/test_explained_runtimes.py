@@ -27,7 +27,7 @@ from export_core.matrix.result import new_result
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar, runtimes
-from export_core.releases.runtimes import runtime_of, runtime_readers
+from export_core.releases.runtimes import LACKS_DTYPE, runtime_of, runtime_readers
 
 CALENDAR = load_calendar()
 CASE = "tests.compat.test_dtypes.test_dtype[float32]"
@@ -157,6 +157,16 @@ def test_the_advice_of_a_known_issue_replaces_that_of_the_message():
     steps = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.LOWER, message=message)).steps
     assert steps[0] == "Unroll the loop."
     assert not [step for step in steps[1:] if "nroll" in step or "without a loop" in step]
+
+
+def test_a_dtype_that_a_runtime_lacks_is_advised_once():
+    choice = choice_of("tests.compat.test_dtypes.test_tiny_dtype[float8_e3m4]", "0.12.0.1", "tensorflow==2.21.0")
+    message = f"{LACKS_DTYPE.meaning}\nNotImplementedError: TensorFlow 2.21.0 has no dtype float8_e3m4"
+    found = explain(choice, judged(choice, Verdict.REFUSED, message=message))
+    assert found.cause == "not supported by the runtime"
+    assert "float8_e3m4" in found.because
+    assert found.steps[0] == "Pass another dtype, such as float8_e4m3fn or bfloat16."
+    assert len({*found.steps}) == len(found.steps)
 
 
 def test_the_cause_is_what_a_conversion_cannot_remove():

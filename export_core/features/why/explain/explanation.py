@@ -188,7 +188,7 @@ def explain(
         because=because if because.endswith(".") else f"{because}.",
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
-        steps=tuple(with_asked(step, choice.asked) for step in steps),
+        steps=tuple(dict.fromkeys(with_asked(step, choice.asked) for step in steps)),
         earlier=tuple(with_asked(text, choice.asked) for text in _earlier(choice, result, cause, known)),
         bisection=bisection,
         others=choice.others,

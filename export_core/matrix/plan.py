@@ -124,7 +124,8 @@ def planned_cell(
     `target` is the device to compile for; None for the default one.
     """
     promised = promise_of_golden(golden, reader, windows).promised
-    targets = names_of(deployed, golden.manifest.case, reader.name, platform, None)
+    manifest = golden.manifest
+    targets = names_of(deployed, manifest.case, reader.name, platform, None, runs_on=manifest.runs_on)
     return Cell(golden, reader, platform, mode, target, promised, targets)
 
 

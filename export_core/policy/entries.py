@@ -258,11 +258,18 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def names_of(
-    targets: Iterable[DeploymentTarget], case: str, reader: str, platform: str, day: datetime.date | None
+    targets: Iterable[DeploymentTarget],
+    case: str,
+    reader: str,
+    platform: str,
+    day: datetime.date | None,
+    *,
+    runs_on: Collection[str],
 ) -> tuple[str, ...]:
     """Return the names of the deployment targets on which a cell has to run, among those in force on a day.
 
-    The cell is that of a case, in a reader, on a platform. If `day` is None, every target is in force.
+    The cell is that of a case, in a reader, on a platform. If `day` is None, every target is in force. `runs_on` are
+    platforms on which the golden runs: on another it must be refused, and no target has to run it there.
     """
     there = (target for target in targets if (target.release, target.platform) == (reader, platform))
-    return tuple(target.name for target in there if target.in_force(day) and target.has_case(case))
+    return tuple(target.name for target in there if target.in_force(day) and target.must_run(case, runs_on))

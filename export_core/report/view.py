@@ -45,6 +45,7 @@ from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.entries import ALL
 from export_core.policy.known_issues import KnownIssue, source_of, todo_about
+from export_core.policy.model import left_out_sentences
 from export_core.readers.errors import STILL_STARTS
 from export_core.readers.worker.protocol import Stage
 from export_core.releases.names import title_of
@@ -107,13 +108,6 @@ _OF_PROCESSOR = _OTHER_NUMBERS_TOO.format(
 )
 
 
-def _ended_targets(run: Run) -> Iterator[str]:
-    """Yield a sentence for each deployment target that a run leaves out since its obligation has ended."""
-    for target in run.policy.deployed:
-        if target.has_ended(run.summary.as_of):
-            yield f"Deployment target {target.name} is left out: {target.out_of_force(run.summary.as_of)}."
-
-
 def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """Return a run as a document: its findings, the worst first, and its difference from an earlier run.
 
@@ -161,7 +155,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         NOTHING_PROMISED: [summary.unpromised],
         **{kind: [sentence] for kind, sentence in doubts(run).items()},
         STALE_LIST: summary.stale,
-        NOT_COVERED: [summary.without_cells, *_ended_targets(run)],
+        NOT_COVERED: [summary.without_cells, *left_out_sentences(run.policy, summary.as_of)],
         OTHER_GENERATIONS: [f"{text}." for text in first_generations(summary.other_generations)],
         NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],
         LITTLE_NOISE: [_of_goldens(_INPUTS_ONLY, summary.inputs_only)],

@@ -236,13 +236,6 @@ def hint_at_cases(name: str, cases: Iterable[str]) -> str:
     return f"{hint} `jaxexport goldens list` shows all cases."
 
 
-def hint_at_goldens(name: str, goldens: Iterable[Golden]) -> str:
-    """Return a hint for ``CASE/RELEASE``, which names no golden: the goldens of the case by that jaxlib; "" if none."""
-    case, _, release = name.rpartition("/")
-    meant = [each.id for each in goldens if each.manifest.case == case and release in each.manifest.writer.names]
-    return f" Did you mean {few([*map(repr, meant)])}?" if meant else ""
-
-
 @dataclass(frozen=True)
 class GoldenStore:
     """The goldens below a folder, `root`."""

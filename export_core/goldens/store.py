@@ -23,6 +23,7 @@ from export_core.artifact.numerics import factored_outputs, has_factorization
 from export_core.base import atomic
 from export_core.base.checked_arguments import path_of
 from export_core.base.scratch import scratch_folder
+from export_core.base.subfolders import found_above
 from export_core.base.text import did_you_mean, few
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named, read_regular
@@ -31,6 +32,7 @@ from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, as_stored
 from export_core.goldens.restoring import restoring, restoring_unread
 
+_THERE = "There are goldens in"  # Begins a sentence about a folder above.
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
@@ -335,8 +337,8 @@ class GoldenStore:
             return self.find(name)
         if hint := did_you_mean(case, cases):
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{hint}")
-        if case and (above := _above(self.root, f"{glob.escape(case)}/*/{MANIFEST}")):
-            raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{above}")
+        if case and (above := found_above(_THERE, self.root, f"{glob.escape(case)}/*/{MANIFEST}")):
+            raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none. {above}")
         return None
 
     def named(self, name: str) -> list[Golden]:
@@ -526,22 +528,11 @@ def _refuse_links(folder: Path) -> None:
             raise GoldenError(f"{path}: expected a folder, found a symbolic link. {restoring_unread(folder)}")
 
 
-def _above(root: Path, pattern: str) -> str:
-    """Return a sentence for a command run in a subfolder of the project, the likeliest mistake; "" if it was not.
-
-    It names the folder above that has the goldens which `pattern` matches in its `root`.
-    """
-    for parent in () if root.is_absolute() else Path.cwd().parents:
-        if next((parent / root).glob(pattern), None):
-            return f" There are goldens in {parent / root}: run this command in {parent}."
-    return ""
-
-
 def no_goldens(root: Path, advice: str = "") -> str:
     """Return the message for a folder without goldens, with what to do: `advice`, or how goldens are made."""
     expected = f"{root}: expected goldens, found none{'' if root.is_absolute() else f' in {root.absolute()}'}."
-    if above := _above(root, f"*/*/{MANIFEST}"):
-        return f"{expected}{above}"
+    if above := found_above(_THERE, root, f"*/*/{MANIFEST}"):
+        return f"{expected} {above}"
     if written := _written_by_pytest():
         folder, file = written
         if folder != root.as_posix():

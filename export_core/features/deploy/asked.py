@@ -12,6 +12,7 @@ from typing import NamedTuple
 from export_core.artifact import Artifact, read
 from export_core.artifact.artifact import saved_model_in
 from export_core.base.errors import ExportCompatError
+from export_core.base.subfolders import found_above
 from export_core.base.text import did_you_mean, few
 from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases, no_goldens
 from export_core.goldens.conversion_record import CONVERTED, read_record
@@ -350,9 +351,10 @@ def targets_named(
     """
     known = {target.name: target for target in policy.deployed}
     if not known:
+        above = "" if file else found_above("There is a policy in", Path(), FILE)
+        added = f"Add one to {file or f'{FILE}, which `jaxexport policy init` writes'}: {_example(name, file)}"
         raise DeployingError(
-            f"--to {name}: expected a deployment target of the policy, found none there. Add one to "
-            f"{file or f'{FILE}, which `jaxexport policy init` writes'}: {_example(name, file)}"
+            f"--to {name}: expected a deployment target of the policy, found none there. {above or added}"
         )
     if name == ALL:
         targets = policy.targets_on(day)

@@ -73,8 +73,8 @@ def test_a_target_whose_obligation_has_ended_gets_no_upgrade(ask, jaxexport):
 def test_a_policy_in_a_folder_above_is_named(jaxexport, project, monkeypatch):
     (project / "sub").mkdir()
     monkeypatch.chdir(project / "sub")
-    said = f"found none there. There is a policy in {project}: run this command in {project}."
-    assert_bad_input(jaxexport("can-i-deploy", "--to", "serving"), said)
+    sentence = f"found none there. There is a policy in {project}: run this command in {project}."
+    assert_bad_input(jaxexport("can-i-deploy", "--to", "serving"), sentence)
 
 
 def test_targets_of_which_none_is_in_force_are_named_with_reasons(jaxexport, project):

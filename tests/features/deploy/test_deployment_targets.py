@@ -68,9 +68,9 @@ def test_readers_deployed_without_a_target_is_an_error():
 def test_a_dry_run_names_a_target_that_is_still_to_come(jaxexport, tmp_path):
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     (tmp_path / "export_compat.yaml").write_text("deployed: [{name: next, jaxlib: 0.9.2, since: 2026-11-22}]\n")
-    said = "warning: Deployment target next is left out: its obligation begins on 2026-11-22."
+    sentence = "warning: Deployment target next is left out: its obligation begins on 2026-11-22."
     asked = "matrix", "--dry-run", "--readers", "newest", "--as-of"
-    assert [said in jaxexport(*asked, f"2026-11-{date}").out for date in (21, 22)] == [True, False]
+    assert [sentence in jaxexport(*asked, f"2026-11-{date}").out for date in (21, 22)] == [True, False]
 
 
 def test_targets_are_added_to_the_readers_of_the_policy(jaxexport, tmp_path):

@@ -182,8 +182,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
     devices: int = 1
     """How many devices the artifact is for. A runtime that is not jaxlib is promised artifacts for one."""
-    must_be_refused: bool = False
-    """Whether the golden must be refused on this platform, for which it was not exported."""
+    must_be_refused: bool = False  # Whether the golden must be refused on this platform.
     upstream: str = ""  # The id of the known upstream issue that it shows; empty for none, and for a cell that works.
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""

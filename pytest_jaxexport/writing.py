@@ -136,7 +136,7 @@ class GoldenWriting:
         if not self._test.store.holds(produced.manifest, produced.files):
             wanted = self._test.wanted(own, produced)
             parts = replaced_parts(produced, wanted, noise_to_come=noise_to_come)
-            pins = self._test.settings.policy.retention.reasons_for(own.id)
+            pins = self._test.settings.policy.retention.reasons_for(own.names)
             return WriteStatus.REPLACED, [*(f"pinned by the policy ({reason})" for reason in pins), *parts]
         if noise_to_come and own.manifest.case in self._deferred:
             return WriteStatus.REPLACED, ["noise, which is measured"]

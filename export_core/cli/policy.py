@@ -78,7 +78,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     calls a target that --stable-targets names; 4 an entry has expired.
     """
     from export_core.base.exit_code import ExitCode
-    from export_core.goldens import GoldenStore, hint_at_goldens
+    from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
     from export_core.judge.known import added_later, expired
     from export_core.judge.unmatched import (
@@ -103,8 +103,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     for unmatched in unmatched_patterns(policy, stored, calendar):
         if unmatched.key[: len(PINNED)] == PINNED:  # an error of `goldens prune` too
             advice = "Correct the pattern, or remove it from its pin."
-            hint = hint_at_goldens(unmatched.pattern, stored)
-            wrong.append((unmatched.key, f"{unmatched.pattern!r} matches no golden.{hint} {advice}"))
+            wrong.append((unmatched.key, f"{unmatched.pattern!r} matches no golden. {advice}"))
         elif unmatched.key != READERS:  # those are errors here
             echo(f"warning: {unmatched.located(location)}")
     if not stored and (keys := keys_without_goldens(policy)):

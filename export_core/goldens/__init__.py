@@ -2,7 +2,7 @@
 
 from export_core.goldens.arrays import GoldenError, Leaf
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, Options, Origin, Writer
-from export_core.goldens.store import Golden, GoldenStore, hint_at_cases, hint_at_goldens, no_goldens
+from export_core.goldens.store import Golden, GoldenStore, hint_at_cases, no_goldens
 
 __all__ = [
     "Check",
@@ -17,6 +17,5 @@ __all__ = [
     "Origin",
     "Writer",
     "hint_at_cases",
-    "hint_at_goldens",
     "no_goldens",
 ]

@@ -23,6 +23,7 @@ from export_core.artifact.numerics import factored_outputs, has_factorization
 from export_core.base import atomic
 from export_core.base.checked_arguments import path_of
 from export_core.base.scratch import scratch_folder
+from export_core.base.subfolders import found_above
 from export_core.base.text import did_you_mean, few
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named, read_regular
@@ -31,6 +32,7 @@ from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, as_stored
 from export_core.goldens.restoring import restoring, restoring_unread
 
+_THERE = "There are goldens in"  # Begins a sentence about a folder above.
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
@@ -236,13 +238,6 @@ def hint_at_cases(name: str, cases: Iterable[str]) -> str:
     return f"{hint} `jaxexport goldens list` shows all cases."
 
 
-def hint_at_goldens(name: str, goldens: Iterable[Golden]) -> str:
-    """Return a hint for ``CASE/RELEASE``, which names no golden: the goldens of the case by that jaxlib; "" if none."""
-    case, _, release = name.rpartition("/")
-    meant = [each.id for each in goldens if each.manifest.case == case and release in each.manifest.writer.names]
-    return f" Did you mean {few([*map(repr, meant)])}?" if meant else ""
-
-
 @dataclass(frozen=True)
 class GoldenStore:
     """The goldens below a folder, `root`."""
@@ -342,8 +337,8 @@ class GoldenStore:
             return self.find(name)
         if hint := did_you_mean(case, cases):
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{hint}")
-        if case and (above := _above(self.root, f"{glob.escape(case)}/*/{MANIFEST}")):
-            raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{above}")
+        if case and (above := found_above(_THERE, self.root, f"{glob.escape(case)}/*/{MANIFEST}")):
+            raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none. {above}")
         return None
 
     def named(self, name: str) -> list[Golden]:
@@ -533,22 +528,11 @@ def _refuse_links(folder: Path) -> None:
             raise GoldenError(f"{path}: expected a folder, found a symbolic link. {restoring_unread(folder)}")
 
 
-def _above(root: Path, pattern: str) -> str:
-    """Return advice to run the command in a folder above the working folder; "" if no folder above has goldens.
-
-    A folder has goldens if `pattern` matches a path in its subfolder `root`.
-    """
-    for parent in () if root.is_absolute() else Path.cwd().parents:
-        if next((parent / root).glob(pattern), None):
-            return f" There are goldens in {parent / root}: run this command in {parent}."
-    return ""
-
-
 def no_goldens(root: Path, advice: str = "") -> str:
     """Return the message for a folder without goldens, with what to do: `advice`, or how goldens are made."""
     expected = f"{root}: expected goldens, found none{'' if root.is_absolute() else f' in {root.absolute()}'}."
-    if above := _above(root, f"*/*/{MANIFEST}"):
-        return f"{expected}{above}"
+    if above := found_above(_THERE, root, f"*/*/{MANIFEST}"):
+        return f"{expected} {above}"
     if written := _written_by_pytest():
         folder, file = written
         if folder != root.as_posix():

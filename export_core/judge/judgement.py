@@ -80,7 +80,8 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     A cell that was not run is incomplete, unless it is outside the window, no deployment target needs it, and the
     policy says that such cells need not run.
     """
-    targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
+    cell = result.case, result.reader.name, result.platform
+    targets = names_of(policy.deployed, *cell, as_of, runs_on=result.runs_on)
     window = promise_of(
         result.reader,
         result.writer.built,

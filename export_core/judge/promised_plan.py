@@ -57,7 +57,8 @@ def missing_promised(
                 continue
             promise = promise_of(reader, writer.built, windows, devices=result.devices, converted=result.converted)
             promised = promise.promised and reader not in readers.for_targets
-            if promised or names_of(targets, result.case, reader.name, platform, as_of):
+            runs_on = result.runs_on
+            if promised or names_of(targets, result.case, reader.name, platform, as_of, runs_on=runs_on):
                 missing[reader.name] = missing.get(reader.name, 0) + 1
     return missing
 

@@ -100,7 +100,7 @@ def retention_status(
             if old in manifest.custom_calls and (end is None or day < end):
                 last = f"until the end of {end - ONE_DAY}" if end else "because no release is declared"
                 reasons.append(f"calls {old}, which readers must run {last}")
-        reasons += [f"pinned: {reason}" for reason in policy.retention.reasons_for(golden.id)]
+        reasons += [f"pinned: {reason}" for reason in policy.retention.reasons_for(golden.names)]
         targets = [target for target in policy.deployed if day <= (target.until or day)]
         own = [target for target in targets if target.must_run(manifest.case, manifest.runs_on)]
         reasons += [f"must run in deployment target {target}" for target in own]

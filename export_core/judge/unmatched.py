@@ -12,13 +12,13 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from export_core.base.platforms import PLATFORMS
-from export_core.goldens import Golden, hint_at_goldens
+from export_core.goldens import Golden
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
 from export_core.matrix.selection import problem_of_reader
 from export_core.policy import Policy, PolicyError
-from export_core.policy.entries import DeploymentTarget, Quirk, matches
+from export_core.policy.entries import DeploymentTarget, Quirk, matches, names_golden
 from export_core.policy.feature_keys import Key, feature_keys
 from export_core.policy.model import LOCATED
 from export_core.policy.run_options import comma_separated
@@ -245,14 +245,13 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[Unmatched]
     """
     return [
         Unmatched(
-            f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
-            f"{hint_at_goldens(pattern, goldens)}",
+            f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden.",
             pattern=pattern,
             key=(*PINNED, number),
         )
         for number, pin in enumerate(policy.retention.pinned)
         for pattern in pin.goldens
-        if not any(matches(golden.id, pattern) for golden in goldens)
+        if not any(names_golden(pattern, golden.names) for golden in goldens)
     ]
 
 

@@ -123,7 +123,8 @@ def planned_cell(
     `deployed` are all deployment targets in force. `target` is the device to compile for; None for the default one.
     """
     promised = promise_of_golden(golden, reader, windows).promised
-    targets = names_of(deployed, golden.manifest.case, reader.name, platform, None)
+    manifest = golden.manifest
+    targets = names_of(deployed, manifest.case, reader.name, platform, None, runs_on=manifest.runs_on)
     return Cell(golden, reader, platform, mode, target, promised, targets)
 
 

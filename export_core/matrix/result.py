@@ -106,6 +106,7 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
         "test": manifest.test,
         "converted": manifest.converted_from is not None,
         "devices": manifest.options.devices,
+        "must_be_refused": cell.platform not in manifest.runs_on,
     }
 
 
@@ -178,6 +179,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
     devices: int = 1
     """How many devices the artifact is for. A runtime that is not jaxlib is promised artifacts for one."""
+    must_be_refused: bool = False  # Whether the golden must be refused on this platform.
     upstream: str = ""  # The id of the known upstream issue that it shows; empty for none, and for a cell that works.
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
@@ -199,6 +201,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def __hash__(self) -> int:
         """Return a hash by golden, reader and platform, which are different for each result of a run."""
         return hash((self.golden, self.reader, self.platform))
+
+    @property
+    def runs_on(self) -> tuple[str, ...]:
+        """The platform of the cell, if the golden runs on it; empty if it must be refused there."""
+        return () if self.must_be_refused else (self.platform,)
 
     @property
     def is_rounding(self) -> bool:

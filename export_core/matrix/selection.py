@@ -246,8 +246,8 @@ def choose_readers(
         for_targets = {release: release.name for release in releases if release not in spelled}
     if not spelled and not for_targets:
         raise MatrixError(
-            f"--readers {selection.readers}: no deployment target of the policy (`deployed`) is in force on {as_of}. "
-            "Name readers."
+            f"--readers {selection.readers}: no deployment target of the policy (`deployed`) is in force on {as_of}, "
+            "by its `since` and `until`. Name readers."
         )
     spelled |= for_targets
     touching = reader_named(selection.touching, existing, known.files) if selection.touching else None

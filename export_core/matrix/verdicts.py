@@ -126,9 +126,9 @@ OTHER_NUMBERS = failing(
     "OTHER NUMBERS",
     "This runtime promises nothing, and a silently wrong number is never fine: `{}` asks which side is right.",
 )
-"""The finding for different numbers in a runtime that promises nothing.
+"""The finding for different numbers in cells of which none is promised.
 
-``{}`` in its advice stands for the command `explain` of the cell.
+Its advice is for a runtime that promises nothing; ``{}`` in it stands for the command `explain` of the cell.
 """
 NOT_TO_ALLOW = "No rule allows such numbers: they are not finite, zero, or far beyond the range of the expected ones."
 """The advice in place of a rule if the numbers are garbage."""

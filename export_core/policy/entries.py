@@ -48,6 +48,11 @@ def matches(name: str, pattern: str) -> bool:
     return name == pattern or fnmatch.fnmatchcase(name, pattern.replace("[*]", "[[]*]"))
 
 
+def names_golden(pattern: str, names: Iterable[str]) -> bool:
+    """Return whether a pattern matches one of a golden's names (`Golden.names`) other than that of its case alone."""
+    return any("/" in name and matches(name, pattern) for name in names)
+
+
 class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Lengths of the two windows in days: `180`, `180 days` or `3 weeks`. JAX promises 180 backward and 21 forward."""
 
@@ -160,7 +165,7 @@ class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Goldens that are never pruned, and why."""
 
-    goldens: Patterns  # Ids of goldens, ``case/writer``, or globs.
+    goldens: Patterns  # Goldens as ``case/writer`` or ``case/jaxlib``, or globs.
     reason: Text  # Why they stay.
 
 
@@ -172,9 +177,9 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     those of the policy's `deployed`, they have to run nothing."""
     pinned: tuple[Pin, ...] = ()  # Goldens that are never pruned.
 
-    def reasons_for(self, golden: str) -> list[str]:
-        """Return the reasons of all pins that match the id of a golden; empty if the golden is not pinned."""
-        return [pin.reason for pin in self.pinned if any(matches(golden, pattern) for pattern in pin.goldens)]
+    def reasons_for(self, names: Collection[str]) -> list[str]:
+        """Return the reasons of all pins of a golden, by its names (`Golden.names`); empty if it is not pinned."""
+        return [pin.reason for pin in self.pinned if any(names_golden(pattern, names) for pattern in pin.goldens)]
 
 
 class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -258,11 +263,18 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def names_of(
-    targets: Iterable[DeploymentTarget], case: str, reader: str, platform: str, day: datetime.date | None
+    targets: Iterable[DeploymentTarget],
+    case: str,
+    reader: str,
+    platform: str,
+    day: datetime.date | None,
+    *,
+    runs_on: Collection[str],
 ) -> tuple[str, ...]:
     """Return the names of the deployment targets in force on a day that have to run a case in a reader on a platform.
 
-    If `day` is None, every target is in force.
+    The cell is that of a case, in a reader, on a platform. If `day` is None, every target is in force. `runs_on` are
+    platforms on which the golden runs: on another it must be refused, and no target has to run it there.
     """
     there = (target for target in targets if (target.release, target.platform) == (reader, platform))
-    return tuple(target.name for target in there if target.in_force(day) and target.has_case(case))
+    return tuple(target.name for target in there if target.in_force(day) and target.must_run(case, runs_on))

@@ -17,6 +17,7 @@ from export_core.policy import entries
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.feature_keys import Key, feature_keys, with_feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
+from export_core.releases.names import title_of
 from export_core.releases.project_releases import project_calendar
 from export_core.releases.runtimes import built_on
 
@@ -204,3 +205,18 @@ def policy_schema() -> dict[str, Any]:
 def policy_schema_file() -> bytes:
     """Return the content of ``policy.schema.json``, with which editors check and complete the keys of a policy."""
     return SCHEMA_FILE.read_bytes()
+
+
+def left_out_targets(policy: Policy, day: datetime.date) -> dict[str, str]:
+    """Return the deployment targets that have to run nothing on a day, with the reason: by `since`, `until` or release.
+
+    The text follows the target's name, as that of `DeploymentTarget.out_of_force` does.
+    """
+    here = policy.targets_on(day)
+    others = [target for target in policy.deployed if target not in here]
+    return {each.name: each.out_of_force(day) or f"{title_of(each.release)} is not built yet" for each in others}
+
+
+def left_out_sentences(policy: Policy, day: datetime.date) -> list[str]:
+    """Return a sentence for each deployment target of `left_out_targets`."""
+    return [f"Deployment target {name} is left out: {why}." for name, why in left_out_targets(policy, day).items()]

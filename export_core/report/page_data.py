@@ -44,6 +44,7 @@ _SHOWN_APART = {
 }
 _NOT_SHOWN = {
     *("outputs", "as_written", "looks_like", "processors", "signal", "converted", "devices", "upstream"),
+    "must_be_refused",
 }
 _MORE = tuple(name for name in Result.__struct_fields__ if name not in _SHOWN_APART | _NOT_SHOWN)
 """The other fields of a result, which the page shows by their names: so a new field is shown without further work."""

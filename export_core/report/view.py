@@ -45,7 +45,9 @@ from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.entries import ALL
 from export_core.policy.known_issues import KnownIssue, source_of, todo_about
+from export_core.policy.model import left_out_sentences
 from export_core.readers.errors import STILL_STARTS
+from export_core.readers.worker.protocol import Stage
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
@@ -106,13 +108,6 @@ _OF_PROCESSOR = _OTHER_NUMBERS_TOO.format(
 )
 
 
-def _ended_targets(run: Run) -> Iterator[str]:
-    """Yield a sentence for each deployment target that a run leaves out since its obligation has ended."""
-    for target in run.policy.deployed:
-        if target.has_ended(run.summary.as_of):
-            yield f"Deployment target {target.name} is left out: {target.out_of_force(run.summary.as_of)}."
-
-
 def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """Return a run as a document: its findings, the worst first, and its difference from an earlier run.
 
@@ -160,7 +155,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         NOTHING_PROMISED: [summary.unpromised],
         **{kind: [sentence] for kind, sentence in doubts(run).items()},
         STALE_LIST: summary.stale,
-        NOT_COVERED: [summary.without_cells, *_ended_targets(run)],
+        NOT_COVERED: [summary.without_cells, *left_out_sentences(run.policy, summary.as_of)],
         OTHER_GENERATIONS: [f"{text}." for text in first_changes(summary.other_generations)],
         NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],
         LITTLE_NOISE: [_of_goldens(_INPUTS_ONLY, summary.inputs_only)],
@@ -205,7 +200,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
         details = (*evidence(result), ("to do", todo))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
         kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
-    elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and promises_nothing(result.reader):
+    elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and not result.promised:
         kind = OTHER_NUMBERS
     return Finding(kind, 0, sentence, details, (result,))
 
@@ -219,7 +214,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         kind = NOT_REPLAYABLE
     elif cause.judgement is Judgement.BROKEN and cause.is_rounding:
         kind = NUMBERS_MOVED
-    elif cause.judgement is Judgement.BROKEN and cause.verdict is Verdict.NUMERICS and promises_nothing(example.reader):
+    elif cause.judgement is Judgement.BROKEN and cause.verdict is Verdict.NUMERICS and not cause.promised:
         kind = OTHER_NUMBERS
     elif cause.judgement is Judgement.OUTSIDE and example.control is Control.ALIKE:
         kind = DEVICE_LIMIT
@@ -298,8 +293,11 @@ def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
     cases = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     subject = subject or (cases if cause.cells == 1 else f"{cause.cells:,} cells of {cases}")
     # Before the verb: a terminal may show only the first line.
-    owed = f", {owed}," if (owed := owed_to(cells.results)) else ""
-    return f"{subject}{owed} {phrase} in stage {cause.stage}{platform}: {where}."
+    which = owed_to(cells.results)
+    # Numbers are broken inside the window and outside, and the headline counts the two apart.
+    if cause.judgement is Judgement.BROKEN and cause.stage is not Stage.AUDIT and cause.promised < cause.cells > 1:
+        which = f"{cause.promised:,} of them promised" if cause.promised else "none of them promised"
+    return f"{subject}{f', {which},' if which else ''} {phrase} in stage {cause.stage}{platform}: {where}."
 
 
 def _issue_text(issue: KnownIssue | None) -> str:

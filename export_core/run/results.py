@@ -26,6 +26,7 @@ from export_core.base.checked_arguments import path_of
 from export_core.base.errors import ExportCompatError, Problem
 from export_core.base.facts import check_facts
 from export_core.base.json_text import decode_json, safe_json
+from export_core.base.subfolders import found_above
 from export_core.base.text import first_line, plural, schema_problem
 from export_core.base.untrusted import LARGEST, read_named, read_regular
 from export_core.goldens.store import check_output_folder
@@ -250,6 +251,11 @@ def finished_before(folder: Path) -> str:
     return f" The finished run that was there before is in {kept}." if (kept / SUMMARY).exists() else ""
 
 
+def run_above(folder: Path) -> str:
+    """Return a sentence that names the finished run of a folder above, as `found_above` does; "" if there is none."""
+    return found_above("There is a run in", folder, SUMMARY)
+
+
 def results_written(folder: Path) -> int:
     """Return the number of results in the folder of a run, which may still be running."""
     path = folder / RESULTS
@@ -403,8 +409,10 @@ def read_summary(folder: Path) -> Summary:
         problem, advice = "expected the summary of a finished matrix run, found", ""
         found = unfinished_run(folder)
         if not found:
-            advice = f"Run `jaxexport matrix` first, or name the folder of a run.{finished_before(folder)}"
-        raise RunError.about(Problem(path, f"{problem} {found or 'none.'}", advice=advice)) from None
+            found = "none." if folder.is_absolute() else f"none in {folder.absolute()}."
+            first = f"Run `jaxexport matrix` first, or name the folder of a run.{finished_before(folder)}"
+            advice = run_above(folder) or first
+        raise RunError.about(Problem(path, f"{problem} {found}", advice=advice)) from None
     except msgspec.MsgspecError as error:
         raise not_readable(path, "a summary", schema_problem(error)) from None
     # All that a later command will use is checked here, where the message can name the file.

@@ -54,6 +54,7 @@ from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.policy.load import find_locations
+from export_core.policy.model import left_out_sentences
 from export_core.policy.run_options import LOCAL, CellLimits, RunOptions, Shard, reproduce_options
 from export_core.readers.cached_environments import EnvironmentsCost, expected_cost
 from export_core.readers.environment import Environment, ReaderEnvironments
@@ -363,6 +364,7 @@ def plan_matrix(
     goldens, day = under_policy(goldens, policy), options.as_of or calendar.today()
     plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.targets_on(day))
     check_width(policy.known_failures, promised_scopes(plan.cells))
+    warnings += () if is_run else tuple(left_out_sentences(policy, day))
     warnings += tuple(unused_jax({cell.reader for cell in plan.cells}, plan.sources, calendar.jax))
     return replace(plan, warnings=warnings, whole=is_whole(selection, policy, day))
 

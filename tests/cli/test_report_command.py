@@ -52,6 +52,15 @@ def test_report_prints_a_broken_run_and_exits_with_0(command):
     assert command("judge", "new").exit_code == 1
 
 
+@pytest.mark.parametrize("words", [("report", "new"), ("judge", "new"), ("report", "new", "--trend")], ids=" ".join)
+def test_results_in_a_folder_above_are_named(words, command, cwd, monkeypatch):
+    (cwd / "src" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(cwd / "src" / "deep")
+    text = refused(command(*words))
+    assert f"found none in {cwd}/src/deep/new. There is a run in {cwd}/new: run this command in {cwd}." in text
+    assert "Run `jaxexport matrix` first" in refused(command("report", "other"))
+
+
 def test_report_writes_all_formats_and_makes_their_folders(command):
     ended = command("report", "new", "--html", "out/r.html", "--markdown", "out/r.md", "--junit", "out/r.xml")
     assert (ended.exit_code, ended.stdout) == (0, "")

@@ -98,8 +98,8 @@ def test_a_line_of_results_has_exactly_the_listed_fields():
     assert " ".join(line) == (
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
         "seconds custom_calls direction days promised promised_until judgement reproduce flaky device driver foreseen "
-        "forecast max_noise_error allowed outputs as_written cost timings test converted devices upstream "
-        "deployed looks_like error_grid processors cause control facts"
+        "forecast max_noise_error allowed outputs as_written cost timings test converted devices must_be_refused "
+        "upstream deployed looks_like error_grid processors cause control facts"
     )
     assert {*line["writer"]} == {"jax", "jaxlib", "platform", "built"}
     assert {*line["reader"]} == {"jax", "jaxlib", "built", "runtime", "with_settings"}

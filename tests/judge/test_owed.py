@@ -57,6 +57,7 @@ def test_only_failures_outside_the_window_are_owed(verdict):
         ({"writer": "0.9.1"}, "broken", ("serving",)),  # promised as well
         ({"reader": "0.10.2"}, "outside", ()),
         ({"platform": "cuda"}, "outside", ()),
+        ({"must_be_refused": True}, "outside", ()),  # it was not exported for the target's platform
         ({"as_of": day("2027-01-01")}, "outside", ()),
         ({"as_of": day("2026-12-31")}, "owed", ("serving",)),
         ({"policy": Policy(deployed=(msgspec.structs.replace(SERVING, cases=("other",)),))}, "outside", ()),

@@ -326,6 +326,23 @@ def test_a_known_issue_is_not_named_if_jaxlib_differs_the_same_way():
     assert "iree-sine-of-large-angles" not in in_iree.text
 
 
+@pytest.mark.parametrize(
+    ("promised", "title", "which", "counted"),
+    [
+        ((True, True), "BROKEN PROMISE", "", "2 of 3 promised cells, "),
+        ((True, False), "BROKEN PROMISE", ", 1 of them promised,", "1 of 2 promised cells and 1 cell with other"),
+        ((False, False), "OTHER NUMBERS", ", none of them promised,", "2 cells with other numbers outside the window"),
+    ],
+)
+def test_a_group_says_which_of_its_cells_are_promised(promised, title, which, counted):
+    cells = [wrong(reader, promised=known) for reader, known in zip(("0.10.2", "0.11.0"), promised, strict=True)]
+    report = document([result(reader="0.9.2", case="t.f"), *cells])
+    (finding,) = (one for one in report.findings if one.results)
+    assert finding.title == title
+    assert finding.brief.startswith(f"2 cells of t.f{which} ran with different numbers in stage compare")
+    assert counted in " ".join(report.headline)
+
+
 def test_the_advised_git_log_is_for_the_goldens_of_the_run():
     command = "jaxexport matrix --cases t.f --writers 0.9.2 --readers 0.9.2 --goldens 'my goldens'"
     own = wrong("0.9.2", max_noise_error=1e5, reproduce=command)

@@ -138,8 +138,8 @@ def test_a_deployment_target_can_be_a_runtime():
     assert str(serving) == "serving (tensorflow 2.21.0)"
     plan = planned([golden(jaxlib="0.9.2")], readers="0.9.2")
     assert TENSORFLOW not in map(str, plan.readers)
-    assert names_of([serving], "tests.test_a.test_f", TENSORFLOW, "cpu", None) == ("serving",)
-    assert names_of([serving], "tests.test_a.test_f", "0.9.2", "cpu", None) == ()
+    assert names_of([serving], "tests.test_a.test_f", TENSORFLOW, "cpu", None, runs_on=("cpu",)) == ("serving",)
+    assert names_of([serving], "tests.test_a.test_f", "0.9.2", "cpu", None, runs_on=("cpu",)) == ()
     assert Policy(deployed=(serving,)).targets_on(day("2026-03-04")) == ()  # before it was built
     assert Policy(deployed=(serving,)).targets_on(day("2026-03-05")) == (serving,)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from export_core.artifact import Artifact, read
 from export_core.artifact.artifact import saved_model_in
 from export_core.base.errors import ExportCompatError
+from export_core.base.subfolders import found_above
 from export_core.base.text import did_you_mean, few
 from export_core.goldens import Golden, GoldenError, GoldenStore, hint_at_cases, no_goldens
 from export_core.goldens.conversion_record import CONVERTED, read_record
@@ -26,9 +27,9 @@ from export_core.matrix.selection import reader_named
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
 from export_core.policy.load import FILE
+from export_core.policy.model import left_out_targets
 from export_core.policy.run_options import REPRODUCED
 from export_core.readers.placement import Mode
-from export_core.releases.names import title_of
 from export_core.run.plan_record import by_another_tool, hash_of
 from export_core.run.results import FINISHED, SUMMARY, WHOLE, read_run
 
@@ -350,15 +351,18 @@ def targets_named(
     """
     known = {target.name: target for target in policy.deployed}
     if not known:
+        above = "" if file else found_above("There is a policy in", Path(), FILE)
+        added = f"Add one to {file or f'{FILE}, which `jaxexport policy init` writes'}: {_example(name, file)}"
         raise DeployingError(
-            f"--to {name}: expected a deployment target of the policy, found none there. Add one to "
-            f"{file or f'{FILE}, which `jaxexport policy init` writes'}: {_example(name, file)}"
+            f"--to {name}: expected a deployment target of the policy, found none there. {above or added}"
         )
     if name == ALL:
         targets = policy.targets_on(day)
         if not targets:
+            left_out = "; ".join(f"{each}: {why}" for each, why in left_out_targets(policy, day).items())
             raise DeployingError(
-                f"--to {ALL}: expected a deployment target in force on {day}, found none. Name one: {', '.join(known)}."
+                f"--to {ALL}: expected a deployment target in force on {day}, found none ({left_out}). Name one: "
+                f"{', '.join(known)}."
             )
         return targets
     if name not in known:
@@ -376,12 +380,9 @@ def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy,
     They are the target that --to names, or for `--to all` those that it leaves out. `targets` are the targets that
     `name`, the value of --to, means.
     """
-    asked = [target for target in policy.deployed if target not in targets] if name == ALL else targets
-    reasons = {target.name: target.out_of_force(day) for target in asked}
-    if name == ALL:  # those in force by their days lack their release
-        built = {target.name: f"{title_of(target.release)} was not built by then" for target in asked}
-        reasons = {name: reason or built[name] for name, reason in reasons.items()}
-    return {name: reason for name, reason in reasons.items() if reason}
+    if name == ALL:
+        return left_out_targets(policy, day)
+    return {target.name: reason for target in targets if (reason := target.out_of_force(day))}
 
 
 def require_obligation(targets: Sequence[DeploymentTarget], name: str, day: datetime.date) -> None:

@@ -32,6 +32,7 @@ from export_core.matrix.result import grouped
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
 from export_core.policy.load_check import find_reader
+from export_core.policy.model import left_out_targets
 from export_core.policy.run_options import COMPARISONS, GROUPS, Selection
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, Windows, promise
@@ -146,6 +147,8 @@ class DaysAhead(msgspec.Struct, frozen=True):
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.
     retired: tuple[str, ...] = ()  # The jaxlibs of the policy's `readers` that have retired by `as_of`.
+    left_out: dict[str, str] = {}
+    """Why deployment targets of the policy have to run nothing on `as_of`, by the target's name."""
 
 
 def forecast(
@@ -182,6 +185,7 @@ def forecast(
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
     built = (target.release for target in policy.targets_on(as_of))
     runtimes = dict.fromkeys(name for name in (*built, *named) if "==" in name)
+    left_out = {name: why for name, why in left_out_targets(policy, as_of).items() if name not in deployed}
     until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
     return DaysAhead(
         as_of=as_of,
@@ -195,6 +199,7 @@ def forecast(
         prunable=_prunable(goldens, policy, calendar, as_of),
         days=tuple(_days_ahead(goldens, policy, calendar, as_of, until)),
         retired=tuple(_retired(goldens, policy, calendar, as_of)),
+        left_out=left_out,
     )
 
 
@@ -471,6 +476,7 @@ def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
     yield from map(deployed_line, forecast.deployed)
     yield from map(foreseen_line, forecast.foreseen)
+    yield from (f"{name}: left out, since {why}" for name, why in forecast.left_out.items())
     yield ""
     counted = plural(len(forecast.prunable), "golden")
     may_go = f"{counted} may be pruned (`jaxexport goldens prune`): {few(forecast.prunable)}"

@@ -45,7 +45,7 @@ from export_core.releases import Release, ReleaseError, parse_day
 from export_core.report.view import view
 from export_core.report.wording import asked_in, named_folder
 from export_core.run.plan_record import hash_of
-from export_core.run.results import SUMMARY, read_run, unfinished_run
+from export_core.run.results import SUMMARY, read_run, run_above, unfinished_run
 from export_core.run.run import Run, judge_run
 
 
@@ -438,8 +438,8 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
                 f"Expected a finished run in {RESULTS}, found {found} Name a finished run with --results, or a cell "
                 "with its reader."
             )
+        advice = "Run `jaxexport matrix` first, name other results with --results, or a cell with its reader."
         raise WhyError(
-            f"Expected a run in {RESULTS}, found none that has finished. Run `jaxexport matrix` first, name other "
-            "results with --results, or a cell with its reader."
+            f"Expected a run in {RESULTS.absolute()}, found none that has finished. {run_above(RESULTS) or advice}"
         )
     raise WhyError("Expected a reader, found none: the results have no such cell. Name one with --reader.")

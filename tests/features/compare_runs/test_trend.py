@@ -180,7 +180,7 @@ def test_json_has_each_range_of_releases_with_equal_bits(trend):
 def test_trend_without_a_run_is_bad_input(jaxexport):
     assert_bad_input(
         jaxexport("report", "nowhere", "--trend"),
-        "summary.json: expected the summary of a finished matrix run, found none. Run ",
+        "summary.json: expected the summary of a finished matrix run, found none in ",
     )
 
 

@@ -14,6 +14,7 @@ from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.matrix import Verdict
 from export_core.matrix.result import new_result
+from export_core.policy.run_options import RESULTS
 from export_core.readers.worker.protocol import Stage
 from export_core.run import session
 
@@ -37,11 +38,12 @@ def test_a_case_with_a_jaxlib_version_names_a_golden(project, jaxexport):
 ITS_GOLDEN, CPU_GOLDEN = f"{ON_TPU}/0.9.2-cpu", f"{CASE}/0.9.2-cpu"
 
 
-def golden_for_tpu(case: str = ON_TPU) -> None:
-    """Write a golden that was exported for tpu alone."""
+def golden_for_tpu(case: str = ON_TPU, refused_on: tuple[str, ...] = ()) -> None:
+    """Write a golden that was exported for tpu alone, and must be refused on other platforms."""
     exported = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None, platforms=("tpu",))
     content = {**files(jaxlib="0.9.2"), ARTIFACT: encode(exported)}
-    write_golden(GoldenStore(Path("golden")), manifest(case, "0.9.2", options=Options(platforms=("tpu",))), content)
+    options = Options(platforms=("tpu",), refused_on=refused_on)
+    write_golden(GoldenStore(Path("golden")), manifest(case, "0.9.2", options=options), content)
 
 
 @pytest.mark.parametrize("words", [(), ("*",), ("*tpu*", CASE)], ids=["all", "glob", "several names"])
@@ -103,7 +105,7 @@ def test_no_target_has_to_run_a_golden_that_must_be_refused(project, jaxexport, 
 
     monkeypatch.setattr(session, "_replay_by", lambda *_: passes)
     out = " ".join(jaxexport("matrix", "--as-of", "2026-11-21", code=3).out.split())
-    assert "deployed trainer: no golden of '*' in its `cases` was exported for tpu." in out
+    assert "deployed trainer: it has no cell, since no golden of its cases was exported for tpu." in out
     jaxexport("can-i-deploy", "--to", "trainer", "--as-of", "2026-11-21", code=1)
 
 
@@ -147,12 +149,24 @@ def test_the_printed_command_names_no_case_if_all_are_asked(project, jaxexport):
 
 
 def test_a_golden_that_must_be_refused_is_not_answered_yes(project, ask):
-    exported = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None, platforms=("tpu",))
-    made = manifest(ON_TPU, "0.9.2", options=Options(platforms=("tpu",), refused_on=("cpu",)))
-    write_golden(GoldenStore(Path("golden")), made, {**files(jaxlib="0.9.2"), ARTIFACT: encode(exported)})
+    golden_for_tpu(refused_on=("cpu",))
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.9.2", case=ON_TPU))
     assert answers(ask("*", "serving", "--json", code=0)) == [("serving", CPU_GOLDEN, "yes")]
     assert answers(ask(ON_TPU, "serving", "--json", code=1)) == [("serving", ITS_GOLDEN, "no")]
+
+
+def test_a_run_and_can_i_deploy_count_the_same_cells(project, jaxexport, monkeypatch):
+    golden_for_tpu(refused_on=("cpu",))
+
+    def passes(cells, *_, **__):
+        yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
+
+    monkeypatch.setattr(session, "_replay_by", lambda *_: passes)
+    jaxexport("matrix", "--readers", "0.9.2", "--as-of", "2026-11-21", code=0)
+    summary = json.loads((RESULTS / "summary.json").read_bytes())
+    assert (summary["results"], summary["deployed"][0]["cells"]) == (2, 1)
+    answered = jaxexport("can-i-deploy", "--to", "serving", "--json", "--as-of", "2026-11-21", code=0)
+    assert answers(answered) == [("serving", CPU_GOLDEN, "yes")]
 
 
 def test_a_targets_case_pattern_without_a_golden_gets_an_unknown(project, ask, jaxexport):

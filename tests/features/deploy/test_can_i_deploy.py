@@ -70,9 +70,24 @@ def test_a_target_whose_obligation_has_ended_gets_no_upgrade(ask, jaxexport):
     )
 
 
+def test_a_policy_in_a_folder_above_is_named(jaxexport, project, monkeypatch):
+    (project / "sub").mkdir()
+    monkeypatch.chdir(project / "sub")
+    sentence = f"found none there. There is a policy in {project}: run this command in {project}."
+    assert_bad_input(jaxexport("can-i-deploy", "--to", "serving"), sentence)
+
+
+def test_targets_of_which_none_is_in_force_are_named_with_reasons(jaxexport, project):
+    Path("export_compat.yaml").write_text("deployed: [{name: next, jaxlib: 0.9.2, since: 2026-11-22}]\n")
+    assert_bad_input(
+        jaxexport("can-i-deploy", "--to", "all", "--as-of", "2026-11-21"),
+        "found none (next: its obligation begins on 2026-11-22). Name one: next.",
+    )
+
+
 def test_a_target_whose_release_was_not_built_yet_is_left_out(ask):
     printed = ask(CASE, "all", "--as-of", "2026-04-01").out
-    why = "edge: jaxlib 0.10.2 was not built by then, so it has to run nothing on 2026-04-01"
+    why = "edge: jaxlib 0.10.2 is not built yet, so it has to run nothing on 2026-04-01"
     assert f"left out  {why}\n" in printed
 
 

@@ -65,6 +65,14 @@ def test_selecting_deployed_readers_without_targets_is_an_error():
         planned(readers="deployed", cases=("b",))
 
 
+def test_a_dry_run_names_a_target_that_is_still_to_come(jaxexport, tmp_path):
+    write_golden(GoldenStore(tmp_path / "golden"), manifest())
+    (tmp_path / "export_compat.yaml").write_text("deployed: [{name: next, jaxlib: 0.9.2, since: 2026-11-22}]\n")
+    sentence = "warning: Deployment target next is left out: its obligation begins on 2026-11-22."
+    asked = "matrix", "--dry-run", "--readers", "newest", "--as-of"
+    assert [sentence in jaxexport(*asked, f"2026-11-{date}").out for date in (21, 22)] == [True, False]
+
+
 def test_targets_are_added_to_the_readers_of_the_policy(jaxexport, tmp_path):
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     (tmp_path / "export_compat.yaml").write_text(
@@ -77,7 +85,7 @@ def test_targets_are_added_to_the_readers_of_the_policy(jaxexport, tmp_path):
     )
     assert "by deployment target: 1 for serving" in ended.out
     earlier = jaxexport("matrix", "--dry-run", "--as-of", "2026-10-31")
-    assert "serving" not in earlier.out
+    assert "for serving" not in earlier.out
 
 
 def test_a_replay_in_pytest_names_targets_of_the_running_release(goldens, here, warm_workers):

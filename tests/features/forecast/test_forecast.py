@@ -308,6 +308,12 @@ def project(tmp_path) -> Path:
     return tmp_path
 
 
+def test_a_target_with_an_obligation_to_come_is_named_first():
+    policy = Policy(deployed=(DeploymentTarget("next", jaxlib="0.9.2", since=day("2030-01-01")),))
+    assert "next: left out, since its obligation begins on 2030-01-01" in forecast_lines(look_ahead(policy=policy))
+    assert look_ahead(policy=policy, deployed=["next"]).left_out == {}
+
+
 def test_json_follows_its_schema_and_is_the_whole_forecast(project):
     done = run("--json", "--as-of", "2026-11-21", "--deployed", "0.11.0")
     parsed = json.loads(done.stdout)

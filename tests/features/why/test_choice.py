@@ -294,6 +294,15 @@ def test_an_unknown_part_of_a_cells_name_is_one_error(asked, text, project):
     assert text in refusal(**asked)
 
 
+def test_results_in_a_folder_above_are_named(project, monkeypatch):
+    (project / "sub").mkdir()
+    monkeypatch.chdir(project / "sub")
+    goldens = RunOptions(goldens=Path("../golden"))
+    assert f"Expected a run in {project}/sub/.jaxexport, found none" in refusal(case=CASE, run=goldens)
+    finished(project / ".jaxexport", result(case=CASE))
+    assert f"There is a run in {project}/.jaxexport: run this command in {project}." in refusal(run=goldens)
+
+
 def test_a_damaged_golden_is_refused(project):
     (project / "golden" / CASE / "0.9.2-cpu" / ARTIFACT).write_bytes(b"x")
     assert "damaged: expected SHA-256" in refusal(cell=CELL)

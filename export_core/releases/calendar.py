@@ -84,7 +84,7 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
     @property
     def pair(self) -> str:
-        """The name with the versions of jaxlib and jax, ``0.11.2-jax0.12.0.1``; of a runtime, ``tensorflow==2.21.0``."""
+        """The name with both versions, ``0.11.2-jax0.12.0.1``; for a runtime other than jaxlib, its usual name."""
         return self.runtime or f"{self.jaxlib}-jax{self.jax}{self.with_settings}"
 
     @property

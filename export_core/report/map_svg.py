@@ -101,7 +101,7 @@ def map_picture(document: Document) -> str:
 
 
 def _with_room(places: Sequence[float]) -> set[float]:
-    """Return those of the coordinates (newest release first) that are far enough apart to have a label each."""
+    """Return the coordinates that get a label, chosen from the newest release on so that labels do not overlap."""
     labelled: list[float] = []
     for place in places:
         if not labelled or abs(place - labelled[-1]) >= 12:
@@ -148,7 +148,7 @@ class _Plane:
 
 
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
-    """Draw the time axis: months below the map, names of readers and runtimes above it."""
+    """Draw the time axis of a map: months below the map, names of readers and runtimes above it."""
     if plane.axis.length:
         add_months(root, plane.axis, plane.left, plane.top, plane.bottom, plane.bottom + 18)
     for name, edge in plane.groups.items():
@@ -213,9 +213,9 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
 
 
 def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane, middle: tuple[float, float]) -> None:
-    """Draw a square around the point `middle`: its colour, a number if cells fail, and all counts in words.
+    """Draw a square of the map around the point `middle`, with a number if cells fail, and all counts as its tooltip.
 
-    `parent` is the element of the square; if it is a link, it gets the words as its label too.
+    `parent` is the square's own element. If it is a link, its label has the counts too.
     """
     square, (x, y) = row.squares[reader], middle
     size = min(24.0, plane.axis.slot - 2, plane.pitch - 3)
@@ -236,7 +236,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
 
 
 def _counted(square: Square) -> dict[str, Sequence[str]]:
-    """Return the terms of the table's filter for the cells that a square's number counts; empty if it has no number."""
+    """Return the terms of the table's filter that select the cells counted in a square; empty without a number."""
     return {"judgement": square.counted_judgements} if square.counted_judgements else {}
 
 
@@ -250,7 +250,7 @@ LOOKS: dict[str, str] = {
 
 
 def legend_of(drawn: ReleaseMap) -> list[tuple[str, str]]:
-    """Return the legend of a map: each look that its squares and bands have, with the meaning of the look in words."""
+    """Return the legend of a map: pairs of a look that squares or bands have, and its meaning in words."""
     looks = {square.look for row in drawn.rows for square in row.squares.values()}
     entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]
     entries += [("band", "promised")] if any(not reader.release.runtime for reader in drawn.readers) else []
@@ -260,10 +260,7 @@ def legend_of(drawn: ReleaseMap) -> list[tuple[str, str]]:
 
 
 def _legend(drawn: ReleaseMap) -> Iterator[tuple[str, float, float, str]]:
-    """Yield the entries of the map's legend: look, x, y and meaning.
-
-    The entries are wrapped into as many lines as they need.
-    """
+    """Yield the entries of a map's legend as (look, x, y, meaning), in as many lines as they need."""
     x, y = 20.0, 8.0
     for look, meaning in legend_of(drawn):
         needed = width_of(meaning, 10.5) + 33

@@ -74,7 +74,7 @@ class Axis:
         return self._place(day, after)
 
     def months(self, room: float) -> Iterator[tuple[datetime.date, float]]:
-        """Yield first days of months to label, with positions at least `room` apart; January has priority, then July."""
+        """Yield the first days of the months to label, with their positions, which are at least `room` apart."""
         first, last = (datetime.date.fromordinal(day) for day in (self.days[0], self.days[-1]))
         # January, then July, and so on: the least useful months are left out.
         taken: list[tuple[datetime.date, float]] = []

@@ -243,4 +243,4 @@ def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mappin
     try:
         signature.bind(*args, **own)
     except TypeError as error:
-        raise KeywordError(f"{where}: {error}. Pass the function's own arguments after it.") from None
+        raise KeywordError(f"{where}: {error}. Pass the function's arguments after the function.") from None

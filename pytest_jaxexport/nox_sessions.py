@@ -41,7 +41,7 @@ def register(*, policy: str | None = None) -> None:
     def define(reader: str, name: str, platform: str, more: Sequence[str]) -> None:
         @nox.session(name=f"compat_matrix(reader={reader!r}, platform={name!r})", venv_backend="none", default=False)
         def single(session: nox.Session) -> None:
-            """Run one reader on one platform."""
+            """Replay every golden in one reader on one platform, and judge the results."""
             # A folder of its own, so that these sessions can run at the same time.
             results = ["--results", f".jaxexport/{_as_folder(reader)}-{name}", *more, *session.posargs]
             _jaxexport(session, "matrix", *options, "--readers", reader, "--platforms", platform, *results)

@@ -116,7 +116,7 @@ def request_devices(config: pytest.Config) -> None:
     if not count:
         return
     if not count.isdecimal() or int(count) < 1:
-        raise usage_error(f"export_devices: expected a number of devices, found {count!r}.")
+        raise usage_error(f"export_devices: expected a number of devices, such as 8, found {count!r}.")
     # A number that the user has set already, in the shell or in CI, is left alone.
     flags = os.environ.get("XLA_FLAGS", "")
     if flag not in flags:

@@ -80,7 +80,7 @@ class Replayer:
 
     @functools.cached_property
     def _cases(self) -> list[str]:
-        """The names of the cases' folders, sorted."""
+        """The names of all folders of cases in the folder of goldens, sorted."""
         root = self._store.root
         return sorted(path.name for path in root.iterdir()) if root.is_dir() else []
 
@@ -157,7 +157,7 @@ class Replayer:
         return self._thread.submit(self._replay, goldens).result()
 
     def close(self) -> None:
-        """End the worker, and all replays that still run."""
+        """End the worker and all replays that are still running."""
         self._closing.set()
         self._stopping.set()
         for ahead in self._ahead.values():

@@ -171,7 +171,7 @@ class SecondExport:
             self._process.wait()
 
     def _tell(self, message: object) -> bool:
-        """Send a message; return False if the process has ended."""
+        """Send the process a message as a line of JSON. Return False if the process has ended."""
         try:
             if self._pipes is None:
                 return False
@@ -182,7 +182,7 @@ class SecondExport:
         return True
 
     def _ask(self, message: object) -> dict[str, Any]:
-        """Return the answer of the process to a message; empty if the process has ended."""
+        """Send the process a message and return its answer; empty if the process has ended."""
         try:
             line = self._pipes[1].readline() if self._tell(message) and self._pipes else ""
         except (OSError, ValueError):

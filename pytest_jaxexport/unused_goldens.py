@@ -65,9 +65,9 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
 
 
 def makes_tests(path: Path) -> bool:
-    """Return whether a test file may define tests whose names are not in its text.
+    """Return whether a test file may define tests whose names do not occur in its text.
 
-    Examples are tests that a loop makes, or that are imported by ``*``.
+    Examples are tests that a loop makes, or that ``import *`` imports.
     """
     try:
         nodes = list(ast.walk(ast.parse(read_named(path))))

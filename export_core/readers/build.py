@@ -142,7 +142,7 @@ class Built:
 
     @property
     def python(self) -> Path:
-        """The interpreter of the environment."""
+        """The path of the environment's Python interpreter."""
         return interpreter_in(self.folder)
 
 
@@ -178,8 +178,8 @@ def build(
             return _build_in_two_tries(recipe, locks, stopping)
     except OSError as error:
         raise EnvironmentFailed(
-            f"infrastructure: the cache cannot be written, which using an environment needs too: {folder.parent}: "
-            f"{error.strerror or error}. Set JAXEXPORT_CACHE to another folder."
+            f"infrastructure: the cache cannot be written, where environments are locked for use: {folder.parent}: "
+            f"{error.strerror or error}. Set JAXEXPORT_CACHE to a folder that can be written."
         ) from error
 
 
@@ -545,7 +545,7 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
 
 
 def find_python(version: str, uv: str) -> str:
-    """Return a path to CPython `version` (``3.12``), or the version itself if uv has just downloaded it elsewhere.
+    """Return the path of a CPython of this `version` (``3.12``), or the version itself if only uv knows where it is.
 
     The running interpreter, PATH, pyenv's versions and uv's versions are searched, in this order. uv is asked last
     because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed` if uv
@@ -563,7 +563,7 @@ def find_python(version: str, uv: str) -> str:
 
 
 def _installed(version: str) -> str:
-    """Return a path to CPython `version` on this machine; "" if there is none."""
+    """Return the path of a CPython of this `version` on this machine; "" if there is none."""
     return next((str(path) for path in _candidates(version) if _version_of(path) == version), "")
 
 

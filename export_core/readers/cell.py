@@ -43,7 +43,7 @@ class CellKey(NamedTuple):
 
     @property
     def pair(self) -> str:
-        """The reader with its jax, as `Release.pair` names it."""
+        """The name of the reader with its jax, such as ``0.11.2-jax0.12.0.1``."""
         named, bracket, settings = self.reader.partition("[")
         return f"{named}-jax{self.jax}{bracket}{settings}" if self.jax else self.reader
 
@@ -134,7 +134,7 @@ def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None 
 
 
 def _place(check: Check, mesh: dict[str, int]) -> Place:
-    """Return how the arguments of a call are placed on devices. The artifact was exported for `mesh`."""
+    """Return the `Place` of a call: how its arguments are put on devices. The artifact was exported for `mesh`."""
     if check.spread:
         return "spread"
     if check.in_specs:
@@ -181,7 +181,7 @@ def promise_of(
     converted: bool,
     left_out: bool = False,
 ) -> Promise:
-    """Return the promise to a reader about a golden: the one rule for a plan, a judgement and a forecast.
+    """Return whether a reader is promised to run a golden, by the same rule for plans, judgements and forecasts.
 
     Args:
         reader: the release that reads the golden. A release with settings is promised nothing.
@@ -197,7 +197,7 @@ def promise_of(
 
 
 def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Promise:
-    """Return the promise that a reader runs a golden, as it is known before the cell is run."""
+    """Return whether a reader is promised to run a golden, as far as this is known before the cell is run."""
     manifest = golden.manifest
     converted, devices = manifest.converted_from is not None, manifest.options.devices
     return promise_of(reader, manifest.writer.built, windows, devices=devices, converted=converted)

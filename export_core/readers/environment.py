@@ -63,7 +63,7 @@ print(json.dumps([jax.__version__, jaxlib.version.__version__]))
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter in which a reader runs, and the variables it is started with."""
+    """An interpreter in which a reader runs, and the environment variables with which it is started."""
 
     release: Release
     python: Path
@@ -83,14 +83,14 @@ def with_variables(environment: Environment, **variables: str) -> Environment:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where packages come from beside the usual index: wheels of jaxlib, folders of wheels, and URLs of indexes."""
+    """The sources of packages besides the usual index: wheels of jaxlib, folders of wheels, and other indexes."""
 
     files: tuple[Wheel, ...] = ()  # Wheels of jaxlib that are named as readers.
     held: tuple[Wheel, ...] = ()  # Wheels whose folders uv searches (`--find-links`).
     indexes: tuple[str, ...] = ()
 
     def file_of(self, release: Release) -> Wheel | None:
-        """Return the wheel file that was named as this reader, or None."""
+        """Return the wheel file that the user has named as this reader, or None."""
         return next((wheel for wheel in self.files if wheel.version == release.jaxlib), None)
 
     def options(self) -> tuple[str, ...]:
@@ -290,7 +290,7 @@ class ReaderEnvironments(EnvironmentLocks):
 
 
 def _check_versions(release: Release, built: Built) -> None:
-    """Raise `EnvironmentFailed` if the check of an environment printed other versions than those of its reader."""
+    """Raise `EnvironmentFailed` if the check of an environment has not printed the versions of its reader."""
     if release.runtime:
         expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
         hint = f" If this happens again, correct `check` of the runtime {release.family}: it has to print the version."

@@ -98,7 +98,7 @@ _NOT_OF_NUMBERS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xl
 
 @functools.cache
 def instruction_set() -> str:
-    """Return the processor and, if known, its widest instruction set that XLA uses, such as ``x86_64 AVX512_BF16``."""
+    """Return the processor and, if known, the widest instruction set that XLA can use: ``x86_64 AVX512_BF16``."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -79,7 +79,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Placement:
-    """A reader on a platform, for which an environment is built and one worker runs. A CPU needs no target."""
+    """A reader on a platform, whose cells share an environment and a worker. A CPU needs no target."""
 
     reader: Release
     platform: str = "cpu"

@@ -30,6 +30,7 @@ END = 64 * 1024  # Bytes that are asked for at once: the list of a jaxlib wheel'
 
 _SET = ("1", "true", "yes", "on", "y", "t")  # The values by which uv takes a variable for set.
 _TIMEOUT = 60.0  # seconds without a byte
+_OTHER_INDEX = "Name another index with --index, or a folder with wheels with --wheels."
 
 
 @dataclass
@@ -229,11 +230,10 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
         if error.code in also:
             return error
         error.close()  # it is a response with a connection
-        raise ReleaseError(f"{url}: the index answers {error.code} {error.reason}.") from None
+        raise ReleaseError(f"{url}: the index answers {error.code} {error.reason}. {_OTHER_INDEX}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         why = getattr(error, "reason", error)
-        other = "Name another index with --index, or a folder with wheels with --wheels."
-        raise ReleaseError(f"{url}: cannot be reached: {why}. {other}") from None
+        raise ReleaseError(f"{url}: cannot be reached: {why}. {_OTHER_INDEX}") from None
 
 
 def _read(response: Any, url: str) -> bytes:

@@ -254,15 +254,17 @@ def runtime_of(reader: str) -> Runtime:
 
 
 def names_runtime(text: str) -> bool:
-    """Return whether a text names readers of a runtime that is not jaxlib: ``tensorflow``, ``iree==3.13.0``."""
+    """Return whether a text such as ``tensorflow`` or ``iree==3.13.0`` names readers of a runtime other than jaxlib."""
     match = _NAMED.fullmatch(text)
     return match is not None and (match["versions"] is not None or match["name"] in known_runtimes())
 
 
 def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
-    """Return the readers that a text names, oldest build first: the newest of ``iree``, all of ``tensorflow>=2.19``.
+    """Return the readers that a text names, oldest build first.
 
-    Raises `ReleaseError` for a runtime or a release that is not known.
+    For ``iree`` that is the newest release, for ``tensorflow>=2.19`` every release in the range.
+
+    Raises `ReleaseError` for an unknown runtime or release.
     """
     match = _NAMED.fullmatch(text)
     assert match, text

@@ -96,7 +96,7 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
 
 
 def pythons_of(tags: Iterable[Tag]) -> tuple[str, ...]:
-    """Return the versions of CPython that the tags of a wheel name, lowest first."""
+    """Return the versions of CPython in the tags of a wheel's file name, lowest first."""
     minors = {int(match[1]) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
     return tuple(f"3.{minor}" for minor in sorted(minors))
 

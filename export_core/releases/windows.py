@@ -32,7 +32,7 @@ class Windows(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """Whether a reader is promised to run an artifact."""
+    """The promise between a writer and a reader: whether the reader is promised to run artifacts, and until when."""
 
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # Their distance, never negative.

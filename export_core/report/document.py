@@ -58,7 +58,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """The title of the finding's kind."""
+        """The title under which the finding is shown, which is that of its kind."""
         return self.kind.title
 
     @property
@@ -208,12 +208,12 @@ class Document:
 
     @cached_property
     def tables(self) -> Sequence[Sequence[str]]:
-        """The tables that features add to a report in full, each as its lines."""
+        """The tables that features add to the full report, each as a list of lines."""
         return [lines for make in hooks("table", MakeTable) if (lines := make(self.run))]
 
     @cached_property
     def pictures(self) -> Sequence[Picture]:
-        """The pictures that features add to the page."""
+        """The pictures that features add to the HTML page."""
         return [picture for make in hooks("picture", MakePicture) if (picture := make(self.run))]
 
 

@@ -24,7 +24,7 @@ _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the 
 def map_svg(
     drawn: ReleaseMap, *, standalone: bool = False, links: bool = False, heading: tuple[str, str] | None = None
 ) -> str:
-    """Return the map as SVG.
+    """Return the map of a run as an SVG element, in text.
 
     Args:
         drawn: The rows and readers of the map.
@@ -83,7 +83,7 @@ def map_svg(
 
 
 def map_picture(document: Document) -> str:
-    """Return the map of a run as an SVG file of its own, below the run's headline.
+    """Return the map of a run as the text of an SVG file, with the run's headline above the map.
 
     Raises `ReportError` if the run has no cell.
     """
@@ -110,7 +110,7 @@ def _with_room(places: Sequence[float]) -> set[float]:
 
 
 class _Plane:
-    """The layout of a map: jaxlib's time axis, the middles of all columns and rows, and the height of a row."""
+    """The layout of a map: the time axis, the positions of columns and rows, and the height of a row."""
 
     def __init__(self, drawn: ReleaseMap, top: float) -> None:
         self.left = max([_LEFT, *(width_of(row.writer.name, 11.5) + 24 for row in drawn.rows)])
@@ -162,7 +162,7 @@ def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
 
 
 def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
-    """Draw a band over the days of a writer's window; `middle` is the middle of the writer's row."""
+    """Draw a band over the days of a writer's window. `middle` is the height of the middle of the writer's row."""
     half = plane.pitch / 2 - 1.5
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
     if end <= begin:
@@ -180,7 +180,7 @@ def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
 
 
 def _name(parent: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
-    """Draw the name of a writer, with its build date if there is room; `middle` is the middle of the writer's row."""
+    """Draw a writer's name, with its build date if there is room. `middle` is the height of the middle of the row."""
     writer, built = row.writer.name, row.writer.release.built
     dated = plane.pitch > 24
     name = add(parent, "text", "writer", writer)

@@ -226,7 +226,7 @@ def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, 
 
 
 def _has_own_line(kind: FindingKind) -> bool:
-    """Return whether each finding of a kind has a section of its own; findings of other kinds are folded together."""
+    """Return whether each finding of this kind has its own section; findings of other kinds are folded into one."""
     return bool(kind.level) or kind.is_open
 
 

@@ -66,7 +66,7 @@ class PlanReport(msgspec.Struct, frozen=True):
 
 
 def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:
-    """Return what is known about a plan before it runs: its cells with their promises and forecasts, and counts."""
+    """Return a report about a plan that has not run: its cells with promises and forecasts, and their counts."""
     cells, forecasts = [], CellForecasts(plan.cells, plan.calendar)
     for cell in plan.cells:
         window = promise_of_golden(cell.golden, cell.reader, windows)

@@ -146,7 +146,7 @@ class TimeLeft:
         return (variance / (cells - 1)) ** 0.5 / mean if mean else 0.0
 
     def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:
-        """Return the mean cost of cells of these kinds, averaged with `weight` imaginary cells of cost `expected`.
+        """Return the mean cost of ended cells of these kinds, and of `weight` imaginary cells of cost `expected`.
 
         A kind is the name of a reader, and whether the cells are promised.
         """
@@ -209,7 +209,7 @@ class RunProgress:
         self._bar.update(self._task, state=self._short_state())
 
     def result(self, result: Result) -> None:
-        """Count the result of a cell, and show the progress, and an urgent failure if it is the first of its kind."""
+        """Count the result of a cell, and show the progress. The first failure of each urgent kind is shown too."""
         reader = result.reader.pair
         self._left[reader] -= 1
         self._verdicts[reader, result.verdict] += 1

@@ -87,7 +87,7 @@ class Square:
 
     @property
     def look(self) -> str:
-        """The look of the square: its worst judgement, or `PARTLY` if that is `outside` and some cells work."""
+        """The look of the square: its worst judgement, but `PARTLY` if the worst is `outside` and some cells work."""
         partly = self.worst is Judgement.OUTSIDE and any(judgement.facts.works for judgement in self.counts)
         return PARTLY if partly else str(self.worst)
 

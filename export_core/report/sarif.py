@@ -42,7 +42,7 @@ def sarif_file(document: Document) -> bytes:
 
 
 def _invocation(document: Document, left_out: int) -> dict[str, Any]:
-    """Return SARIF's `invocation`: the exit code with the headline, and how many results were left out of the file."""
+    """Return SARIF's `invocation`: the exit code, the headline, and how many results are left out of the file."""
     summary, identity = document.run.summary, document.run.summary.identity
     times = {"startTimeUtc": identity.started, "endTimeUtc": identity.ended}
     note = (

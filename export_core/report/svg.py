@@ -104,7 +104,7 @@ def add_months(root: Xml.Element, axis: Axis, left: float, top: float, bottom: f
 
 
 def make_axis(built: Sequence[datetime.date], until: datetime.date, length: float, slot: float, end: float) -> Axis:
-    """Return a scale for releases built on these days, in order, that ends after `until`.
+    """Return a time scale for releases built on these days, which ends after `until`.
 
     Args:
         built: The build dates, in order; without any, the scale has length 0.

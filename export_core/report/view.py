@@ -323,7 +323,7 @@ def entry_text(example: Result, policy: Policy, as_of: datetime.date) -> str:
 
 
 def _todo_of(issue: KnownIssue, result: Result, goldens: str) -> str:
-    """Return what to do about a known issue that a cell shows; `goldens` is the folder of goldens."""
+    """Return the advice about the known issue that explains a cell. `goldens` is the folder of goldens."""
     return todo_about(issue, f"{goldens}/{result.golden}/{ARTIFACT}", result.custom_calls, result.reader)
 
 

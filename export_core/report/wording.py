@@ -69,9 +69,9 @@ def named_folder(folder: Path | None) -> str:
 
 
 def judged_as(run: Run) -> str:
-    """Return the arguments by which `jaxexport report` judges the files of a run as this run was judged.
+    """Return the arguments with which `jaxexport report` shows a run with the same judgement as here.
 
-    They are the folder and the options, with a space before them; "" for the default folder without an option.
+    They are the folder and the options, with a space before them; "" for the default folder without options.
     """
     return named_folder(run.folder) + (f" {run.options}" if run.options else "")
 
@@ -579,7 +579,7 @@ def promises_nothing(reader: Release) -> bool:
 
 
 def promise_line(reader: Release) -> str:
-    """Return what a reader's runtime promises, with the source; "" for a jaxlib without settings (JAX's promise)."""
+    """Return a line with the promise of a reader's runtime and its source; "" for a jaxlib without settings."""
     if reader.with_settings:
         return "JAX promises nothing about settings: only a deployment target of the policy requires anything here"
     if not reader.runtime:
@@ -596,7 +596,7 @@ JAX_PROMISE = "https://docs.jax.dev/en/latest/export/export.html#compatibility-g
 
 
 def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
-    """Return whose promise a run is judged by, that of JAX or the project's own, and how many days it covers."""
+    """Return sentences that say which promise a run is judged by, JAX's or the project's, and how long that is."""
     own, of_jax = policy.window_lengths(), Windows()
     whose = "JAX" if own == of_jax else "this project's policy"
     days = f"{plural(own.backward_days, 'day')} after the writer or {plural(own.forward_days, 'day')} before it"
@@ -609,7 +609,7 @@ def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
-    """Return the first `_MOST_LINES` lines of a text, then how many more are in `file` of the results folder."""
+    """Return the first lines of a text, then a line that says how many more are in `file` of the results folder."""
     rest = [f"and {len(lines) - _MOST_LINES} more, in {file}"] if len(lines) > _MOST_LINES else []
     return "\n".join([*lines[:_MOST_LINES], *rest])
 

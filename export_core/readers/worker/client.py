@@ -59,11 +59,11 @@ def start_worker(environment: Environment, slots: int) -> "ForkingWorker | Fresh
 
 
 class _HasThreadsError(Exception):
-    """An error for a runtime that starts threads when it is imported: a fork would lack them, and hang."""
+    """An error for a runtime that starts threads when it is imported: a fork has no such threads, and would hang."""
 
 
 class ForkingWorker:
-    """The client of ``program.py serve``, over its stdin and stdout."""
+    """A worker that imports the runtime once and forks a process for each cell: the client of ``program.py serve``."""
 
     def __init__(self, environment: Environment) -> None:
         """Start the worker. Raises `WorkerDied` if it does not start."""
@@ -174,7 +174,7 @@ class ForkingWorker:
 
 
 class FreshInterpreters:
-    """The client that starts a new ``program.py cell`` for every cell, which is slower and needs no `fork`."""
+    """A worker that starts a new interpreter, ``program.py cell``, for each cell. It is slower and needs no `fork`."""
 
     def __init__(self, environment: Environment, slots: int) -> None:
         self._environment = environment
@@ -182,7 +182,7 @@ class FreshInterpreters:
         self._closing = threading.Event()
 
     def fork_program(self, program: Path, address: str) -> bool:
-        """Return False, since there is no process that could be forked."""
+        """Return False, since this kind of worker has no process to fork."""
         return False
 
     def submit(self, request: Request) -> Future[Reply]:

@@ -19,7 +19,7 @@ _Stored: TypeAlias = tuple[Reply, list[bytes | None]]
 
 
 class FirstRuns:
-    """The stored replies of cold processes, each used for one later replay of the same request."""
+    """A store of replies of cold processes, each of which answers the same request once more without a new process."""
 
     def __init__(self) -> None:
         self._replies: dict[bytes, _Stored] = {}
@@ -56,7 +56,7 @@ class _Answering:
         self.close = worker.close
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Answer a request from a stored reply, which is used once, or pass it on to the other worker."""
+        """Answer a request with its stored reply, which is then forgotten, or pass the request to the other worker."""
         known = self._replies.pop(_content(request), None) if self._replies else None
         if known is None:
             return self._worker.submit(request)

@@ -296,7 +296,7 @@ class Variants:
         self.problem: Exception | None = None
 
     def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
-        """Run a variant with these arguments and return its outputs. Raises what its compilation or its run raises."""
+        """Run a variant with these arguments and return its outputs. Errors of the compiler and the run are raised."""
         is_moved, options = kind = bool(variant["numbers"]), variant["options"]
         if self.again or kind != self.kind:
             self.program, self.kind, self.problem = None, kind, None

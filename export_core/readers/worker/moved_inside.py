@@ -103,10 +103,10 @@ class NotMovedError(Exception):
 
 
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Lower a call, rewritten by `Rewriting` so that rounded results inside it are off by some units in the last place.
+    """Lower a call and rewrite its module so that rounded results inside are off by some units in the last place.
 
     The lowered call takes the numbers that `moves` returns, then `args` and `kwargs`. Raises `NotMovedError` if nothing
-    in it can be moved, and `UnreducedError`.
+    in the module can be moved, and `UnreducedError`.
     """
 
     def moved(numbers: Any, args: Any, kwargs: Any) -> Any:
@@ -115,7 +115,7 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     lowered = jax.jit(moved, keep_unused=True).lower(np.zeros(3, np.int32), args, kwargs)
     module = refined(lowered)
     if not Rewriting(module).rewrite():
-        raise NotMovedError("it has no result that is rounded")
+        raise NotMovedError("the program has no result that is rounded")
     return lowered
 
 
@@ -128,7 +128,7 @@ def refined(lowered: Any) -> Any:
     module = lowered.compiler_ir("stablehlo")
     text = str(module.operation.get_asm(large_elements_limit=8))
     if "unreduced={" in text:
-        raise UnreducedError("it has unreduced values: each device has only its part of a sum over devices")
+        raise UnreducedError("the program has unreduced values: each device has only its part of a sum over devices")
     if "?x" in text:
         module = mlir.refine_polymorphic_shapes(module)
         lowered._lowering._hlo = module
@@ -229,7 +229,7 @@ class Rewriting:
         return planned
 
     def _walk(self, block: Any, numbers: Any, planned: Iterator[list[int]]) -> None:
-        """Move the results in a block and in the bodies of its loops and branches, and the terms of its sums.
+        """Move rounded results and terms of sums in a block, and in the bodies of its loops and branches.
 
         `numbers` is the value in the module that holds what `moves` returns; `planned` yields what `_planned` returned.
         """

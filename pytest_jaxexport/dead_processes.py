@@ -90,9 +90,9 @@ def line_about(death: Death) -> str:
 
 
 def _taken(path: Path, tests: Container[str], root: Path) -> Death | None:
-    """Return the death that a record file describes, and remove the file; None if it is of no process or other tests.
+    """Return the death in a record file, and remove the file, if its process died in one of these tests; else None.
 
-    The file of a process that is still alive is locked, and stays.
+    A process that is still alive holds a lock on its file, which then stays.
     """
     with contextlib.suppress(OSError, NotImplementedError):
         of_root, death = _read(path)

@@ -153,7 +153,7 @@ class SecondExport:
         return any(files[name] != sha for name, sha in inputs.items()) if inputs else None
 
     def _exported(self, test: str, case: str) -> SecondArtifact:
-        """Return the hashes of a case that the process exported in a test, with empty ones if there is no export."""
+        """Return the process's export of a case: hash, digest, settings of jax and hashes of inputs; empty if none."""
         self.begin(test)
         try:
             exports = self._exports[test].result(_LONGEST)

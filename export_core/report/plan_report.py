@@ -151,10 +151,10 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
 
 
 def _just_before_writers(plan: Plan) -> list[str]:
-    """Return the readers that a plan has only because they are the release just before a writer, with its older jax.
+    """Return the readers that a plan has only because each is the release just before a writer, with an older jax.
 
-    They are named with their jax, since the same jaxlib is also a reader with a newer jax. Readers that the user named
-    are left out.
+    They are named with this jax, since the same jaxlib is also a reader with a newer jax. Readers that the user has
+    named are left out.
     """
     named, spelled = {*plan.selection.named}, plan.spelled
     pairs = (reader.pair for reader in plan.readers if not reader.runtime and spelled.get(reader) == reader.pair)

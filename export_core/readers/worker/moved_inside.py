@@ -393,10 +393,10 @@ class Rewriting:
 
 
 class Operands:
-    """The search for terms of sums that stay exact in every run, so that they must be moved for themselves.
+    """The search for terms of sums that would be the same in every run, and so must be moved before they are summed.
 
-    A term stays exact if it is computed exactly from constants or integers. Floating-point arguments do not, since
-    runs change the inputs, nor do results that are moved.
+    These are terms that are computed exactly from constants or integers. Floating-point arguments differ between runs,
+    which change the inputs, and so do results that are moved.
     """
 
     def __init__(self, functions: dict[str, Any], called: set[str]) -> None:

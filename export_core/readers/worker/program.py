@@ -185,7 +185,7 @@ def are_figures(value: Any) -> bool:
 
 
 def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
-    """Run a cell and report it. The last message says how the cell ended, before its process does (20 ms later).
+    """Run a cell and report it. The last message says how the cell ended, since its process takes 20 ms more to end.
 
     Args:
         half: the runtime's functions, one of which runs the cell.

@@ -77,7 +77,7 @@ def deaths_in(tests: Container[str], root: Path) -> list[Death]:
     """
     folder = _folder()
     paths = sorted(path for path in folder.iterdir() if not path.suffix) if folder.is_dir() else []
-    return [death for path in paths if (death := _taken(path, tests, root))]
+    return [death for path in paths if (death := _take_death(path, tests, root))]
 
 
 def line_about(death: Death) -> str:
@@ -89,7 +89,7 @@ def line_about(death: Death) -> str:
     )
 
 
-def _taken(path: Path, tests: Container[str], root: Path) -> Death | None:
+def _take_death(path: Path, tests: Container[str], root: Path) -> Death | None:
     """Return the death in a record file, and remove the file, if its process died in one of these tests; else None.
 
     A process that is still alive holds a lock on its file, which then stays.

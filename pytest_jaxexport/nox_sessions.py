@@ -21,10 +21,10 @@ from export_core.releases import promise
 def register(*, policy: str | None = None) -> None:
     """Define the nox sessions `compat_matrix`, `backfill`, and one for each reader and platform of the matrix.
 
-    The sessions run in the interpreter that runs nox, which must have pytest-jaxexport; each reader gets its own
-    environment. Nox exits with 1 for every exit code but 0. `nox --list` shows the sessions of single readers as
+    The sessions run in the interpreter of nox, which must have pytest-jaxexport; each reader gets its own
+    environment. Nox exits with 1 for every exit code but 0. `nox --list` shows sessions of single readers as
     ``compat_matrix(reader='0.9.2', platform='cpu')``. If the policy cannot be read, these are missing, and the other
-    two fail with the policy's error.
+    two fail with its error.
     """
     options = ["--policy", policy] if policy else []
 
@@ -41,7 +41,7 @@ def register(*, policy: str | None = None) -> None:
     def define(reader: str, name: str, platform: str, more: Sequence[str]) -> None:
         @nox.session(name=f"compat_matrix(reader={reader!r}, platform={name!r})", venv_backend="none", default=False)
         def single(session: nox.Session) -> None:
-            """Replay every golden in one reader on one platform, and judge the results."""
+            """Replay and judge every golden in one reader on one platform."""
             # A folder of its own, so that these sessions can run at the same time.
             results = ["--results", f".jaxexport/{_as_folder(reader)}-{name}", *more, *session.posargs]
             _jaxexport(session, "matrix", *options, "--readers", reader, "--platforms", platform, *results)

@@ -92,7 +92,7 @@ def add_options(parser: pytest.Parser) -> None:
 def check_updates(words: Sequence[object]) -> None:
     """Raise `pytest.UsageError` if the words of a command line give --update-goldens an unknown value.
 
-    The parser of pytest, which runs later, would only say that the option takes no value.
+    The parser of pytest, which runs later, would only say that it ignores the value.
     """
     for word in words:
         option, is_given, value = str(word).partition("=")

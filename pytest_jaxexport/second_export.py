@@ -97,7 +97,7 @@ class SecondExport:
         assert process.stdin
         assert process.stdout
         self._pipes = process.stdin, process.stdout
-        self._thread.submit(self._tell, setup)
+        self._thread.submit(self._send, setup)
 
     def _setup(self, test: str) -> dict[str, Any]:
         """Return the setup that the process needs: pytest's options, paths, and the first test's file."""
@@ -170,7 +170,7 @@ class SecondExport:
             self._process.kill()
             self._process.wait()
 
-    def _tell(self, message: object) -> bool:
+    def _send(self, message: object) -> bool:
         """Send the process a message as a line of JSON. Return False if the process has ended."""
         try:
             if self._pipes is None:
@@ -184,7 +184,7 @@ class SecondExport:
     def _ask(self, message: object) -> dict[str, Any]:
         """Send the process a message and return its answer; empty if the process has ended."""
         try:
-            line = self._pipes[1].readline() if self._tell(message) and self._pipes else ""
+            line = self._pipes[1].readline() if self._send(message) and self._pipes else ""
         except (OSError, ValueError):
             line = ""
         exports: dict[str, Any] = json.loads(line) if line.endswith("\n") else {}
@@ -229,7 +229,7 @@ class ForkedExport(SecondExport):
             self._connection.settimeout(None)
             self._pipes = self._connection.makefile("w"), self._connection.makefile("r")
             for message in messages:
-                self._tell(message)
+                self._send(message)
 
     def close(self) -> None:
         """Close the connection, which ends the process."""

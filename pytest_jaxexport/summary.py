@@ -61,9 +61,9 @@ def summary_lines(
     yield from _left([event for event in events if "left" in event], update)
     if checked:
         yield from _judged(checked, verbose=verbose)
-    yield from _noted(checked, update)
+    yield from _remark_lines(checked, update)
     yield from _deployed([event for event in events if "deployed" in event])
-    yield from _corrected([event for event in checked if event["corrected"] is not None])
+    yield from _compared_otherwise([event for event in checked if event["corrected"] is not None])
     if unmeasured := [event for event in events if event["unmeasured"]]:
         count = sum(event["unmeasured"] for event in unmeasured)
         yield f"{plural(count, 'golden')} without noise yet: {unmeasured[0]['measure']} measures it"
@@ -147,7 +147,7 @@ def _judged(events: Sequence[CheckedCase], *, verbose: bool) -> Iterator[str]:
         yield f"  {stored} of them by the outcome of an earlier run, since nothing has changed (--no-export-cache)"
 
 
-def _noted(events: Sequence[CheckedCase], update: Update) -> Iterator[str]:
+def _remark_lines(events: Sequence[CheckedCase], update: Update) -> Iterator[str]:
     """Yield remarks on cases that were checked, such as changed exports, with commands that write their goldens."""
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
@@ -193,7 +193,7 @@ def _deployed(events: Sequence[DeployedCase]) -> Iterator[str]:
         yield f"{plural(len(first), 'case')} deployed in {title}{more}: `{command}` tests {them} there"
 
 
-def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:
+def _compared_otherwise(events: Sequence[CheckedCase]) -> Iterator[str]:
     """Yield a line about the cases that a matrix would compare differently, with policy entries that change that."""
     if not events:
         return

@@ -529,7 +529,7 @@ def interpreter_here(pythons: tuple[str, ...]) -> CPython | None:
 def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
     """Return a CPython for a release with wheels for `pythons`, downloaded if the preferred version is not here.
 
-    If it cannot be downloaded, the newest version that is here is returned. Raises `EnvironmentFailed` without any.
+    The newest version that is here replaces one that cannot be downloaded. Raises `EnvironmentFailed` if there is none.
     """
     here = interpreter_here(pythons)
     if here and not here.note:

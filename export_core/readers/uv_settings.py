@@ -177,12 +177,12 @@ def _settings_in(path: Path) -> dict[str, Any]:
         content = tomllib.loads(read_named(path).decode())
     except (OSError, ValueError) as error:
         raise EnvironmentFailed(f"{path}: expected uv's configuration in TOML: {error}") from error
-    settings = _counting(content, path.parent)
+    settings = _used_settings(content, path.parent)
     pip = content.get("pip")
-    return {**settings, "pip": _counting(pip, path.parent)} if isinstance(pip, dict) else settings
+    return {**settings, "pip": _used_settings(pip, path.parent)} if isinstance(pip, dict) else settings
 
 
-def _counting(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _used_settings(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the entries of a table whose keys are in `INDEX_KEYS` or `OTHER_KEYS`, with absolute paths.
 
     A relative path in uv's configuration is relative to `folder`, which holds the configuration file.

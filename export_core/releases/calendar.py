@@ -89,7 +89,7 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
     @property
     def date_order(self) -> tuple[str, datetime.date, str, str]:
-        """The sort key of releases: jaxlib before other runtimes, each by build date, then by the version of jax."""
+        """The sort key of releases: jaxlib before other runtimes, then by build date, name and jax."""
         return self.family, self.built, self.name, self.jax
 
 
@@ -142,7 +142,7 @@ def date_in_version(version: str) -> datetime.date | None:
 
 @dataclass(frozen=True)
 class Calendar:
-    """The releases that are known on a day. It is immutable; `as_of` returns the calendar of an earlier day."""
+    """An immutable calendar of the releases known on a day. `as_of` returns that of an earlier day."""
 
     jaxlib: Mapping[str, JaxlibRelease]  # Each jaxlib, by version.
     jax: Mapping[str, JaxRelease]  # Each jax, by version.
@@ -180,7 +180,7 @@ class Calendar:
         """Return today's date in UTC.
 
         Raises:
-            ReleaseError: the clock is wrong: the calendar has a jaxlib that was built after today.
+            ReleaseError: the clock is wrong, since a known jaxlib was built later.
         """
         day = datetime.datetime.now(tz=datetime.UTC).date()
         last = max(self.jaxlib, key=lambda version: self.jaxlib[version].built, default=None)
@@ -194,7 +194,7 @@ class Calendar:
     def built(self, jaxlib: str) -> datetime.date:
         """Return the day on which a jaxlib was built.
 
-        Raises `ReleaseError` if the calendar lacks this jaxlib, since a date is never guessed.
+        Raises `ReleaseError` if the calendar lacks this jaxlib.
         """
         return self._entry(jaxlib).built
 
@@ -203,10 +203,10 @@ class Calendar:
         return self._entry(jaxlib).python
 
     def release(self, jaxlib: str) -> Release:
-        """Return the release of a jaxlib, paired with the jax in `given_jax`, or else the newest jax that works on it.
+        """Return the release of a jaxlib with the jax in `given_jax`, or else the newest jax that works on it.
 
-        A jax works on a jaxlib that is not older than the jax's minimum jaxlib, and not newer than the jax. Raises
-        `ReleaseError` if no jax works on this jaxlib.
+        A jax works on every jaxlib from its minimum jaxlib up to its own version. Raises `ReleaseError` if no jax works
+        on this jaxlib.
         """
         entry = self._entry(jaxlib)
         # Several can match: 0.4.27 to 0.4.30 all go with jax 0.4.30, the newest that accepts them.
@@ -222,7 +222,7 @@ class Calendar:
         return Release(jaxlib=jaxlib, jax=newest, built=entry.built)
 
     def pair(self, jaxlib: str, jax: str) -> Release:
-        """Return the release that pairs this version of jaxlib with this version of jax.
+        """Return the release that pairs this jaxlib with this jax.
 
         Raises `ReleaseError` for an unknown version, and for a pair that jax refuses when it is imported. Source:
         `check_jaxlib_version` in jax/_src/lib.
@@ -293,7 +293,7 @@ class Calendar:
         return [version for version in matching if not self.jax[version].yanked] or matching
 
     def built_later(self, built: datetime.date | None) -> str:
-        """Return the end of a message about a release built after the calendar's day; "" if built on it or before."""
+        """Return the end of a message about a release built after the calendar's day; "" for any other."""
         if self.day is None or built is None or built <= self.day:
             return ""
         return f"{self._as_of()}: it was built on {built}. Choose that day or a later one with --as-of."

@@ -60,22 +60,22 @@ class Titled:
 
     @property
     def family(self) -> str:
-        """The name of the release's runtime, without the version; empty for jaxlib."""
+        """The name of the release's runtime; empty for jaxlib."""
         return parts_of(self.runtime)[0]
 
     @property
     def version(self) -> str:
-        """The version of the release: that of its jaxlib, or of its other runtime."""
+        """The version of the release's jaxlib or other runtime."""
         return parts_of(self.runtime)[1] or self.jaxlib
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The settings in brackets at the end of the name, each as `NAME=VALUE`; they differ from the defaults."""
+        """The settings in brackets at the end of the name, each as `NAME=VALUE`."""
         own = self.with_settings or parts_of(self.runtime)[2]
         return tuple(own.strip("[]").split(";")) if own else ()
 
     @property
     def x64(self) -> bool | None:
-        """True if the settings turn 64-bit types on, False if they turn them off; None if neither."""
+        """Whether the settings turn 64-bit types on; None if they do not say."""
         given = [setting for setting in self.settings if setting.startswith(f"{X64}=")]
         return given[0] == f"{X64}=true" if given else None

@@ -21,7 +21,7 @@ class Direction(StrEnum):
 
 
 class Windows(NamedTuple):
-    """The windows of JAX's promise, in days between the build dates of the writer's and the reader's jaxlib.
+    """The windows of JAX's promise, in days between the build dates of both jaxlibs.
 
     Source: the jax.export documentation, "6 months backward compatibility" and "3 weeks forward compatibility",
     counted in jaxlib release builds.
@@ -32,7 +32,7 @@ class Windows(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """The promise between a writer and a reader: whether the reader is promised to run artifacts, and until when."""
+    """The answer to whether a reader is promised to run an artifact, and until when."""
 
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # Their distance, never negative.
@@ -44,10 +44,9 @@ class Promise(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)  # a run needs the same few hundred pairs again and again
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
-    """Return whether a reader is promised to run an artifact, from the build dates of writer and reader.
+    """Return whether a reader is promised to run an artifact, by the build dates of both.
 
-    Windows include their ends; without windows, nothing is promised. Raises `ReleaseError` for an argument that is not
-    a date, or for windows that are not whole numbers of days.
+    Windows include their ends; without windows, nothing is promised. Raises `ReleaseError` for a wrong argument.
     """
     # Only days: a time of day would make the distance depend on the clock.
     for name, built in (("writer_built", writer_built), ("reader_built", reader_built)):

@@ -56,7 +56,7 @@ def map_svg(
     for text, above in (("read by jaxlib →" if plane.axis.length else "read by →", 21), ("written by jaxlib ↓", 9)):
         add(names, "text", "date", text, x=plane.left - 2, y=plane.top - above, text_anchor="end")
     _time(root, drawn, plane)
-    named = _with_room(plane.rows)
+    named = _labelled(plane.rows)
     for row, middle in zip(drawn.rows, plane.rows, strict=True):
         _band(root, row, plane, middle)
         if middle in named:
@@ -100,7 +100,7 @@ def map_picture(document: Document) -> str:
     return map_svg(release_map(document.run), standalone=True, heading=heading)
 
 
-def _with_room(places: Sequence[float]) -> set[float]:
+def _labelled(places: Sequence[float]) -> set[float]:
     """Return the coordinates that get a label, chosen from the newest release on so that labels do not overlap."""
     labelled: list[float] = []
     for place in places:
@@ -153,7 +153,7 @@ def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
         add_months(root, plane.axis, plane.left, plane.top, plane.bottom, plane.bottom + 18)
     for name, edge in plane.groups.items():
         add(root, "text", "platform", name, x=plane.left + edge, y=plane.head)
-    named = _with_room(plane.slots[::-1])
+    named = _labelled(plane.slots[::-1])
     for reader, slot in zip(drawn.readers, plane.slots, strict=True):
         if slot in named:
             label = add(root, "text", "reader", reader.column)

@@ -105,18 +105,18 @@ def _causes(document: Document) -> str:
 def _row(finding: Finding, run: Run) -> str:
     cause, summary = finding.cause, run.summary
     if cause is None:
-        return f"| ❗ | {_what(finding, summary)} | | | | | |"
+        return f"| ❗ | {_what_happened(finding, summary)} | | | | | |"
     case = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     cells = Cells(finding.results)
     written, read = named_among(cells.writers, run.writers), named_among(cells.readers, run.readers)
     when = ", ".join(f"{word} {jaxlib}" for word, jaxlib in began_and_ended(cause))
     texts = (case, written, read, when)
     words = " | ".join(for_markdown(shortened(text, 2 * _LONGEST_WORDS)) for text in texts)
-    what = f"{cause.judgement.facts.symbol} | {_what(finding, summary)}"
+    what = f"{cause.judgement.facts.symbol} | {_what_happened(finding, summary)}"
     return f"| {what} | {cause.cells:,} | {words} |"
 
 
-def _what(finding: Finding, summary: Summary) -> str:
+def _what_happened(finding: Finding, summary: Summary) -> str:
     """Return the table cell that says what a finding is: verdict and stage, then the known issue or the message."""
     cause = finding.cause
     if cause is None:
@@ -157,7 +157,7 @@ def _test(finding: Finding, summary: Summary) -> str:
 def _section(finding: Finding, test: str, *, opened: bool) -> str:
     """Return a finding as Markdown. Unless `opened` is true, only its sentence is visible until a reader opens it."""
     symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
-    title = f"{symbol}<b>{for_html(finding.title)}</b>: {_in_summary(finding)}"
+    title = f"{symbol}<b>{for_html(finding.title)}</b>: {_sentence_in_html(finding)}"
     text = shortened(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
@@ -168,7 +168,7 @@ def _section(finding: Finding, test: str, *, opened: bool) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _in_summary(finding: Finding) -> str:
+def _sentence_in_html(finding: Finding) -> str:
     """Return the sentence of a finding as one line of HTML, shortened since messages may be long."""
     if finding.results:
         return for_html(shortened(finding.sentence, 500))

@@ -43,7 +43,7 @@ def is_redrawn(console: Console) -> bool:
 class TimeLeft:
     """An estimate of the time that a run still takes: a range of seconds, which narrows as cells end.
 
-    The time of a cell depends on its reader, since old readers refuse what new readers run. Promised cells run first.
+    The time of a cell depends on its reader, since old readers refuse what new readers run. Deciding cells run first.
     Until some unpromised cells of a reader have run, each is expected to take a fixed part of the time of a promised
     cell. Unpromised cells of other readers say little: the old readers come first, and refuse most.
 

@@ -130,11 +130,11 @@ def view(run: Run, comparison: RunDifference | None = None) -> Document:
     if comparison is None and BONUS_LOST in run.policy.fail_on:
         findings.append(Finding(NOT_CHECKED, 1_000_000, f"fail_on: {NO_BASELINE}"))
     asked = asked_of(run)
-    findings = [_as_asked(finding, asked) for finding in findings]
+    findings = [_with_run_options(finding, asked) for finding in findings]
     return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison)
 
 
-def _as_asked(finding: Finding, asked: Mapping[str, str]) -> Finding:
+def _with_run_options(finding: Finding, asked: Mapping[str, str]) -> Finding:
     """Return a finding with the options of the run, such as its policy, added to the commands in its texts."""
     sentence, brief, fault = (with_asked(text, asked) for text in (finding.sentence, finding.brief, finding.fault))
     details = ((label, with_asked(text, asked) if label == "to do" else text) for label, text in finding.details)
@@ -200,11 +200,11 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
     elif unfit and result.judgement.is_breach:
         kind = OTHER_PROCESSOR if result.processors and not doubt else NOT_REPLAYABLE
-        todo = _in_doubt_to_do(result, goldens) if doubt else kind.to_do
-        todo = _of_processor(result, goldens) if kind is OTHER_PROCESSOR else todo
+        todo = _in_doubt_advice(result, goldens) if doubt else kind.to_do
+        todo = _processor_advice(result, goldens) if kind is OTHER_PROCESSOR else todo
         details = (*evidence(result), ("to do", todo))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
-        kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
+        kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _rounding_advice(result)))
     elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and promises_nothing(result.reader):
         kind = OTHER_NUMBERS
     return Finding(kind, 0, sentence, details, (result,))
@@ -225,7 +225,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         kind = DEVICE_LIMIT
     issue = issue_of(cause, run.summary)
     fault, doubted = device_limit(example), None
-    own = _in_own_writers(group, run) if kind is NOT_REPLAYABLE else []
+    own = _own_writer_cells(group, run) if kind is NOT_REPLAYABLE else []
     if kind is NOT_REPLAYABLE:
         fault = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
         doubted = max((one for one in own if one.is_beyond_rounding), key=_noise_error, default=None)
@@ -238,16 +238,16 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     because = fault or (f"{cause.change}." if cause.change else "")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
-    todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run)
+    todo = _rounding_advice(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run)
     is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
     if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
     if kind in (AUDIT_FAILED, DEVICE_LIMIT):
         todo = kind.to_do
     if kind is OTHER_PROCESSOR:
-        todo = _of_processor(max(own, key=_noise_error), run.policy.goldens)
+        todo = _processor_advice(max(own, key=_noise_error), run.policy.goldens)
     if doubted:
-        todo = _in_doubt_to_do(doubted, run.policy.goldens)
+        todo = _in_doubt_advice(doubted, run.policy.goldens)
     # The outputs of these goldens that jump or would not show a wrong number, each with its leaf.
     goldens = tuple({f"{result.golden}: " for result in group})
     undecided = [line for line in run.summary.undecided if line.startswith(goldens)]
@@ -265,7 +265,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     return Finding(kind, number, sentence, texts, tuple(group), cause, brief, fault)
 
 
-def _in_own_writers(group: Sequence[Result], run: Run) -> list[Result]:
+def _own_writer_cells(group: Sequence[Result], run: Run) -> list[Result]:
     """Return the cells of a run in which a golden fails in its own writer, for the goldens of the cells in `group`."""
     goldens = {result.golden for result in group}
     return [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
@@ -374,19 +374,19 @@ def _run_again(run: Run) -> str:
     return f"run `{command}`" if command else "run the same `jaxexport matrix` command with --resume"
 
 
-def _in_doubt_to_do(result: Result, goldens: str) -> str:
+def _in_doubt_advice(result: Result, goldens: str) -> str:
     """Return the advice about a golden whose stored outputs are in doubt, given its cell in its own writer."""
     steps = steps_in_doubt(result, golden_folder(result, goldens))
     return " ".join([*steps, f"`{why_command('explain', result)}` compares both sides with double precision."])
 
 
-def _of_processor(result: Result, goldens: str) -> str:
+def _processor_advice(result: Result, goldens: str) -> str:
     """Return the advice about numbers that may depend on the processor, given the golden's cell in its own writer."""
     folder = shlex.quote(str(golden_folder(result, goldens)))
     return OTHER_PROCESSOR.to_do.format(why_command("explain", result), folder)
 
 
-def _of_rounding(example: Result) -> str:
+def _rounding_advice(example: Result) -> str:
     """Return the advice about a cell whose difference looks like rounding."""
     commands = why_command("reduce", example, "-o", "reduced"), why_command("explain", example)
     return NUMBERS_MOVED.to_do.format(*commands)

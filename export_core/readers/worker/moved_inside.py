@@ -485,7 +485,7 @@ class Operands:
         owner = getattr(owner, "operation", owner)
         number = value.arg_number
         if owner.name == "func.func":
-            given = self._given(value)
+            given = self._passed_values(value)
             return all(map(self._moves, given)) if given else not EIGHT_BITS.search(str(value.type))
         if short_name(owner) == "while":
             given = owner.operands[number]
@@ -505,10 +505,10 @@ class Operands:
             if short_name(op) not in ("broadcast_in_dim", "reshape", "convert"):
                 return False
             value = op.operands[0]
-        given = self._given(value)
+        given = self._passed_values(value)
         return bool(given) and all(map(self._is_one_number, given))
 
-    def _given(self, argument: Any) -> list[Any]:
+    def _passed_values(self, argument: Any) -> list[Any]:
         """Return the values that are passed for an argument of a function, one for each call of the function.
 
         Empty if the function is never called, as `main`, and for an argument of a loop or a branch.
